@@ -164,6 +164,8 @@ class Execution {
   void serve_owed();
   void serve_turns(const SignalledKey& owed);
   void pass_over(const SignalledKey& owed, const std::shared_ptr<Waiter>& waiter);
+  // Serves waiters whose time is over (Departures::leave_late).
+  void serve_late();
   std::shared_ptr<Waiter> claim_waiter(const SignalledKey& ready, const Entry* entry);
   // Runs the command of a claimed waiter.
   void serve(const Waiter& waiter, Bytes key);
@@ -172,6 +174,8 @@ class Execution {
   // shards show. `only_key`: the only key that it can change; null: it may change others.
   ShardMask adopted_shards(ShardMask mask, const KeyRef* only_key) const;
   void lock_adopted(ShardMask mask, const KeyRef* only_key);
+  // Locks a shard, and those of the queues that show its keys.
+  void lock_with_adopted(unsigned index);
   // Turns changes of adopted keys into transitions of their queues' jobs.
   void settle_adopted();
   void look_at_missed(Shard& shard);

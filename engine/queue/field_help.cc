@@ -52,6 +52,7 @@ constexpr FieldHelp kConfigFields[] = {
     {"events", "COUNT[:MS], such as 100000:1d", "",
      "how many events are retained, and for how long"},
     {"max_payload", "bytes, up to 536870912", "", "the largest payload"},
+    {"log_bytes", "bytes, up to 1048576", "", "the most that is kept of a job's log; 0: none"},
     {"fencing", "on or off", "on off", "off: * is accepted in place of a lease"},
 };
 
@@ -62,7 +63,7 @@ constexpr FieldHelp kOptions[] = {
     {"ifdup", "error, keep, update or replace", "error keep update replace", ""},
     {"type", "the type of an event",
      "added updated moved forgotten ready started completed failed cancelled expired retrying "
-     "returned reclaimed signalled",
+     "returned reclaimed signalled progress",
      ""},
     {"with", "payload or result", "payload result", ""},
     {"id", "1 to 512 bytes, except for the words *, WHERE and ALL", "", ""},

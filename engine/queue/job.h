@@ -107,6 +107,18 @@ struct JobSuccessor {
   int64_t at_ms = 0;    // as in JobExtras
 };
 
+// What the runs of a job have written (Q.TOUCH ... LOG): its last bytes, over all its attempts.
+struct JobLog {
+  uint64_t offset = 0;  // of the first byte; those before it are gone
+  std::string bytes;
+
+  uint64_t end() const { return offset + bytes.size(); }
+  // Writes bytes at an offset, and drops those before `kept_from`, which is not beyond them. What
+  // is there already stays, as a record may be applied again. If bytes in between are missing, the
+  // log begins with these.
+  void write(uint64_t at, Bytes more, uint64_t kept_from);
+};
+
 struct JobExtras {
   uint32_t cost = 1;
   uint32_t attempts = 0;  // times given to a worker, including the present one
@@ -134,6 +146,7 @@ struct JobExtras {
   std::unique_ptr<JobRun> run;  // kActive
   std::unique_ptr<JobEnd> end;  // terminal
   std::unique_ptr<JobSuccessor> successor;
+  std::unique_ptr<JobLog> log;  // null: nothing has been written
 
   // Ties the job to its present ticket. REQUIRES: the job is in no index.
   void bind() {
@@ -176,8 +189,8 @@ class Job {
     const size_t own = sizeof(Job) + id_size_ + payload_size_;
     return extras_ ? own + extras_bytes() : own;
   }
-  // The bytes that a retained job holds for clients: id, payload, result, progress, error, group,
-  // keys, tags, needs. REQUIRES: it has ended.
+  // The bytes that a retained job holds for clients: id, payload, result, progress, log, error,
+  // group, keys, tags, needs. REQUIRES: it has ended.
   uint64_t retained_bytes() const;
 
   // Its place inside band and group: (rank, seq). The rank is release time - boost, in milliseconds

@@ -31,7 +31,8 @@ constexpr uint32_t kHasUnmet = 1U << 16;
 constexpr uint32_t kHasSuccessor = 1U << 17;
 constexpr uint32_t kHasAt = 1U << 18;
 constexpr uint32_t kHasAcknowledged = 1U << 19;
-constexpr uint32_t kStateBits = (1U << 20) - 1;
+constexpr uint32_t kHasLog = 1U << 20;
+constexpr uint32_t kStateBits = (1U << 21) - 1;
 
 constexpr uint32_t kRunWorker = 1U << 0;
 constexpr uint32_t kRunRequest = 1U << 1;
@@ -302,7 +303,7 @@ uint32_t state_mask(const Job& job) {
          flag(extras->bound, kIsBound) | flag(!extras->error.empty(), kHasError) |
          flag(!extras->progress.empty(), kHasProgress) | flag(!extras->unmet.empty(), kHasUnmet) |
          flag(extras->successor != nullptr, kHasSuccessor) | flag(extras->at_ms != 0, kHasAt) |
-         flag(extras->acknowledged != 0, kHasAcknowledged);
+         flag(extras->acknowledged != 0, kHasAcknowledged) | flag(extras->log != nullptr, kHasLog);
 }
 
 void encode_state(const Job& job, int64_t base_ms, ByteBuffer& out) {
@@ -399,6 +400,7 @@ bool decode_state(Bytes& from, int64_t base_ms, RecordedState& state) {
   }
   state.state = static_cast<JobState>(number);
   state.lifo = (mask & kIsLifo) != 0;
+  state.keeps_log = (mask & kHasLog) != 0;
   state.has_extras = (mask & ~kIsLifo) != 0;
   // A job has a run exactly while it is active, an end once it has ended, a successor only while it
   // is active.

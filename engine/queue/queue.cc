@@ -11,10 +11,6 @@ namespace sluice {
 
 namespace {
 
-size_t ended_kind(JobState state) {
-  return state == JobState::kCompleted || state == JobState::kCancelled ? 0 : 1;
-}
-
 uint64_t finished_key(const Job* job) { return static_cast<uint64_t>(job->end()->finished_ms); }
 
 bool has_ticket(JobState state) {
@@ -276,6 +272,11 @@ void Queue::set_progress(Job* job, Bytes progress) {
   job_bytes_ += job->memory_bytes();
 }
 
+void Queue::pace_progress(Bytes id) {
+  if (progress_pace == nullptr) progress_pace = std::make_unique<ProgressPace>();
+  progress_pace->begin(id, queue_ms);
+}
+
 void Queue::set_deadline(Job* job, int64_t deadline_steady) {
   JobRun& run = *job->run();
   const bool found = leases.erase(static_cast<uint64_t>(run.due_steady()), run.token, job);
@@ -435,6 +436,7 @@ int64_t Queue::next_due_ms() const {
     const auto finished_ms = static_cast<int64_t>(ended[kind].front().minor);
     due = std::min(due, finished_ms + bounds[kind]->age_ms);
   }
+  if (progress_pace != nullptr) due = std::min(due, progress_pace->next_due_ms());
   if (!events.empty() && config.values().events.age_ms != 0) {
     due = std::min(due, events.oldest_ms() + config.values().events.age_ms);
   }
@@ -453,6 +455,7 @@ size_t Queue::memory_bytes() const {
                  lanes.memory_bytes() + events.memory_bytes() + stats.memory_bytes();
   if (adopted != nullptr) bytes += adopted->memory_bytes();
   if (forecast_ != nullptr) bytes += forecast_->memory_bytes();
+  if (progress_pace != nullptr) bytes += progress_pace->memory_bytes();
   for (const auto* index : {&delays, &ttls, &leases, &runs, &tied, &ended[0], &ended[1]}) {
     bytes += index->memory_bytes();
   }

@@ -24,6 +24,7 @@
 #include "engine/queue/job.h"
 #include "engine/queue/lanes.h"
 #include "engine/queue/limiters.h"
+#include "engine/queue/progress_pace.h"
 #include "engine/queue/queue_config.h"
 #include "engine/queue/queue_stats.h"
 #include "engine/queue/releases.h"
@@ -31,6 +32,11 @@
 #include "engine/structures/split_map.h"
 
 namespace sluice {
+
+// The index of an ended job in Queue::ended.
+inline size_t ended_kind(JobState state) {
+  return state == JobState::kCompleted || state == JobState::kCancelled ? 0 : 1;
+}
 
 // A worker that holds leases. Forgotten when its last lease ends.
 struct Worker {
@@ -105,6 +111,14 @@ class Queue {
   void set_ttl_due(Job* job, int64_t due_ms);
   // Sets the progress that the worker of an active job has reported.
   void set_progress(Job* job, Bytes progress);
+  // Writes into the log of a placed job, as JobLog::write() does.
+  void write_log(Job* job, uint64_t at, Bytes bytes, uint64_t kept_from);
+  // Takes the log of a placed job away. Null: it has none.
+  std::unique_ptr<JobLog> take_log(Job* job);
+  // Events about the progress of jobs; null while there has been none for a second.
+  std::unique_ptr<ProgressPace> progress_pace;
+  // The job has a `progress` event now.
+  void pace_progress(Bytes id);
   // Sets when the lease of an active job expires.
   void set_deadline(Job* job, int64_t deadline_steady);
   // Ties the lease of an active job to this connection.
@@ -241,6 +255,9 @@ class Queue {
  private:
   void count_in(const Job* job, bool in);
   void count_tags(const Job* job, uint64_t one);
+  // Changes the log of a placed job, and what counts its bytes.
+  template <class Change>
+  void change_log(Job* job, Change change);
   void check_gauges();
   void place_all(const std::function<void()>& pulse);
   // Whether it can be the last job of its band without being in its order (Band::later).

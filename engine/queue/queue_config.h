@@ -100,6 +100,7 @@ struct QueueValues {
   Retention retain_failed;
   Retention events;
   uint64_t max_payload = 1 << 20;
+  uint64_t log_bytes = 16 << 10;
   bool fencing = true;
 };
 

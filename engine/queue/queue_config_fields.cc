@@ -15,6 +15,7 @@ constexpr uint64_t kMaxCount = uint64_t{1} << 50;
 constexpr uint64_t kMaxMs = kMaxDurationMs;
 constexpr uint64_t kMaxTries = 10000;
 constexpr uint64_t kMaxPayload = 512ULL << 20;
+constexpr uint64_t kMaxLogBytes = 1 << 20;
 constexpr double kMinWeight = 1e-6;
 constexpr double kMaxWeight = 1e6;
 constexpr size_t kMaxBandName = 64;
@@ -376,6 +377,7 @@ constexpr ConfigRow kFields[kConfigFields] = {
      read_retention<&QueueValues::retain_failed, 3>},
     {"events", kQ, "100000:86400000", read_retention<&QueueValues::events, 2>},
     {"max_payload", kQ, "1048576", read_plain_number<&QueueValues::max_payload, 0, kMaxPayload>},
+    {"log_bytes", kQ, "16384", read_plain_number<&QueueValues::log_bytes, 0, kMaxLogBytes>},
     {"fencing", kQ, "on", read_switch<&QueueValues::fencing>},
 };
 

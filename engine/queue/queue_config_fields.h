@@ -36,7 +36,7 @@ struct ConfigRow {
   }
 };
 
-inline constexpr size_t kConfigFields = 27;
+inline constexpr size_t kConfigFields = 28;
 
 // In the order of Q.CONFIG GET. `priority_order` and `bands` come first, since others may name
 // bands.

@@ -210,17 +210,44 @@ void set_state(Queue& queue, Job* job, RecordedState& state) {
   state.extras.cost = extras->cost;
   state.extras.enqueued_ms = extras->enqueued_ms;
   state.extras.options = std::move(extras->options);
+  if (state.keeps_log) state.extras.log = std::move(extras->log);
   *extras = std::move(state.extras);
   if (extras->run != nullptr) join_run(queue, *extras->run, state.worker);
+}
+
+struct RecordedLog {
+  uint64_t arrival = 0;
+  uint64_t kept_from = 0;
+  uint64_t at = 0;
+  Bytes bytes;
+};
+
+bool decode_log(Bytes from, RecordedLog& log) {
+  constexpr auto kLimit = static_cast<uint64_t>(kMaxRecordedTime);
+  return take_at_most(from, kLimit, log.arrival) && take_at_most(from, kLimit, log.kept_from) &&
+         take_at_most(from, kLimit, log.at) && take_bytes(from, log.bytes) && from.empty() &&
+         log.kept_from <= log.at + log.bytes.size();
+}
+
+// If the job has another sequence, the record is older than its state, or of another job.
+bool apply_log(Queue& queue, Bytes id, Bytes value) {
+  RecordedLog log;
+  if (!decode_log(value, log)) return false;
+  Job* job = queue.find(id);
+  if (job == nullptr || job->arrival() != log.arrival) return true;
+  queue.write_log(job, log.at, log.bytes, log.kept_from);
+  return true;
 }
 
 void put_job(Queue& queue, Bytes id, RecordedState& state, RecordedRest& rest) {
   // Joins the lane first, so that a group whose only job is replaced is not forgotten.
   Lane* lane = queue.lanes.join(state.band, rest.group, rest.keys, state.lifo, queue.queue_ms);
   Worker* worker = nullptr;
+  std::unique_ptr<JobLog> log;
   const uint64_t id_hash = hash_bytes(id);
   if (Job* old = queue.find(id, id_hash)) {
     worker = old->run() == nullptr ? nullptr : old->run()->worker;
+    if (state.keeps_log) log = queue.take_log(old);
     queue.erase(old);
   }
   Job* job = Job::make(id, rest.payload);
@@ -232,6 +259,7 @@ void put_job(Queue& queue, Bytes id, RecordedState& state, RecordedRest& rest) {
     extras.cost = rest.cost;
     extras.enqueued_ms = rest.enqueued_ms;
     extras.options = std::move(rest.options);
+    extras.log = std::move(log);
   }
   job->lane = lane;
   set_state(queue, job, state);
@@ -343,6 +371,13 @@ void encode_share(ConfigLevel level, double virtual_ms, int64_t arrival_us, Byte
   put_signed(out, arrival_us);
 }
 
+void encode_log(const Job& job, uint64_t at, Bytes bytes, ByteBuffer& out) {
+  put_varint(out, job.arrival());
+  put_varint(out, job.extras_if()->log->offset);
+  put_varint(out, at);
+  put_bytes(out, bytes);
+}
+
 void encode_release(uint64_t number, RecordedRelease what, ByteBuffer& out) {
   put_varint(out, number);
   out.push(static_cast<char>(what));
@@ -361,6 +396,8 @@ bool apply_queue_effect(Queue& queue, const Effect& effect) {
       return apply_gone(queue, effect);
     case EffectType::kQueueShare:
       return apply_share(queue, effect.field, effect.value);
+    case EffectType::kJobLog:
+      return apply_log(queue, effect.field, effect.value);
     case EffectType::kQueueRelease:
       return apply_release(queue, effect.field, effect.value);
     case EffectType::kQueueEvents:
@@ -454,6 +491,13 @@ std::string describe_release(Bytes value) {
   return state + (" number=" + std::to_string(number));
 }
 
+std::string describe_log(Bytes value) {
+  RecordedLog log;
+  if (!decode_log(value, log)) return " damaged";
+  return " seq=" + std::to_string(log.arrival) + " from=" + std::to_string(log.kept_from) +
+         " at=" + std::to_string(log.at) + " " + printable_bytes(log.bytes);
+}
+
 }  // namespace
 
 std::string describe_queue_effect(const Effect& effect) {
@@ -477,6 +521,8 @@ std::string describe_queue_effect(const Effect& effect) {
     }
     case EffectType::kQueueShare:
       return "queue_share" + at + describe_share(effect);
+    case EffectType::kJobLog:
+      return "job_log" + job + describe_log(effect.value);
     case EffectType::kQueueRelease:
       return "queue_release" + job + describe_release(effect.value);
     case EffectType::kQueueEvents:

@@ -303,6 +303,7 @@ void become_successor(QueueWork& work, Job* job, EventType ended, const EventFie
   extras.attempts = extras.crashes = extras.retries_used = 0;
   extras.error.clear();
   extras.progress.clear();
+  extras.log = nullptr;
   extras.ttl_left_ms = -1;
   extras.gate_ms = extras.at_ms = 0;
   if (successor->replaces) {
@@ -332,6 +333,7 @@ void become_successor(QueueWork& work, Job* job, EventType ended, const EventFie
   work.record_put(job, ended, fields);
   work.record_state(job, EventType::kAdded);
   count_added(work, *job);
+  tell_succession(work, *job);
 }
 
 void count_added(QueueWork& work, const Job& job) {

@@ -43,6 +43,9 @@ void copy_job(QueueWork& work, const Job& source) {
       --extras.attempts;
       extras.bind();  // as every job that returns: it keeps its own ticket
     }
+    if (source.extras_if()->log != nullptr) {
+      extras.log = std::make_unique<JobLog>(*source.extras_if()->log);
+    }
     bound = extras.bound;
     has_successor = extras.successor != nullptr;
   }
@@ -55,6 +58,10 @@ void copy_job(QueueWork& work, const Job& source) {
   if (has_successor) return become_successor(work, job, EventType::kNone, {});
   work.place_waiting(job);
   work.record_put(job, EventType::kAdded);
+  if (job->extras_if() != nullptr && job->extras().log != nullptr) {
+    const JobLog& log = *job->extras().log;
+    work.record_log(*job, log.offset, log.bytes);
+  }
   count_added(work, *job);
 }
 

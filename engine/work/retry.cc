@@ -115,6 +115,7 @@ bool retry_job(QueueWork& work, Job* job) {
   extras.ttl_left_ms = -1;
   extras.error.clear();
   extras.progress.clear();
+  extras.log = nullptr;
   extras.unmet.clear();
   extras.bind();
   extras.arrival = 0;

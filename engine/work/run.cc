@@ -5,6 +5,7 @@
 
 #include "engine/queue/queue_error.h"
 #include "engine/work/ends.h"
+#include "engine/work/progress.h"
 
 namespace sluice {
 
@@ -98,15 +99,18 @@ Result<TouchOutcome> touch_job(QueueWork& work, Bytes id, uint64_t lease,
   Job* job = *leased;
   JobRun& run = *job->run();
   // A restart gives every lease its whole term again, so a new term is recorded; a renewal is not.
-  bool changed = progress != nullptr;
+  bool changed = false;
   if (!run.cancelled) {
-    changed = changed || (lease_ms && *lease_ms != run.lease_ms);
+    changed = lease_ms && *lease_ms != run.lease_ms;
     if (lease_ms) run.lease_ms = *lease_ms;
     queue.set_deadline(job, work.times().steady_ms + run.lease_ms);
   }
   set_holder(work, job, holder);
-  if (progress != nullptr) queue.set_progress(job, *progress);
-  if (changed) work.record_state(job, EventType::kNone);
+  if (progress != nullptr) {
+    report_progress(work, job, *progress);
+  } else if (changed) {
+    work.record_state(job, EventType::kNone);
+  }
   const int64_t left_ms = std::max<int64_t>(0, run.due_steady() - work.times().steady_ms);
   return TouchOutcome{left_ms, run.cancelled, run.cancel_reason};
 }

@@ -5,6 +5,7 @@
 #include "engine/work/ends.h"
 #include "engine/work/lease_expiry.h"
 #include "engine/work/needs.h"
+#include "engine/work/progress.h"
 
 namespace sluice {
 
@@ -31,6 +32,7 @@ size_t run_queue_timers(QueueWork& work, size_t limit) {
     ++done;
     finish_job(work, job, JobState::kExpired, "ttl", {}, nullptr);
   }
+  done += continue_progress(work, limit - done);
   const uint64_t ended = queue.ended[0].size() + queue.ended[1].size();
   drop_retained(work, limit);
   done += ended - queue.ended[0].size() - queue.ended[1].size();

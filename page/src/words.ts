@@ -76,6 +76,7 @@ const EVENTS: Record<string, string> = {
   returned: "Returned by its worker",
   reclaimed: "Returned: its lease expired",
   signalled: "Its worker was asked to stop",
+  progress: "Reported progress",
 };
 
 export function event_in_words(event: QueueEvent): string {

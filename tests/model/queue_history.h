@@ -42,7 +42,8 @@ class HistoryGenerator {
     std::vector<Words> out;
     for (const char* name : {"one", "two"}) {
       out.push_back({"Q.CONFIG", name, "SET", "retry", "1", "backoff", "40:300", "lease_ms", "500",
-                     "crash_limit", "2", "retain_completed", "4:3000", "retain_failed", "3:5000"});
+                     "crash_limit", "2", "retain_completed", "4:3000", "retain_failed", "3:5000",
+                     "log_bytes", "20"});
       if (style_.fair) out.push_back({"Q.CONFIG", name, "SET", "fair", "on"});
       if (style_.lifo) out.push_back({"Q.CONFIG", name, "SET", "order", "lifo:2"});
       if (style_.aging) out.push_back({"Q.CONFIG", name, "SET", "aging_ms", "200"});
@@ -76,6 +77,7 @@ class HistoryGenerator {
     if (kind < 92) return {"Q.RETRY", queue(), id()};
     if (kind < 93) return {"Q.PURGE", queue(), "WHERE", "STATE", one_of({"completed", "failed"})};
     if (kind < 97) return configure();
+    if (kind < 98) return {"Q.LOG", queue(), id(), "FROM", number(0, 60), "COUNT", number(1, 20)};
     return {"Q.GET", queue(), id(), "WITH", "payload"};
   }
 
@@ -142,7 +144,7 @@ class HistoryGenerator {
     if (chance(10)) more({"BRIEF"});
     if (chance(10)) more({"BACKOFF", "10", "100"});
     if (style_.bytes && chance(20)) more({"TAG", "t", "v" + number(0, 999)});
-    if (exists && !replaces) return words;
+    if (exists && !replaces) return awaited(std::move(words));
     // Fields that an update must not change.
     if (chance(60)) more({"GROUP", group()});
     if (chance(30)) more({"KEY", key()});
@@ -151,7 +153,15 @@ class HistoryGenerator {
     if (chance(10)) more({"BOOST", one_of({"-50", "-5", "5", "50", "500"})});
     if (style_.costs && chance(30)) more({"COST", chance(80) ? "2" : "3"});
     if (style_.needs && !active && chance(15)) more({"NEED", "j" + std::to_string(pick(kIds))});
-    return words;
+    return awaited(std::move(words));
+  }
+
+  // The model must know the id before the reply.
+  Words awaited(Words add) {
+    const bool brief = std::find(add.begin(), add.end(), "BRIEF") != add.end();
+    if (!style_.waiters || add[2] == "*" || brief || !chance(12)) return add;
+    add.insert(add.end(), {"WAIT", "0"});
+    return add;
   }
 
   Words pop_options() {
@@ -228,6 +238,7 @@ class HistoryGenerator {
     add_pairs(words, [&] {
       if (chance(60)) words.insert(words.end(), {"LEASE", number(300, 900)});
       if (chance(30)) words.insert(words.end(), {"PROGRESS", number(1, 100)});
+      if (chance(40)) words.insert(words.end(), {"LOG", "[" + number(1, 10'000) + "]"});
     });
     return words;
   }

@@ -265,6 +265,7 @@ bool QueueModel::succeed(ModelJob& job) {
   add_new(spec, "added");
   forget_shares();
   find(next.id)->acknowledged = acknowledged;
+  ends_.push_back({next.id, "", "", false});
   if (next.mode == "UPDATE") find(next.id)->named_needs = named_needs;
   return true;
 }
@@ -287,6 +288,7 @@ void QueueModel::finish(ModelJob& job, const std::string& state, const std::stri
   job.finished_ms = queue_ms_;
   ++totals_[state];
   pair(job);
+  ends_.push_back({id, state, state == "completed" ? job.result : "", job.successor.has_value()});
   // Jobs that need this id wait for the successor, unless the need has just been met.
   const bool goes_on = succeed(job);
   if (!goes_on || state == "completed") resolve(id, state);
@@ -389,6 +391,10 @@ RespValue QueueModel::touch(const Words& words, int connection) {
     run.deadline_steady = clock_.now.steady_ms + run.term_ms;
   }
   if (has_word(words, 4, "PROGRESS")) job->progress = text_option(words, 4, "PROGRESS");
+  if (number("log_bytes") != 0) job->log += text_option(words, 4, "LOG");
+  for (; static_cast<int64_t>(job->log.size()) > number("log_bytes"); ++job->log_gone) {
+    job->log.erase(0, 1);
+  }
   const int64_t due = std::min(run.deadline_steady, run.run_deadline_steady);
   return RespValue::map()
       .put("left_ms", due - clock_.now.steady_ms)

@@ -94,6 +94,8 @@ struct ModelJob {
   std::vector<std::string> named_needs;  // all needs that were given
   std::string error;
   std::string progress;
+  std::string log;
+  int64_t log_gone = 0;  // bytes of the log that are no longer kept
   std::string result;
   std::optional<ModelRun> run;
   std::optional<ModelAdd> successor;
@@ -145,6 +147,14 @@ struct ModelWorld {
   std::function<int64_t(const std::string& queue, const std::string& id)> observed_gate;
 };
 
+// What ended under an id, for clients that wait for it.
+struct ModelEnd {
+  std::string id;
+  std::string state;  // empty: nothing has ended, but a successor has become the job
+  std::string result;
+  bool has_successor = false;
+};
+
 class QueueModel {
  public:
   QueueModel(std::string name, const ModelWorld& clock) : name_(std::move(name)), clock_(clock) {}
@@ -164,6 +174,7 @@ class QueueModel {
   RespValue purge(const std::string& state);
   RespValue configure(const Words& words);
   RespValue get(const std::string& id);
+  RespValue log(const Words& words);
   RespValue stats();
 
   void connection_lost(int connection);
@@ -176,6 +187,8 @@ class QueueModel {
   ModelJob* choose(const ModelPop& spec, ModelPlace& place);
   // The error of a waiting pop by id, or null.
   RespValue gone(const ModelPop& spec);
+  // Since the last call, in order.
+  std::vector<ModelEnd> take_ends() { return std::exchange(ends_, {}); }
 
   // --- For the test ---
   const std::list<ModelJob>& jobs() const { return jobs_; }
@@ -308,6 +321,7 @@ class QueueModel {
   int64_t adaptive_max_ = 0;  // 0: `adaptive off`
   std::map<std::string, int64_t> totals_;
   std::map<std::string, std::string> worker_tokens_;
+  std::vector<ModelEnd> ends_;
   std::string broken_;
 };
 
@@ -326,7 +340,8 @@ class ModelServer {
   Expected run(int connection, const Words& words, const RespValue& observed,
                const std::map<int, RespValue>& deliveries);
   Expected run_timers(const std::map<int, RespValue>& deliveries);
-  void stop_waiting(int connection);
+  // A command that shows a job when its time is over replies, the others do not.
+  std::optional<RespValue> stop_waiting(int connection);
   // The connection is lost; a new one takes its number.
   void disconnect(int connection);
   bool waits(int connection) const;
@@ -344,8 +359,19 @@ class ModelServer {
 
     RespValue answered(const RespValue& value) const;
   };
+  // A Q.ADD ... WAIT.
+  struct Await {
+    int connection = 0;
+    std::string queue;
+    std::string id;
+    RespValue added;
+    bool for_successor = false;
+  };
   RespValue execute(const Words& words, const RespValue& observed, int connection, bool& blocked);
   static RespValue add(QueueModel& queue, const Words& words, const RespValue& observed);
+  RespValue add_awaited(const Words& words, const RespValue& observed, int connection,
+                        bool& blocked);
+  void tell_ends(Expected& expected);
   RespValue end_runs(const Words& words, const RespValue& observed, int connection, bool& blocked);
   RespValue pop(const Waiter& waiter, const RespValue& observed, bool& blocked);
   void serve(const std::map<int, RespValue>& deliveries, Expected& expected);
@@ -353,6 +379,8 @@ class ModelServer {
 
   std::map<std::string, QueueModel> queues_;
   std::list<Waiter> waiters_;
+  std::list<Await> awaits_;
+  std::optional<Await> begun_;  // by the present command
 };
 
 ModelPop parse_model_pop(const Words& words, size_t from);

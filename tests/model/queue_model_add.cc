@@ -130,6 +130,7 @@ RespValue QueueModel::add(const Words& words, const RespValue& observed) {
     if (itself || (needs && needed)) return RespValue::error("BADFIELD field=need");
     // Jobs that need this id wait for the new job.
     ++totals_["cancelled"];
+    ends_.push_back({spec.id, "cancelled", "", false});
     const ModelJob left = *old;
     forget(spec.id);
     pair(left);

@@ -33,6 +33,7 @@ const std::map<std::string, std::string> kDefaults = {
     {"retain_completed", "1000:3600000"},
     {"retain_failed", "10000:604800000:67108864"},
     {"max_payload", "1048576"},
+    {"log_bytes", "16384"},
     {"full", "reject"},
     {"fencing", "on"},
 };

@@ -146,7 +146,9 @@ class History {
       if (!model_.waits(tired)) return;
       note("connection " + std::to_string(tired) + " gives up");
       server_.give_up(static_cast<size_t>(tired));
-      return model_.stop_waiting(tired);
+      ModelServer::Expected expected;
+      if (const auto reply = model_.stop_waiting(tired)) expected.served[tired] = *reply;
+      return compare_served(expected, server_.take_deliveries());
     }
     execute(idle[pick(idle.size())], generator_.command());
   }
@@ -279,6 +281,7 @@ class History {
       for (const std::string& id : ids) {
         if (!failure_.empty()) return;
         execute(kObserver, {"Q.GET", name, id, "WITH", "payload"});
+        execute(kObserver, {"Q.LOG", name, id, "FROM", "0", "COUNT", "1000"});
       }
     }
   }

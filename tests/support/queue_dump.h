@@ -133,6 +133,12 @@ inline void dump_indexes(const Queue& queue, std::vector<std::string>& out) {
   }
 }
 
+inline std::string dump_log(const Job& job) {
+  const JobLog* log = job.extras_if() == nullptr ? nullptr : job.extras_if()->log.get();
+  if (log == nullptr) return "";
+  return dump_number("log from", log->offset) + dump_text("log", log->bytes);
+}
+
 inline std::vector<std::string> dump_queue(const Queue& queue) {
   std::vector<std::string> out;
   const Totals& totals = queue.stats.all.totals;
@@ -152,7 +158,7 @@ inline std::vector<std::string> dump_queue(const Queue& queue) {
     }
     out.push_back(line);
   }
-  queue.jobs.for_each([&](const Job* job) { out.push_back(dump_job(*job)); });
+  queue.jobs.for_each([&](const Job* job) { out.push_back(dump_job(*job) + dump_log(*job)); });
   dump_indexes(queue, out);
   queue.events.read(0, [&](const Event& event) {
     std::string line = "event " + std::to_string(event.seq) + " " + std::to_string(event.time_ms) +

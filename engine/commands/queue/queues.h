@@ -18,6 +18,7 @@ void q_get_command(Call& call);
 void q_list_command(Call& call);
 void q_stats_command(Call& call);
 void q_events_command(Call& call);
+void q_log_command(Call& call);
 void q_config_command(Call& call);
 void q_adopt_command(Call& call);
 

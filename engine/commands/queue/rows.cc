@@ -19,20 +19,21 @@ constexpr KeySpec adopted_keys(const char* word) {
 const Command kRows[] = {
     {.name = "q.add",
      .arity = -4,
-     .flags = kWrite | kDenyOom | kFast,
-     .acl = kAclWrite | kAclFast,
+     .flags = kWrite | kDenyOom | kFast | kBlocking,
+     .acl = kAclWrite | kAclFast | kAclBlocking,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyInsert)},
      .handler = q_add_command,
      .group = "queue",
      .complexity = "O(log N), where N is the number of jobs in the queue.",
-     .summary = "Adds a job to a queue.",
+     .summary = "Adds a job to a queue; waits for its end with WAIT.",
      .syntax = "queue <id | *> payload [PRI band] [BOOST milliseconds] "
                "[DELAY milliseconds | AT unix-time-milliseconds] [GROUP group] "
                "[KEY label [KEY label ...]] [COST slots] [TTL milliseconds] [LEASE milliseconds] "
                "[MAXRUN milliseconds] [RETRY times] "
                "[BACKOFF base-milliseconds max-milliseconds] "
                "[IFDUP <ERROR | KEEP | UPDATE | REPLACE>] [NEED id [NEED id ...]] "
-               "[TAG name value [TAG name value ...]] [MAXWAIT milliseconds] [BRIEF]"},
+               "[TAG name value [TAG name value ...]] [MAXWAIT milliseconds] "
+               "[BRIEF | WAIT milliseconds]"},
     {.name = "q.pop",
      .arity = -3,
      .flags = kWrite | kBlocking | kMovableKeys,
@@ -82,9 +83,9 @@ const Command kRows[] = {
      .group = "queue",
      .complexity = "O(log N) for each job.",
      .summary = "Extends leases, and returns whether the jobs must stop.",
-     .syntax = "queue id <lease | *> [LEASE milliseconds] [PROGRESS progress] "
-               "[AND id <lease | *> [LEASE milliseconds] [PROGRESS progress] "
-               "[AND id <lease | *> [LEASE milliseconds] [PROGRESS progress] ...]] "
+     .syntax = "queue id <lease | *> [LEASE milliseconds] [PROGRESS progress] [LOG bytes] "
+               "[AND id <lease | *> [LEASE milliseconds] [PROGRESS progress] [LOG bytes] "
+               "[AND id <lease | *> [LEASE milliseconds] [PROGRESS progress] [LOG bytes] ...]] "
                "[WORKER worker]"},
     {.name = "q.cancel",
      .arity = -3,
@@ -179,7 +180,17 @@ const Command kRows[] = {
      .complexity = "O(M), where M is the number of examined events, at most 100000.",
      .summary = "Reads the events of a queue's jobs; waits for more with BLOCK.",
      .syntax = "queue <seq | - | $> [COUNT count] [BLOCK milliseconds] [TYPE type [TYPE type ...]] "
-               "[ID id]"},
+               "[ID id [ID id ...]]"},
+    {.name = "q.log",
+     .arity = -3,
+     .flags = kReadonly | kBlocking,
+     .acl = kAclRead | kAclSlow | kAclBlocking,
+     .keys = {keys_at(1, kKeyRo | kKeyAccess)},
+     .handler = q_log_command,
+     .group = "queue",
+     .complexity = "O(N), where N is the number of returned bytes.",
+     .summary = "Reads the log of a job; waits for more with BLOCK.",
+     .syntax = "queue id [FROM offset] [COUNT bytes] [BLOCK milliseconds]"},
     {.name = "q.config",
      .arity = -3,
      .flags = kWrite,

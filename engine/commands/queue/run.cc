@@ -2,7 +2,9 @@
 #include "engine/work/run.h"
 #include "engine/commands/queue/pairs.h"
 #include "engine/commands/queue/queues.h"
+#include "engine/execution/refusal.h"
 #include "engine/reply/map_reply.h"
+#include "engine/work/progress.h"
 #include "engine/work/retry.h"
 
 namespace sluice {
@@ -18,6 +20,7 @@ struct NackPair : LeasePair {
 struct TouchPair : LeasePair {
   std::optional<int64_t> lease_ms;
   std::optional<Bytes> progress;
+  Bytes log;
 };
 
 struct TouchRequest {
@@ -55,6 +58,8 @@ bool read_touch_option(OptionReader& options, TouchPair& pair, TouchRequest& tou
     pair.lease_ms = options.integer(kMinLeaseMs, kMaxLeaseMs);
   } else if (options.is("PROGRESS", 1)) {
     pair.progress = options.value();
+  } else if (options.is("LOG", 1)) {
+    pair.log = options.value();
   } else if (options.is("WORKER", 1)) {
     touch.worker = options.name(1).value_or(Bytes());
   } else {
@@ -79,14 +84,25 @@ void reply_nack(Call& call, const Result<NackOutcome>& outcome) {
   map.integer("attempts_left", outcome->attempts_left);
 }
 
-Result<TouchOutcome> touch(QueueWork* work, const TouchPair& pair, const Holder& holder) {
+// Bytes for which there is no room are dropped: the lease counts more.
+void write_log(Call& call, QueueWork& work, Bytes id, Bytes bytes) {
+  if (bytes.empty() || !refuse_growth(call.engine, kDenyOom).empty()) return;
+  append_log(work, work.queue().find(id), bytes);
+}
+
+Result<TouchOutcome> touch(Call& call, QueueWork* work, const TouchPair& pair) {
   if (work == nullptr) return no_job(pair.id);
   if (pair.progress) {
     Status size = check_size(work->queue(), *pair.progress);
     if (!size.ok()) return size;
   }
-  return touch_job(*work, pair.id, pair.lease, pair.lease_ms,
-                   pair.progress ? &*pair.progress : nullptr, holder);
+  Status size = check_size(work->queue(), pair.log);
+  if (!size.ok()) return size;
+  Result<TouchOutcome> outcome =
+      touch_job(*work, pair.id, pair.lease, pair.lease_ms,
+                pair.progress ? &*pair.progress : nullptr, holder_of(call.client));
+  if (outcome.ok()) write_log(call, *work, pair.id, pair.log);
+  return outcome;
 }
 
 void reply_touch(Call& call, const Result<TouchOutcome>& outcome, std::optional<bool> quiet) {
@@ -130,17 +146,16 @@ void q_touch_command(Call& call) {
   std::optional<QueueWork> work;
   if (queue != nullptr) work.emplace(call.database(key), key, *queue, call.unit);
   QueueWork* const present = work ? &*work : nullptr;
-  const Holder holder = holder_of(call.client);
   const bool quiet = false;
   if (!request.pairs.several()) {
-    const Result<TouchOutcome> outcome = touch(present, request.pairs.first, holder);
+    const Result<TouchOutcome> outcome = touch(call, present, request.pairs.first);
     return reply_touch(call, outcome, request.worker.empty() ? std::nullopt : std::optional(quiet));
   }
   call.reply.array(2);
   call.reply.boolean(quiet);
   call.reply.array(request.pairs.size());
   request.pairs.for_each(
-      [&](const TouchPair& pair) { reply_stop(call, touch(present, pair, holder)); });
+      [&](const TouchPair& pair) { reply_stop(call, touch(call, present, pair)); });
 }
 
 }  // namespace sluice

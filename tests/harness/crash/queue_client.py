@@ -24,6 +24,20 @@ redis.call('Q.ADD', KEYS[2], ARGV[1], 'y', 'GROUP', ARGV[2])
 return 'OK'"""
 
 
+class RunLog:
+    """What one run has written into the log of its job; nobody else writes meanwhile."""
+
+    def __init__(self, before=None):
+        self.before = before    # the whole log when it was last read; None: it was not
+        self.pieces = []        # sent since, without those that were refused
+        self.acknowledged = 0   # so many of them
+
+    def possible(self):
+        """What the log ends with, if 0, 1, … of the pieces in flight have been written."""
+        for count in range(self.acknowledged, len(self.pieces) + 1):
+            yield b"".join(self.pieces[:count])
+
+
 ANYTHING = object()  # what a job's progress may be before anything of it was acknowledged
 
 
@@ -61,6 +75,7 @@ class QueueClient(LoadClient):
         self.lost_pop = None        # (queue, words) of a pop without an answer
         self.expected = []          # (queue, events of which one must be there)
         self.progress = {}          # (queue, id, lease) -> values that it may have
+        self.logs = {}              # (queue, id, lease) -> RunLog
         self.setting = [b"0", b"0"]     # of max_waiting of a group: acknowledged, and sent since
         self.last_own_token = 0
         self.in_flight = []
@@ -266,11 +281,22 @@ class QueueClient(LoadClient):
         possible = self.progress.setdefault((queue, job_id, lease), [ANYTHING])
         possible.append(value)
 
-        def read(reply):
-            if not isinstance(reply, Error):
-                del possible[:possible.index(value)]
+        words = ["Q.TOUCH", queue, job_id, lease, "PROGRESS", value]
+        log = self.logs.setdefault((queue, job_id, lease), RunLog())
+        piece = b"<%d:%d>" % (self.index, self.serial) + b"." * self.rng.choice((0, 0, 50))
+        writes = self.rng.random() < 0.7
+        if writes:
+            words += ["LOG", piece]
+            log.pieces.append(piece)
 
-        return Sent([["Q.TOUCH", queue, job_id, lease, "PROGRESS", value]], read)
+        def read(reply):
+            if isinstance(reply, Error):
+                log.pieces = [other for other in log.pieces if other != piece]
+                return
+            del possible[:possible.index(value)]
+            log.acknowledged += writes
+
+        return Sent([words], read)
 
     # -- Commands: steering -------------------------------------------------------------------
 
@@ -405,6 +431,25 @@ class QueueClient(LoadClient):
         if value not in self.setting:
             raise Violation(f"a rule has {value}, sent was one of {self.setting}")
         self.setting = [value]
+
+    def verify_logs(self, link, shown):
+        """What was acknowledged is in the log, and of what was in flight a part; nothing twice."""
+        logs, self.logs = self.logs, {}
+        for (queue, job_id, lease), log in logs.items():
+            job = shown[queue].get(job_id)
+            if job is None or job["lease"] != lease:
+                continue
+            [[offset, found, end, ended]] = link.ask(["Q.LOG", queue, job_id])
+            text = f"{queue}: the log of {job_id} is {found!r}, written was {log.pieces}"
+            if log.before is None:
+                fits = any(found.endswith(written) for written in log.possible())
+            else:
+                fits = any(found == log.before + written for written in log.possible())
+            if not fits or any(found.count(piece) > 1 for piece in log.pieces):
+                raise Violation(f"{text}, {log.acknowledged} of it acknowledged, to {log.before!r}")
+            if (offset, end, ended) != (0, len(found), 0):
+                raise Violation(f"{text}, from {offset} to {end}, {ended}")
+            self.logs[queue, job_id, lease] = RunLog(found)
 
     def repeat_lost_pop(self, link):
         """The jobs of a reply that never came are given again, and again; never others."""

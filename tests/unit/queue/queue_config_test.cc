@@ -77,6 +77,7 @@ TEST_CASE("defaults are those of the contract") {
       {"retain_failed", "10000:604800000:67108864"},
       {"events", "100000:86400000"},
       {"max_payload", "1048576"},
+      {"log_bytes", "16384"},
       {"fencing", "on"}};
   CHECK(all(config) == expected);
   CHECK(config.values().default_band == 2);

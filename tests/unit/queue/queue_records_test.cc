@@ -108,6 +108,7 @@ void fill_extras(JobExtras& extras) {
   extras.error = "it broke";
   extras.progress = std::string("50%\0of it", 9);
   extras.options = std::make_unique<JobOptions>(all_options());
+  extras.log = std::make_unique<JobLog>(JobLog{5, std::string("lines\0\n", 7)});
 }
 
 void fill_run(Queue& queue, JobExtras& extras, uint64_t token) {
@@ -355,6 +356,42 @@ TEST_CASE("a worker keeps the request token of its last pop") {
                      {EffectType::kJobGone, "new", encoded_gone({})}});
     CHECK(copy.find_worker("worker 1") == nullptr);
   }
+}
+
+TEST_CASE("the log of a job stays with its states and goes with the first that has none") {
+  Queue queue;
+  fill(queue);
+  const Job* job = queue.find("delayed");
+  const auto record = [&](bool whole) {
+    return Record{whole ? EffectType::kJobPut : EffectType::kJobState, "delayed",
+                  encoded([&](ByteBuffer& out) { encode_job(*job, {}, whole, out); })};
+  };
+  const auto piece = [&](uint64_t at, Bytes bytes) {
+    return Record{EffectType::kJobLog, "delayed",
+                  encoded([&](ByteBuffer& out) { encode_log(*job, at, bytes, out); })};
+  };
+  const auto log = [](Queue& of) { return dump_log(*of.find("delayed")); };
+  Queue copy;
+  apply_all(copy, {piece(5, "x"), record(true)});
+  CHECK(log(copy) == "");
+  apply_all(copy, {piece(5, Bytes("lines\0\n", 7)), record(false), record(true)});
+  copy.check();
+  CHECK(log(copy) == log(queue));
+  // This one belongs to another job that had the id.
+  const_cast<Job*>(job)->extras().arrival = 78;
+  apply_all(copy, {piece(12, "no")});
+  CHECK(log(copy) == log(queue));
+  const_cast<Job*>(job)->extras().arrival = 77;
+  std::unique_ptr<JobLog> taken = std::move(const_cast<Job*>(job)->extras().log);
+  for (const bool whole : {false, true}) {
+    Queue other;
+    apply_all(other, walk(copy, 1000));
+    CHECK(log(other) != "");
+    apply_all(other, {record(whole)});
+    CHECK(log(other) == "");
+    other.check();
+  }
+  const_cast<Job*>(job)->extras().log = std::move(taken);
 }
 
 TEST_CASE("a damaged record is refused or harmless: every prefix, every flipped bit") {
