@@ -470,6 +470,25 @@ def test_traceparent(options):
         require_equal(spans, [("00-1-2-01", EXEC)])
 
 
+def test_quiet(options):
+    """A quiet worker gets no jobs, says so, and finishes what it runs."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
+            working(lambda job: job.wait(job.payload), server.port, concurrency=2) as worker:
+        native = Native(server)
+        job = queue.add(2)
+        wait_until(lambda: job.get().state == "active", what="it runs")
+        native.config(EXEC, "WORKER", worker.name, "SET", "quiet", "on")
+        more = queue.add(0)
+        began = time.monotonic()
+        wait_until(lambda: worker.quiet, what="the worker knows")
+        require(time.monotonic() - began < 1.5, "within 1.5 s")
+        job.result(20)
+        require_equal(more.get().state, "pending")
+        native.config(EXEC, "WORKER", worker.name, "SET", "quiet", "off")
+        more.result(20)
+        native.close()
+
+
 def test_servers_that_refuse(options):
     """A server that refuses the worker ends it with an exception; wrong options raise at once."""
     raised(ValueError, Worker, EXEC, print, "nonsense://x")
