@@ -91,7 +91,7 @@ def kills(options, count, seed):
     port = steady_port()
     with options.server({**DISK, "port": port}) as server:
         with Queue(EXEC, url_of(port)) as queue, server.connect() as connection:
-            connection.call("Q.CONFIG", EXEC, "SET", "lease_ms", 10000, "crash_limit", 1000,
+            connection.call("Q.CONFIG", EXEC, "SET", "lease_ms", 2000, "crash_limit", 1000,
                             "retain_completed", 1000000)
             load = Load(port, chance)
             try:

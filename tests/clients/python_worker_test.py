@@ -292,11 +292,13 @@ def test_what_is_sent(options):
 
     def decide(command, _reply):
         seen.append(command)
+        if command[0] == b"Q.ACK":
+            time.sleep(0.02)  # Other jobs end meanwhile.
         return PASS
 
     with options.server() as server, Proxy(server.port, decide) as proxy, \
             Queue(EXEC, url_of(server.port)) as queue:
-        with working(lambda job: job.wait(0.02), proxy.port, concurrency=8):
+        with working(lambda job: job.wait(0.01), proxy.port, concurrency=8):
             jobs = queue.add_many([{"payload": n} for n in range(200)])
             for job in jobs:
                 job.result(20)
@@ -311,7 +313,7 @@ def test_what_is_sent(options):
         require(all(b"BLOCK" not in words for words in acks), "without BLOCK")
         done = sum(1 + words.count(b"AND") for words in acks)
         require_equal(done, 200)
-        require(len(acks) < 150, f"{len(acks)} commands acknowledge 200 jobs")
+        require(len(acks) < 120, f"{len(acks)} commands acknowledge 200 jobs")
         blocking = [words for name, words in sent if name == "Q.POP" and b"BLOCK" in words]
         require(all(int(words[words.index(b"BLOCK") + 1]) <= 5000 for words in blocking), "BLOCK")
         tokens = [words[words.index(b"REQID") + 1] for _, words in sent if b"REQID" in words]

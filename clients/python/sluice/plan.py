@@ -106,8 +106,8 @@ class Lease:
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
-    """What is to be done or told: `start`, `stop`, `refused` (its progress or log is too large), `lost`,
-    `completed`, `failed` or `returned`."""
+    """What is to be done or told: `start`, `stop`, `refused` (its progress or log is too large),
+    `lost`, `completed`, `failed` or `returned`."""
 
     kind: str
     lease: Lease
@@ -132,6 +132,7 @@ class Command:
     words: wire.Words
     leases: tuple[Lease, ...] = ()
     pop: Optional[Pop] = None
+    blocks: bool = False
 
 
 class Plan:
@@ -251,7 +252,8 @@ class Plan:
         if self.draining or self._free() <= 0:
             return None
         pop = self._pop = self._new_pop("blocking")
-        return Command("pop", (*self._pop_words(pop), "BLOCK", wire.milliseconds(BLOCK)), pop=pop)
+        words = (*self._pop_words(pop), "BLOCK", wire.milliseconds(BLOCK))
+        return Command("pop", words, pop=pop, blocks=True)
 
     def _next_pop(self, settling: bool) -> Optional[Pop]:
         """The pop that goes to the command connection now."""
@@ -328,7 +330,9 @@ class Plan:
         effects: list[Effect] = []
         for lease, part in zip(command.leases, parts if command.kind != "pop" else ()):
             effects += self._receive_part(command, lease, value_of(part))
-        if command.pop is not None:
+        # A waiting pop that its repeat has ended says null: what counts is the reply to the repeat.
+        ended = command.blocks and command.pop and command.pop.place != "blocking" and not jobs
+        if command.pop is not None and not ended:
             effects += self._receive_jobs(command.pop, jobs, now)
         return effects
 

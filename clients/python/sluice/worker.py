@@ -274,7 +274,8 @@ class Worker:
             self._start(slots, lease)
             return
         if effect.kind == "refused":
-            self._log.warning("job %r of %r: its progress or log is too large", lease.id, lease.queue)
+            self._log.warning("job %r of %r: its progress or log is too large", lease.id,
+                              lease.queue)
             return
         if effect.kind == "stop":
             slots.stop(self._jobs[lease], lease.stop or "")
