@@ -1,5 +1,6 @@
 # What `cmake --install` installs: libraries, headers and the package configuration for
 # find_package(sluice); programs (see sluice_add_tool); documentation, configuration, systemd unit.
+# The component programs is everything but what other projects build with (tools/package).
 
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/sluice")
@@ -33,17 +34,18 @@ install(FILES
   "${PROJECT_SOURCE_DIR}/QUEUE.md" "${PROJECT_SOURCE_DIR}/REDIS.md"
   "${PROJECT_SOURCE_DIR}/COMMANDS.md" "${PROJECT_SOURCE_DIR}/HTTP.md"
   "${PROJECT_SOURCE_DIR}/ARCHITECTURE.md"
-  DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+  DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT programs)
 foreach(folder IN ITEMS docs conf bench/results)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}/"
-    DESTINATION "${CMAKE_INSTALL_DOCDIR}/${folder}" PATTERN "*.service" EXCLUDE)
+    DESTINATION "${CMAKE_INSTALL_DOCDIR}/${folder}" COMPONENT programs
+    PATTERN "*.service" EXCLUDE)
 endforeach()
 foreach(example IN ITEMS prometheus.yml prometheus-alerts.yml grafana-dashboard.json)
   install(FILES "${PROJECT_SOURCE_DIR}/conf/${example}"
-    DESTINATION "${CMAKE_INSTALL_DATADIR}/sluice")
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/sluice" COMPONENT programs)
 endforeach()
 
 # The configuration and the unit depend on the prefix, which is known only at install time.
 configure_file("${PROJECT_SOURCE_DIR}/cmake/install_service.cmake.in"
   "${PROJECT_BINARY_DIR}/install_service.cmake" @ONLY)
-install(SCRIPT "${PROJECT_BINARY_DIR}/install_service.cmake")
+install(SCRIPT "${PROJECT_BINARY_DIR}/install_service.cmake" COMPONENT programs)

@@ -44,7 +44,10 @@ namespace sluice {
 //      the floor of lease tokens
 //   5  a record may say that a key was moved, instead of what the key holds
 //   6  a record may say which jobs have yet to be notified of an end
-inline constexpr uint32_t kFormatVersion = 6;
+//   7  a job may name jobs that it comes after, and such a record jobs that come after others; an
+//      event may be about a job's progress, and a record may hold bytes of a job's log; a queue's
+//      configuration may have rules for workers
+inline constexpr uint32_t kFormatVersion = 7;
 inline constexpr uint32_t kOldestFormatVersion = 1;
 inline constexpr uint8_t kUnitVersion = 1;
 inline constexpr uint8_t kPieceVersion = 1;

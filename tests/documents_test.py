@@ -27,7 +27,7 @@ from harness.servers import DEFAULT_SLUICE, Server
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCUMENTS = ["README.md", "ARCHITECTURE.md", "QUEUE.md", "REDIS.md", "COMMANDS.md", "HTTP.md",
-             "docs/operating.md", "bench/results/README.md",
+             "docs/operating.md", "docs/packages.md", "bench/results/README.md",
              *(f"docs/moving/{page.name}" for page in (ROOT / "docs" / "moving").glob("*.md"))]
 LONGEST_START_S = 20
 
@@ -274,7 +274,7 @@ def links_lead_somewhere(_options):
                 require(anchor in headings(read(linked)), f"{name}: a link to {target}")
 
 
-FOLDERS = "engine|net|storage|tools|tests|bench|conf|cmake|docs"
+FOLDERS = "engine|net|storage|tools|tests|bench|conf|cmake|packaging|docs"
 
 
 def named_files_exist(_options):

@@ -140,12 +140,12 @@ class FileImport final : public rdb::FileSink {
   void auxiliary(Bytes name, Bytes value) override {
     if (name == "redis-ver") progress_.say("written by Redis " + std::string(value));
   }
-  std::string put_key(int database, OwnedEntry entry) override {
-    std::string refusal = target_.put_key(database, std::move(entry), false);
+  Status put_key(int database, OwnedEntry entry) override {
+    Status status = target_.put_key(database, std::move(entry), false);
     progress_.show(target_.counts().keys, from_.position(), from_.position(), size_);
-    return refusal;
+    return status;
   }
-  std::string put_library(Bytes code) override { return target_.put_library(code); }
+  Status put_library(Bytes code) override { return target_.put_library(code); }
 
  private:
   ImportTarget& target_;
@@ -154,41 +154,41 @@ class FileImport final : public rdb::FileSink {
   uint64_t size_;
 };
 
-std::string import_file(const std::string& path, ImportTarget& target, Progress& progress) {
+Status import_file(const std::string& path, ImportTarget& target, Progress& progress) {
   OpenFile file(path);
   const std::optional<uint64_t> size = file.size();
-  if (!size) return path + ": " + std::strerror(errno);
+  if (!size) return io_error(path + ": " + std::strerror(errno));
   rdb::Reader from(file, *size, kMaxStringBytes);
   FileImport sink(target, progress, from, *size);
   const std::optional<rdb::FileFault> fault = rdb::FileReader(from, sink).read();
   if (!fault) return {};
-  return path + ", at byte " + std::to_string(fault->offset) + " of " + std::to_string(*size) +
-         ": " + fault->message;
+  return invalid(path + ", at byte " + std::to_string(fault->offset) + " of " +
+                 std::to_string(*size) + ": " + fault->message);
 }
 
 // --- A running Redis ---
 
-std::string import_redis(const RedisAddress& address, ImportTarget& target, Progress& progress,
-                         uint64_t& vanished) {
+Status import_redis(const RedisAddress& address, ImportTarget& target, Progress& progress,
+                    uint64_t& vanished) {
   RedisSource source;
-  std::string error = source.connect(address);
-  std::vector<RedisSource::Database> databases;
-  if (error.empty()) error = source.find_databases(databases);
-  if (!error.empty()) return error;
+  Status status = source.connect(address);
+  if (!status.ok()) return status;
+  const Result<std::vector<RedisSource::Database>> databases = source.find_databases();
+  if (!databases.ok()) return databases.status();
   uint64_t expected = 0;
-  for (const RedisSource::Database& database : databases) expected += database.keys;
+  for (const RedisSource::Database& database : *databases) expected += database.keys;
   progress.say("Redis " + source.version() + " with " + grouped(expected) + " keys");
-  error = source.read_libraries([&](Bytes code) { return target.put_library(code); });
-  for (const RedisSource::Database& database : databases) {
-    if (!error.empty()) break;
-    error = source.read_keys(database.number, [&](int number, OwnedEntry entry) {
-      std::string refusal = target.put_key(number, std::move(entry), true);
+  status = source.read_libraries([&](Bytes code) { return target.put_library(code); });
+  for (const RedisSource::Database& database : *databases) {
+    if (!status.ok()) break;
+    status = source.read_keys(database.number, [&](int number, OwnedEntry entry) {
+      Status put = target.put_key(number, std::move(entry), true);
       progress.show(target.counts().keys, source.bytes_read(), target.counts().keys, expected);
-      return refusal;
+      return put;
     });
   }
   vanished = source.vanished();
-  return error;
+  return status;
 }
 
 // --- Summary ---
@@ -222,18 +222,18 @@ int run(const Arguments& arguments) {
   Progress progress(arguments.quiet);
   uint64_t vanished = 0;
   ImportTarget target;
-  std::string error = target.open(arguments.directory);
-  if (error.empty()) {
-    error = arguments.redis ? import_redis(*arguments.redis, target, progress, vanished)
-                            : import_file(arguments.file, target, progress);
+  Status status = target.open(arguments.directory);
+  if (status.ok()) {
+    status = arguments.redis ? import_redis(*arguments.redis, target, progress, vanished)
+                             : import_file(arguments.file, target, progress);
   }
-  if (error.empty()) {
+  if (status.ok()) {
     progress.say("writing " + grouped(target.counts().keys) + " keys to " + arguments.directory);
-    error = target.commit();
+    status = target.commit();
   }
   progress.end();
-  if (!error.empty()) {
-    std::fprintf(stderr, "sluice-import: %s\nNothing was imported.\n", error.c_str());
+  if (!status.ok()) {
+    std::fprintf(stderr, "sluice-import: %s\nNothing was imported.\n", status.message().c_str());
     return 1;
   }
   std::fputs(summary(target.counts(), vanished, progress.seconds()).c_str(), stdout);

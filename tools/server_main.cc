@@ -125,10 +125,9 @@ void tell_log_file(const std::string& path) {
 
 int run(Config& config) {
   const std::shared_ptr<const Settings> settings = config.settings();
-  std::string error;
-  if (!open_log(settings->logfile, error)) {
+  if (const Status log = open_log(settings->logfile); !log.ok()) {
     std::fprintf(stderr, "sluice-server: cannot open the log file: %s\n",
-                 log_error(*settings, error).c_str());
+                 log_error(*settings, log.message()).c_str());
     return 1;
   }
   tell_log_file(settings->logfile);
@@ -145,11 +144,10 @@ int run(Config& config) {
     const uint64_t one = 1;
     static_cast<void>(::write(end, &one, sizeof(one)) == sizeof(one));
   });
-  error = server.start();
-  if (!error.empty()) {
-    spdlog::error("{}", error);
+  if (const Status status = server.start(); !status.ok()) {
+    spdlog::error("{}", status.message());
     const bool apart = !settings->logfile.empty() && ::isatty(STDERR_FILENO) != 0;
-    if (apart) std::fprintf(stderr, "sluice-server: %s\n", error.c_str());
+    if (apart) std::fprintf(stderr, "sluice-server: %s\n", status.message().c_str());
     return 1;
   }
   const bool has_pid_file = !settings->pidfile.empty() && write_pid_file(settings->pidfile);

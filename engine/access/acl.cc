@@ -27,8 +27,8 @@ std::string unmatched(const std::vector<std::string>& words) {
          selector.substr(0, selector.find(' ')) + "'.";
 }
 
-std::string in_declaration(const std::string& name, const std::string& reason) {
-  return "Error in user declaration '" + name + "': " + reason;
+Status in_declaration(const std::string& name, const std::string& reason) {
+  return invalid("Error in user declaration '" + name + "': " + reason);
 }
 
 }  // namespace
@@ -130,17 +130,17 @@ void Acl::put(const std::string& name, AclRules rules) {
   }
 }
 
-std::string Acl::set_user(Bytes name, std::span<const Bytes> rules) {
-  if (has_blank_or_nul(name)) return kBadUserName;
+Status Acl::set_user(Bytes name, std::span<const Bytes> rules) {
+  if (has_blank_or_nul(name)) return invalid(kBadUserName);
   MutexLock lock(mutex_);
   const auto found = users_.find(name);
   AclRules changed = found == users_.end() ? new_rules() : *found->second->rules();
   changed.set_all_channels_by_default(all_channels_by_default_.load());
   std::vector<std::string> words(rules.begin(), rules.end());
-  if (!join_selectors(words)) return unmatched(words);
+  if (!join_selectors(words)) return invalid(unmatched(words));
   for (const std::string& rule : words) {
     if (const char* reason = changed.apply(rule)) {
-      return "Error in ACL SETUSER modifier '" + rule + "': " + reason;
+      return invalid("Error in ACL SETUSER modifier '" + rule + "': " + reason);
     }
   }
   put(std::string(name), std::move(changed));
@@ -169,7 +169,7 @@ void Acl::set_default_password(Bytes password) {
 
 // --- At the start ---
 
-std::string Acl::apply(const UserLine& line, AclRules& rules) {
+Status Acl::apply(const UserLine& line, AclRules& rules) {
   if (line.empty() || has_blank_or_nul(line[0])) {
     return in_declaration(line.empty() ? std::string() : line[0], kBadUserName);
   }
@@ -183,20 +183,20 @@ std::string Acl::apply(const UserLine& line, AclRules& rules) {
   return {};
 }
 
-std::string Acl::validate(const UserLine& line) {
+Status Acl::validate(const UserLine& line) {
   AclRules rules(false);
   return apply(line, rules);
 }
 
-std::string Acl::load(std::span<const UserLine> lines) {
+Status Acl::load(std::span<const UserLine> lines) {
   std::vector<AclRules> all;
   std::set<Bytes> names;
   for (const UserLine& line : lines) {
     all.push_back(new_rules());
     // The default user already exists. The line begins with a reset, as Redis shows it.
     if (!line.empty() && line[0] == default_user_->name) all.back().apply("reset");
-    std::string error = apply(line, all.back());
-    if (!error.empty()) return error;
+    Status status = apply(line, all.back());
+    if (!status.ok()) return status;
     if (!names.insert(line[0]).second) {
       return in_declaration(line[0], "Duplicate user found. A user can only be defined once");
     }
@@ -245,7 +245,7 @@ std::string Acl::read_line(Bytes line, const std::string& place, int number,
   return errors;
 }
 
-std::string Acl::load_text(Bytes text, const std::string& name) {
+Status Acl::load_text(Bytes text, const std::string& name) {
   std::map<std::string, AclRules, std::less<>> users;
   std::string errors;
   for (int number = 1; !text.empty(); ++number) {
@@ -254,9 +254,9 @@ std::string Acl::load_text(Bytes text, const std::string& name) {
     text.remove_prefix(end == Bytes::npos ? text.size() : end + 1);
   }
   if (!errors.empty()) {
-    return errors +
-           "WARNING: ACL errors detected, no change to the previously active ACL rules was "
-           "performed";
+    return invalid(
+        errors +
+        "WARNING: ACL errors detected, no change to the previously active ACL rules was performed");
   }
   users.emplace(default_user_->name, rules_of_default_user());
   MutexLock lock(mutex_);

@@ -19,6 +19,7 @@
 #include "engine/access/acl_rules.h"
 #include "engine/base/bytes.h"
 #include "engine/base/mutex.h"
+#include "engine/base/status.h"
 
 namespace sluice {
 
@@ -70,9 +71,9 @@ class Acl {
   static std::string refusal(Denial denial, const Command& command);
 
   // --- Changes ---
-  // Makes or changes a user, with all rules or none. Returns an empty text, or the error, which
-  // names the rule: "Error in ACL SETUSER modifier 'x': Syntax error".
-  std::string set_user(Bytes name, std::span<const Bytes> rules);
+  // Makes or changes a user, with all rules or none. The error names the rule: "Error in ACL
+  // SETUSER modifier 'x': Syntax error".
+  Status set_user(Bytes name, std::span<const Bytes> rules);
   // Returns false if the user does not exist. REQUIRES: not the default user.
   bool delete_user(Bytes name);
   // The password of `requirepass`. If it is empty, the default user needs none.
@@ -81,20 +82,19 @@ class Acl {
   void set_all_channels_by_default(bool all_channels) { all_channels_by_default_ = all_channels; }
 
   // --- At the start ---
-  // Returns an empty text, or the error; then nothing has changed.
-  std::string load(std::span<const UserLine> lines);
+  // All users or none.
+  Status load(std::span<const UserLine> lines);
   // At the start and for ACL LOAD: the users of an ACL file replace all users. If the file does not
   // name the default user, that is reset to its initial rules. `name` is the file's name in errors.
-  // Returns an empty text, or all errors of the file with their line numbers.
-  std::string load_text(Bytes text, const std::string& name);
+  // The message lists all errors of the file with their line numbers.
+  Status load_text(Bytes text, const std::string& name);
   // For ACL SAVE: a text that load_text() can read.
   std::string text() const;
-  // Returns why the line of a user is invalid, or an empty text.
-  static std::string validate(const UserLine& line);
+  static Status validate(const UserLine& line);
 
  private:
-  static std::string apply(const UserLine& line, AclRules& rules);
-  // Reads one line of an ACL file into `users`. Returns an empty text, or the error.
+  static Status apply(const UserLine& line, AclRules& rules);
+  // Reads one line of an ACL file into `users`. Returns its errors.
   std::string read_line(Bytes line, const std::string& place, int number,
                         std::map<std::string, AclRules, std::less<>>& users) const;
   AclRules new_rules() const { return AclRules(all_channels_by_default_.load()); }

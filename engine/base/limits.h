@@ -35,9 +35,10 @@ inline constexpr int64_t kMaxLeaseMs = 7LL * 24 * 3600 * 1000;
 inline constexpr int64_t kMaxDurationMs = 100LL * 366 * 24 * 3600 * 1000;
 
 // --- Of a command ---
-inline constexpr size_t kMaxMatches = 64;       // MATCH of Q.POP
-inline constexpr int64_t kMaxPopCount = 256;    // COUNT of Q.POP
-inline constexpr int64_t kMaxPageCount = 1000;  // COUNT of Q.LIST, Q.EVENTS, Q.STATS BY, and LIMIT
+inline constexpr size_t kMaxMatches = 64;        // MATCH of Q.POP
+inline constexpr int64_t kMaxPopCount = 256;     // COUNT of Q.POP
+inline constexpr size_t kMaxFollowedJobs = 256;  // ID of Q.EVENTS
+inline constexpr int64_t kMaxPageCount = 1000;   // COUNT of Q.LIST, Q.EVENTS, Q.STATS BY, and LIMIT
 // The number of jobs that one step of a walk examines.
 inline constexpr size_t kMaxExamined = 10'000;
 // A step that returns the contents of jobs ends after the job that brings it to this size.

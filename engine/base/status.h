@@ -39,6 +39,8 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
+inline Status io_error(std::string message) { return {StatusCode::kIoError, std::move(message)}; }
+inline Status invalid(std::string message) { return {StatusCode::kInvalid, std::move(message)}; }
 // The whole text of an error reply.
 inline Status refusal(std::string error) { return {StatusCode::kRefused, std::move(error)}; }
 

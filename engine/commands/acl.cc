@@ -98,8 +98,8 @@ void acl_getuser_command(Call& call) {
 }
 
 void acl_setuser_command(Call& call) {
-  const std::string error = call.engine.acl().set_user(call.args[2], call.args.subspan(3));
-  if (!error.empty()) return call.reply.error("ERR " + error);
+  const Status status = call.engine.acl().set_user(call.args[2], call.args.subspan(3));
+  if (!status.ok()) return call.reply.error("ERR " + status.message());
   close_forbidden_subscribers(call, call.args[2]);
   call.engine.server().users_changed();
   call.reply.ok();
@@ -243,8 +243,8 @@ void acl_log_command(Call& call) {
 // --- The file ---
 
 void acl_load_command(Call& call) {
-  const std::string error = call.engine.server().load_users();
-  if (!error.empty()) return call.reply.error(error);
+  const Status status = call.engine.server().load_users();
+  if (!status.ok()) return call.reply.error(status.message());
   // As in Redis, even those of users that the file does not change.
   call.engine.server().kill_clients(
       call.client, [](const ClientFacts& facts) { return facts.user != "default"; });
@@ -252,10 +252,7 @@ void acl_load_command(Call& call) {
   call.reply.ok();
 }
 
-void acl_save_command(Call& call) {
-  const std::string error = call.engine.server().save_users();
-  error.empty() ? call.reply.ok() : call.reply.error(error);
-}
+void acl_save_command(Call& call) { call.reply_status(call.engine.server().save_users()); }
 
 void acl_help_command(Call& call) { reply_help(call); }
 

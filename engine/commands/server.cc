@@ -46,16 +46,15 @@ void shutdown_command(Call& call) {
   if (call.client.in_multi) {
     return call.reply.error("ERR Command not allowed inside a transaction");
   }
-  const std::string error = call.engine.server().shutdown(mode, now, force, abort);
-  if (!error.empty()) return call.reply.error(error);
+  const Status status = call.engine.server().shutdown(mode, now, force, abort);
+  if (!status.ok()) return call.reply.error(status.message());
   // As in Redis, the connection is closed without a reply.
   call.client.close_after_reply = true;
 }
 
 void save_command(Call& call) {
   call.execution.release();  // the checkpoint's walk needs every shard
-  const std::string error = call.engine.server().checkpoint(true);
-  error.empty() ? call.reply.ok() : call.reply.error(error);
+  call.reply_status(call.engine.server().checkpoint(true));
 }
 
 namespace {
@@ -137,11 +136,11 @@ static bool replies_when_kept(Call& call) {
   PersistencePort* const port = call.engine.server().persistence();
   if (port == nullptr) return false;
   auto waiter = std::make_shared<Waiter>();
-  const auto reply = [waiter](const std::string& error) {
+  const auto reply = [waiter](const Status& status) {
     if (!waiter->claim()) return;
     ByteBuffer bytes;
     RespReply answer(bytes, waiter->protocol);
-    error.empty() ? answer.ok() : answer.error(error);
+    status.ok() ? answer.ok() : answer.error(status.message());
     waiter->port->deliver_blocked_reply(std::move(bytes), 0);
   };
   call.block({}, waiter);
@@ -158,8 +157,8 @@ void config_set_command(Call& call) {
   for (size_t at = 2; at < call.args.size(); at += 2) {
     parameters.emplace_back(call.args[at], call.args[at + 1]);
   }
-  const std::string error = call.engine.server().config_set(parameters);
-  if (!error.empty()) return call.reply.error(error);
+  const Status status = call.engine.server().config_set(parameters);
+  if (!status.ok()) return call.reply.error(status.message());
   const bool begins_journal =
       std::any_of(parameters.begin(), parameters.end(), [](const auto& pair) {
         return equals_ignore_case(pair.first, "appendonly") &&
@@ -169,8 +168,7 @@ void config_set_command(Call& call) {
 }
 
 void config_rewrite_command(Call& call) {
-  const std::string error = call.engine.server().config_rewrite();
-  error.empty() ? call.reply.ok() : call.reply.error(error);
+  call.reply_status(call.engine.server().config_rewrite());
 }
 
 void config_resetstat_command(Call& call) {

@@ -25,17 +25,18 @@ bool watch_is_broken(Call& call) {
   return call.client.watch_set->broken.load(std::memory_order_relaxed);
 }
 
-// Why none of the queued commands may run although all could be queued, or an empty text.
-std::string refuse_all(Call& call) {
+// Refuses all of the queued commands, although all could be queued.
+Status refuse_all(Call& call) {
   uint32_t flags = 0;
   for (const QueuedCommand& queued : call.client.queued) flags |= queued.command->flags;
-  const std::string error = refuse_growth(call.engine, flags);
-  if (!error.empty()) return ": " + error;
-  return call.client.multi_failed ? "previous errors." : "";
+  const Status growth = refuse_growth(call.engine, flags);
+  const std::string aborted = "EXECABORT Transaction discarded because of";
+  if (!growth.ok()) return refusal(aborted + ": " + growth.message());
+  return call.client.multi_failed ? refusal(aborted + " previous errors.") : Status();
 }
 
-// Permissions may have changed since the command was queued. Returns an empty text if it may run.
-std::string refuse_rights(Call& call, const Command& command, std::span<const Bytes> args) {
+// Permissions may have changed since the command was queued.
+Status refuse_rights(Call& call, const Command& command, std::span<const Bytes> args) {
   Bytes reason;
   switch (check_rights(call.engine, call.client, AclLogContext::kMulti, command, args)) {
     case Denial::kNone:
@@ -50,10 +51,10 @@ std::string refuse_rights(Call& call, const Command& command, std::span<const By
       reason = "no permission to access one of the channels used as arguments to the command";
       break;
   }
-  return "NOPERM ACLs rules changed between the moment the transaction was accumulated and the "
-         "EXEC "
-         "call. This command is no longer allowed for the following reason: " +
-         std::string(reason);
+  return refusal(
+      "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC "
+      "call. This command is no longer allowed for the following reason: " +
+      std::string(reason));
 }
 
 void multi_command(Call& call) {
@@ -73,11 +74,10 @@ void exec_command(Call& call) {
   Client& client = call.client;
   if (!client.in_multi) return call.reply.error("ERR EXEC without MULTI");
   const bool broken = watch_is_broken(call);
-  const std::string refused = refuse_all(call);
-  if (!refused.empty()) {
+  const Status status = refuse_all(call);
+  if (!status.ok()) {
     end_transaction(call.execution, call.client);
-    return call.reply.error("EXECABORT Transaction discarded because of" +
-                            (refused[0] == ':' ? refused : " " + refused));
+    return call.reply.error(status.message());
   }
   if (broken) {
     end_transaction(call.execution, call.client);
@@ -89,11 +89,11 @@ void exec_command(Call& call) {
   std::vector<Bytes> args;
   for (const QueuedCommand& queued : client.queued) {
     args.assign(queued.arguments.begin(), queued.arguments.end());
-    const std::string error = refuse_rights(call, *queued.command, args);
-    if (error.empty()) {
+    const Status rights = refuse_rights(call, *queued.command, args);
+    if (rights.ok()) {
       call.execution.run_nested(client, *queued.command, args, call.reply);
     } else {
-      call.reply.error(error);
+      call.reply.error(rights.message());
     }
   }
   end_transaction(call.execution, call.client);

@@ -32,6 +32,23 @@ std::vector<uint64_t> Departures::take_ties(unsigned shard) {
   return clients;
 }
 
+void Departures::leave_late(std::shared_ptr<Waiter> waiter) {
+  MutexLock lock(mutex_);
+  late_.push_back(std::move(waiter));
+  has_late_.store(true, std::memory_order_release);
+}
+
+std::vector<std::shared_ptr<Waiter>> Departures::take_late(size_t limit) {
+  std::vector<std::shared_ptr<Waiter>> late;
+  MutexLock lock(mutex_);
+  while (!late_.empty() && late.size() < limit) {
+    late.push_back(std::move(late_.front()));
+    late_.pop_front();
+  }
+  has_late_.store(!late_.empty(), std::memory_order_release);
+  return late;
+}
+
 // Returns whether it was removed from all lists.
 bool Departures::settle_one(Engine& engine, Departure& departure) {
   std::erase_if(departure.keys, [&](const std::string& key) {

@@ -1,5 +1,5 @@
 // Departures: waiters, watches and tied leases that have ended but are still in lists of shards
-// that could not be locked.
+// that could not be locked; and waiters that get a last look at their keys.
 //
 // A script may hold shards until it is killed, and a time-out, a lost connection or DISCARD must
 // not wait for that. Entries that remain in the lists are harmless: a waiter that has ended is
@@ -12,6 +12,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -37,7 +38,15 @@ class Departures {
   void leave_ties(unsigned shard, uint64_t client_id);
   std::vector<uint64_t> take_ties(unsigned shard);
 
-  // Whether it is empty. Takes no lock.
+  // The waiter's time is over, and it is served as its key is then (Waiter::served_when_late): by
+  // the timers, which need no hurry for a shard that a script holds. It keeps waiting until then,
+  // and may be served otherwise.
+  void leave_late(std::shared_ptr<Waiter> waiter);
+  // Takes some of them, the earliest first.
+  std::vector<std::shared_ptr<Waiter>> take_late(size_t limit);
+  bool has_late() const { return has_late_.load(std::memory_order_acquire); }
+
+  // Whether it is empty but for waiters that are late. Takes no lock.
   bool none() const { return !waiting_.load(std::memory_order_relaxed); }
   // Removes entries from shards that are free now. The caller holds no shard.
   void settle(Engine& engine);
@@ -55,6 +64,8 @@ class Departures {
   Mutex mutex_;
   std::vector<Departure> departures_ GUARDED_BY(mutex_);
   std::vector<std::pair<unsigned, uint64_t>> ties_ GUARDED_BY(mutex_);  // shard, client
+  std::atomic<bool> has_late_{false};
+  std::deque<std::shared_ptr<Waiter>> late_ GUARDED_BY(mutex_);
 };
 
 }  // namespace sluice

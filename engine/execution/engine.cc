@@ -104,7 +104,8 @@ DueTimes Engine::next_due() const {
     next.steady_ms =
         std::min(next.steady_ms, shard.next_due_steady_ms.load(std::memory_order_acquire));
   }
-  if (tracking_->must_sweep() || owing_shards.load(std::memory_order_acquire) != 0) {
+  if (tracking_->must_sweep() || owing_shards.load(std::memory_order_acquire) != 0 ||
+      departures_.has_late()) {
     next.steady_ms = 0;
   }
   // Nothing runs before the end of a pause, so its end is the next due time.

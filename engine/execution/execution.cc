@@ -310,39 +310,37 @@ bool Execution::admit(Client& client, const Request& request, RespReply& reply) 
     return false;
   }
   client.last_command = command;
-  const std::string error = check(client, *command, args);
-  if (!error.empty()) {
-    reject(client, command, error, reply);
-    return false;
-  }
-  return true;
+  const Status status = check(client, *command, args);
+  if (!status.ok()) reject(client, command, status.message(), reply);
+  return status.ok();
 }
 
-std::string Execution::check(Client& client, const Command& command, std::span<const Bytes> args) {
+Status Execution::check(Client& client, const Command& command, std::span<const Bytes> args) {
   if (!command.takes(args.size())) {
-    return "ERR wrong number of arguments for '" + CommandTable::full_name(command) + "' command";
+    return refusal("ERR wrong number of arguments for '" + CommandTable::full_name(command) +
+                   "' command");
   }
   if (client.in_multi && (command.flags & kNoMulti) != 0) {
-    return "ERR Command not allowed inside a transaction";
+    return refusal("ERR Command not allowed inside a transaction");
   }
   if (client.user == nullptr) {
     // A connection that was made while a password was required gets the default user once none is.
     client.user = engine_.acl().user_at_connect();
     if (client.user == nullptr && (command.flags & kNoAuth) == 0) {
-      return "NOAUTH Authentication required.";
+      return refusal("NOAUTH Authentication required.");
     }
   }
   if (client.user != nullptr && !client.user->unrestricted.load(std::memory_order_relaxed)) {
     if (client.user->deleted.load(std::memory_order_relaxed)) client.close_after_reply = true;
     const auto context = client.in_multi ? AclLogContext::kMulti : AclLogContext::kTopLevel;
     const Denial denial = check_rights(engine_, client, context, command, args);
-    if (denial != Denial::kNone) return Acl::refusal(denial, command);
+    if (denial != Denial::kNone) return refusal(Acl::refusal(denial, command));
   }
   // As in Redis, no more commands are queued when the memory is full.
   if (client.in_multi && (command.flags & kEndsTransaction) == 0 && memory_is_full(engine_)) {
-    return std::string(errors::kOutOfMemory);
+    return refusal(std::string(errors::kOutOfMemory));
   }
-  return (command.flags & kNeedsRoom) != 0 ? refuse_growth(engine_, command.flags) : std::string();
+  return (command.flags & kNeedsRoom) != 0 ? refuse_growth(engine_, command.flags) : Status();
 }
 
 void Execution::execute(Client& client, const Request& request, RespReply& reply) {
@@ -381,7 +379,7 @@ bool Execution::must_wait(Client& client, const Request& request) {
   const Command* const command = request.command;
   // Invalid requests get their errors at once.
   if (command == nullptr || request.names_unknown_subcommand()) return false;
-  if (!check(client, *command, request.args).empty()) return false;
+  if (!check(client, *command, request.args).ok()) return false;
   if (mode == PauseMode::kWrites && !may_change_data(client, *command, request.args)) return false;
   client.last_command = command;
   return true;

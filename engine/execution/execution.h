@@ -76,9 +76,8 @@ class Execution {
   // was one. Part of the lock hold like a command: finish() ends it.
   bool put_entry(int database, OwnedEntry entry);
 
-  // The checks before every command: arity, permissions, memory. Returns an empty text, or the
-  // error to reply.
-  std::string check(Client& client, const Command& command, std::span<const Bytes> args);
+  // The checks before every command: arity, permissions, memory.
+  Status check(Client& client, const Command& command, std::span<const Bytes> args);
 
   // Locks the shards of `mask` in addition to those held. Ends the current hold if it must wait.
   void lock(ShardMask mask);
@@ -154,6 +153,8 @@ class Execution {
   void log_slow(const Call& call, uint64_t ticks);
   void serve_ready(const SignalledKey& ready);
   void serve_queue(const SignalledKey& ready);
+  // Null if there is no queue.
+  const Queue* queue_at(const SignalledKey& ready);
   // Serves pops of a queue within the batch's remaining budget; further ones get turns.
   void serve_pops(const SignalledKey& ready);
   void serve_pop(const SignalledKey& ready, QueueWork& work, const std::shared_ptr<Waiter>& waiter);
@@ -164,6 +165,8 @@ class Execution {
   void serve_owed();
   void serve_turns(const SignalledKey& owed);
   void pass_over(const SignalledKey& owed, const std::shared_ptr<Waiter>& waiter);
+  // Serves waiters whose time is over (Departures::leave_late).
+  void serve_late();
   std::shared_ptr<Waiter> claim_waiter(const SignalledKey& ready, const Entry* entry);
   // Runs the command of a claimed waiter.
   void serve(const Waiter& waiter, Bytes key);
@@ -172,6 +175,8 @@ class Execution {
   // shards show. `only_key`: the only key that it can change; null: it may change others.
   ShardMask adopted_shards(ShardMask mask, const KeyRef* only_key) const;
   void lock_adopted(ShardMask mask, const KeyRef* only_key);
+  // Locks a shard, and those of the queues that show its keys.
+  void lock_with_adopted(unsigned index);
   // Turns changes of adopted keys into transitions of their queues' jobs.
   void settle_adopted();
   void look_at_missed(Shard& shard);

@@ -21,6 +21,8 @@ constexpr size_t kMaxExpiredPerHold = 64;
 constexpr size_t kMaxQueueTimersPerHold = 64;
 // Items of the table of CLIENT TRACKING examined in one call.
 constexpr size_t kMaxSweptItems = 512;
+// Waiters whose time is over that are served in one call.
+constexpr size_t kMaxLate = 64;
 // Queues in which the leases of lost connections end at once.
 constexpr size_t kMaxUntied = 512;
 
@@ -65,6 +67,7 @@ bool Execution::run_timers(const Times& now) NO_THREAD_SAFETY_ANALYSIS {
   if (tracking.must_sweep()) tracking.sweep(kMaxSweptItems);
   bool more = tracking.must_sweep();
   serve_owed();
+  if (engine_.departures().has_late()) serve_late();
   size_t names = kMaxUntied;
   for (unsigned index = 0; index < kShards; ++index) {
     Shard& shard = engine_.shard(index);
@@ -75,11 +78,7 @@ bool Execution::run_timers(const Times& now) NO_THREAD_SAFETY_ANALYSIS {
     };
     if (!is_due()) continue;
     end_hold();
-    lock(1U << index);
-    // Changes here may concern queues in other shards.
-    while (shard.adopted != nullptr && (shard.adopted->shards() & ~locked_) != 0) {
-      lock((1U << index) | shard.adopted->shards());
-    }
+    lock_with_adopted(index);  // changes here may concern queues in other shards
     begin_unit();
     look_at_missed(shard);
     const uint64_t begin_ticks = read_ticks();
@@ -93,7 +92,30 @@ bool Execution::run_timers(const Times& now) NO_THREAD_SAFETY_ANALYSIS {
     if (unit_.record_count != 0) kill_point("inside_expiry");
     more = more || is_due();
   }
-  return more || engine_.owing_shards.load(std::memory_order_relaxed) != 0;
+  return more || engine_.owing_shards.load(std::memory_order_relaxed) != 0 ||
+         engine_.departures().has_late();
+}
+
+void Execution::serve_late() NO_THREAD_SAFETY_ANALYSIS {
+  for (const std::shared_ptr<Waiter>& waiter : engine_.departures().take_late(kMaxLate)) {
+    // Its key may have expired, which may concern queues in other shards.
+    const std::string& name = waiter->keys.front();
+    const unsigned index = KeyRef(name).shard;
+    end_hold();
+    lock_with_adopted(index);
+    begin_unit();
+    engine_.shard(index).waiters.remove(name, waiter.get());
+    if (waiter->claim()) serve(*waiter, name);
+    serve_waiters();
+  }
+}
+
+void Execution::lock_with_adopted(unsigned index) NO_THREAD_SAFETY_ANALYSIS {
+  const Shard& shard = engine_.shard(index);
+  lock(1U << index);
+  while (shard.adopted != nullptr && (shard.adopted->shards() & ~locked_) != 0) {
+    lock((1U << index) | shard.adopted->shards());
+  }
 }
 
 // --- Ends of connections ---

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "engine/execution/execution.h"
+#include "engine/work/quiet.h"
 #include "engine/work/serving.h"
 
 namespace sluice {
@@ -89,9 +90,10 @@ constexpr size_t kTurnsAtOnce = 64;
 
 void Execution::serve_queue(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS {
   WaiterLists& lists = engine_.shard(ready.shard).waiters;
-  const QueueWaiters* waiters = lists.find_queue(ready.database, ready.key);
+  QueueWaiters* waiters = lists.find_queue(ready.database, ready.key);
   if (waiters == nullptr) return;
   using What = SignalledKey::What;
+  if (ready.what == What::kQueue) sort_quiet(*waiters, queue_at(ready));
   const bool for_pops = ready.what == What::kMore || ready.what == What::kQueue;
   if (for_pops && !waiters->all_pops.empty()) serve_pops(ready);
   waiters = lists.find_queue(ready.database, ready.key);
@@ -107,6 +109,13 @@ void Execution::serve_queue(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS
     lists.remove(ready.key, waiter.get());
     if (waiter->claim()) serve(*waiter, ready.key);
   }
+}
+
+const Queue* Execution::queue_at(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS {
+  const Entry* entry =
+      Database(engine_.shard(ready.shard), ready.database, unit_).find(KeyRef(ready.key));
+  const bool is_queue = entry != nullptr && entry->type() == Type::kQueue;
+  return is_queue ? &entry->object<Queue>() : nullptr;
 }
 
 void Execution::serve_pops(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS {

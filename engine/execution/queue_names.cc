@@ -107,6 +107,13 @@ QueueBuckets queue_buckets(Engine& engine, const QueueName& queue,
   return buckets;
 }
 
+LastEvent last_event(Engine& engine, const QueueName& queue) {
+  LastEvent last;
+  last.gate =
+      read_queue(engine, queue, [&](const Queue& found) { last.seq = found.events.last_seq(); });
+  return last;
+}
+
 void GroupCount::add(const GroupCount& other) {
   pending += other.pending;
   active += other.active;

@@ -64,6 +64,13 @@ struct QueueBuckets {
 QueueBuckets queue_buckets(Engine& engine, const QueueName& queue,
                            std::span<const int64_t> bounds_ms);
 
+// The number of the last event of a queue; 0: it does not exist, or a script holds its shard.
+struct LastEvent {
+  uint64_t seq = 0;
+  Lsn gate = 0;  // as of QueueBuckets
+};
+LastEvent last_event(Engine& engine, const QueueName& queue);
+
 struct GroupCount {
   std::string name;
   uint64_t pending = 0;

@@ -99,12 +99,15 @@ bool memory_is_full(Engine& engine) {
   return is_full();
 }
 
-std::string refuse_growth(Engine& engine, uint32_t flags) {
+Status refuse_growth(Engine& engine, uint32_t flags) {
   if ((flags & kNeedsRoom) == 0) return {};
-  if ((flags & kDenyOom) != 0 && memory_is_full(engine)) return std::string(errors::kOutOfMemory);
+  if ((flags & kDenyOom) != 0 && memory_is_full(engine)) {
+    return refusal(std::string(errors::kOutOfMemory));
+  }
   if (engine.options().disk_nearly_full.load(std::memory_order_relaxed)) {
-    return "MISCONF The disk is nearly full: commands that grow the data are refused until "
-           "more than min-free-disk is free again.";
+    return refusal(
+        "MISCONF The disk is nearly full: commands that grow the data are refused until "
+        "more than min-free-disk is free again.");
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include "engine/access/acl_log.h"
 #include "engine/access/acl_rules.h"
 #include "engine/base/bytes.h"
+#include "engine/base/status.h"
 #include "engine/execution/engine.h"
 
 namespace sluice {
@@ -28,8 +29,7 @@ bool may_also_use_prefix(const Call& call, Bytes prefix);
 void log_failed_login(Engine& engine, const Client& client, Bytes command, Bytes username);
 
 bool memory_is_full(Engine& engine);
-// The error for a command with these flags (Command::flags) if memory or disk have no room for the
-// growth. Empty if they have, or if the command adds nothing.
-std::string refuse_growth(Engine& engine, uint32_t flags);
+// Whether memory and disk have room for the growth by a command with these flags (Command::flags).
+Status refuse_growth(Engine& engine, uint32_t flags);
 
 }  // namespace sluice

@@ -99,6 +99,7 @@ void keep_queue(Queue& from, Queue& queue) {
   if (from.adopted != nullptr) keep_members(*from.adopted, *queue.adopted);
   queue.lost_connections = from.lost_connections;
   std::swap(queue.stats, from.stats);
+  queue.keep_workers(from);
   queue.adaptive_runs = from.adaptive_runs;
   queue.timer_lag_ms = from.timer_lag_ms;
 }

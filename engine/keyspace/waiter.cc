@@ -1,5 +1,6 @@
 #include "engine/keyspace/waiter.h"
 
+#include <algorithm>
 #include <tuple>
 #include <utility>
 
@@ -24,6 +25,9 @@ bool Waiter::send_nothing(Unit& unit) {
 void QueueWaiters::add(const std::shared_ptr<Waiter>& waiter) {
   if (!waiter->queue.job_id.empty()) {
     by_job[waiter->queue.job_id].emplace(waiter->order, waiter);
+    for (const std::string& id : waiter->queue.more_job_ids) {
+      by_job[id].emplace(waiter->order, waiter);
+    }
   } else if (waiter->queue.pops) {
     pops[waiter->queue.signature].emplace(waiter->order, waiter);
   } else {
@@ -50,8 +54,12 @@ bool QueueWaiters::remove(const Waiter* waiter) {
   bool removed;
   if (!waiter->queue.job_id.empty()) {
     removed = remove_from(by_job, waiter->queue.job_id, waiter->order);
+    for (const std::string& id : waiter->queue.more_job_ids) {
+      remove_from(by_job, id, waiter->order);
+    }
   } else if (waiter->queue.pops) {
-    removed = remove_from(pops, waiter->queue.signature, waiter->order);
+    removed = remove_from(pops, waiter->queue.signature, waiter->order) ||
+              quiet.erase(waiter->order) != 0;
   } else {
     removed = others.erase(waiter->order) != 0;
     if (removed) count_types(waiter->queue.event_types, ~0U);
@@ -63,6 +71,24 @@ bool QueueWaiters::remove(const Waiter* waiter) {
     if (found != requests.end() && found->second.get() == waiter) requests.erase(found);
   }
   return true;
+}
+
+bool QueueWaiters::follow_job(const std::string& id, uint32_t type) const {
+  const auto found = by_job.find(id);
+  if (found == by_job.end()) return false;
+  return std::any_of(found->second.begin(), found->second.end(), [type](const auto& waiter) {
+    return (waiter.second->queue.event_types & type) != 0;
+  });
+}
+
+void QueueWaiters::set_quiet(const std::shared_ptr<Waiter>& waiter, bool is_quiet) {
+  const QueueWait& wait = waiter->queue;
+  if (!wait.job_id.empty()) return;
+  if (is_quiet && remove_from(pops, wait.signature, waiter->order)) {
+    quiet.emplace(waiter->order, waiter);
+  } else if (!is_quiet && quiet.erase(waiter->order) != 0) {
+    pops[wait.signature].emplace(waiter->order, waiter);
+  }
 }
 
 // `one` is 1 or, modulo 2^32, -1.

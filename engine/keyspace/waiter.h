@@ -63,6 +63,8 @@ struct QueueWait {
   // The job it waits for (Q.POP with ID, Q.GET, Q.EVENTS with ID); empty: any job. Examined when
   // the job changes; `accepts` then decides whether it is served.
   std::string job_id;
+  // Further jobs, of Q.EVENTS with several IDs; all ids are different.
+  std::vector<std::string> more_job_ids;
   // For Q.EVENTS the wanted types of events, a bit for each (event_bit), otherwise 0. Only such an
   // event causes work for the waiter. So its position is computed when it is examined: no event up
   // to `passed_seq` is one that it wants.
@@ -98,6 +100,9 @@ struct Waiter {
   // Also call `serve` when the value is removed (the key does not exist then, or has another type).
   // Other waiters continue to wait.
   bool served_when_gone = false;
+  // Also call `serve` when the time is over, under the locks: the reply is what there is then
+  // (Departures::leave_late).
+  bool served_when_late = false;
   // Time-out by the steady clock; 0: none. The connection's thread keeps the timer.
   int64_t timeout_ms = 0;
   // Writes the reply of the time-out. Null: a null array, even for BLMOVE, which replies a null
@@ -115,6 +120,7 @@ struct Waiter {
   // that serves it, `give_up` for its own connection (time-out, CLIENT UNBLOCK, the end).
   bool claim() { return leave(WaiterState::kClaimed); }
   bool give_up() { return leave(WaiterState::kGone); }
+  bool is_waiting() const { return state_.load() == WaiterState::kWaiting; }
 
   // The first part of every reply; the value or the error that ends the waiting follows.
   void begin_reply(Reply& reply) const {
@@ -150,19 +156,28 @@ struct QueueWaiters {
   uint64_t last_event_seq = 0;
   // Pops with a request token, by worker and token.
   std::unordered_map<std::string, std::shared_ptr<Waiter>> requests;
-  // All pops, of `pops` and of `by_job`.
+  // All pops, of `pops`, of `quiet` and of `by_job`.
   ByOrder all_pops;
+  // Pops of any job that get none because their worker is quiet. They are not in `pops`, where the
+  // first of a signature stands for all.
+  ByOrder quiet;
   // Waiters after `had_turn`, an order, have turns to come (WaiterLists::owe). `may_repeat`: since
   // then there may be jobs for those up to it as well.
   bool owes_turns = false;
   uint64_t had_turn = 0;
   bool may_repeat = false;
 
-  bool empty() const { return pops.empty() && by_job.empty() && others.empty(); }
+  bool empty() const { return pops.empty() && quiet.empty() && by_job.empty() && others.empty(); }
+  // The number of pops that may get jobs.
+  size_t taking_pops() const { return all_pops.size() - quiet.size(); }
+  // Moves a pop that waits here into `quiet`, or back.
+  void set_quiet(const std::shared_ptr<Waiter>& waiter, bool is_quiet);
   // Whether some of `others` want events of this type, a bit.
   bool want_event(uint32_t type) const {
     return wanted_types[static_cast<size_t>(std::countr_zero(type))] != 0;
   }
+  // Whether a waiter for this job wants its events of this type.
+  bool follow_job(const std::string& id, uint32_t type) const;
   void add(const std::shared_ptr<Waiter>& waiter);
   // Returns false if it was not in the list.
   bool remove(const Waiter* waiter);

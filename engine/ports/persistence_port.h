@@ -6,7 +6,8 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
+
+#include "engine/base/status.h"
 
 namespace sluice {
 
@@ -26,9 +27,9 @@ class PersistencePort {
   virtual Start start_checkpoint(Kind kind, bool may_wait) = 0;
 
   // For CONFIG SET appendonly yes. The journal counts only after a first checkpoint is on the disk.
-  // `then` is called once when it is (with an empty text) or when it fails (with the whole error),
-  // on any thread, perhaps before this returns. Returns false if there is nothing to wait for.
-  virtual bool when_kept(std::function<void(const std::string& error)> then) = 0;
+  // `then` is called once when it is or when it fails (with a refusal()), on any thread, perhaps
+  // before this returns. Returns false if there is nothing to wait for.
+  virtual bool when_kept(std::function<void(const Status& status)> then) = 0;
 
   // Whether `appendonly` is yes.
   virtual bool is_journaling() const = 0;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/base/bytes.h"
+#include "engine/base/status.h"
 
 namespace sluice {
 
@@ -77,17 +78,16 @@ class ServerPort {
   // that only the server knows.
   virtual void info(Bytes section, InfoWriter& out) = 0;
 
-  // CONFIG. Returns an empty text, or the whole error message.
+  // CONFIG. Here and below, a Status that is not OK is a refusal().
   virtual std::vector<std::pair<std::string, std::string>> config_get(
       const std::vector<std::string>& patterns) = 0;
-  virtual std::string config_set(
-      const std::vector<std::pair<std::string, std::string>>& parameters) = 0;
-  virtual std::string config_rewrite() = 0;
+  virtual Status config_set(const std::vector<std::pair<std::string, std::string>>& parameters) = 0;
+  virtual Status config_rewrite() = 0;
   // Whether values of this parameter must not be shown (SLOWLOG).
   virtual bool is_secret(Bytes /*parameter*/) const { return false; }
-  // ACL LOAD and ACL SAVE, with the same result.
-  virtual std::string load_users() = 0;
-  virtual std::string save_users() = 0;
+  // ACL LOAD and ACL SAVE.
+  virtual Status load_users() = 0;
+  virtual Status save_users() = 0;
   virtual void reset_stats() = 0;
 
   virtual std::vector<ClientFacts> clients(const Client& asking) = 0;
@@ -113,11 +113,11 @@ class ServerPort {
 
   // The store's side of the process; null: there is no store.
   virtual PersistencePort* persistence() { return nullptr; }
-  // Checkpoints. Returns an empty text when it was started or done, else the error.
-  virtual std::string checkpoint(bool wait) = 0;
+  // Requests a checkpoint, or also waits for its end.
+  virtual Status checkpoint(bool wait) = 0;
   virtual int64_t last_checkpoint_s() = 0;
-  // Returns an error message, or begins the shutdown of the process.
-  virtual std::string shutdown(ShutdownMode mode, bool now, bool force, bool abort) = 0;
+  // Begins the shutdown of the process.
+  virtual Status shutdown(ShutdownMode mode, bool now, bool force, bool abort) = 0;
 
   // The wall clock, for times that people and programs see. It may be stepped both ways, by years.
   virtual int64_t unix_time_us() = 0;

@@ -16,9 +16,9 @@ namespace {
 constexpr size_t kChunkBytes = 4096;
 
 constexpr std::array<Bytes, kEventTypes> kEventTypeNames = {
-    "none",      "added",     "updated",  "ready",    "started",
-    "completed", "failed",    "retrying", "returned", "reclaimed",
-    "signalled", "cancelled", "expired",  "moved",    "forgotten"};
+    "none",    "added",    "updated",   "ready",     "started",   "completed",
+    "failed",  "retrying", "returned",  "reclaimed", "signalled", "cancelled",
+    "expired", "moved",    "forgotten", "progress"};
 
 // Decodes the event at the front of `bytes`, except for its number.
 void take_event(Bytes& bytes, int64_t first_ms, Event& event) {

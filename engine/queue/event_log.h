@@ -38,8 +38,9 @@ enum class EventType : uint8_t {
   kExpired = 12,
   kMoved = 13,
   kForgotten = 14,  // purged
+  kProgress = 15,   // only while a client waits for the job's events
 };
-inline constexpr size_t kEventTypes = 15;
+inline constexpr size_t kEventTypes = 16;
 // Sets of types, a bit for each.
 inline constexpr uint32_t event_bit(EventType type) { return 1U << static_cast<unsigned>(type); }
 inline constexpr uint32_t kEveryEventType = (1U << kEventTypes) - 1 - event_bit(EventType::kNone);

@@ -52,7 +52,10 @@ constexpr FieldHelp kConfigFields[] = {
     {"events", "COUNT[:MS], such as 100000:1d", "",
      "how many events are retained, and for how long"},
     {"max_payload", "bytes, up to 536870912", "", "the largest payload"},
+    {"log_bytes", "bytes, up to 1048576", "", "the most that is kept of a job's log; 0: none"},
     {"fencing", "on or off", "on off", "off: * is accepted in place of a lease"},
+    {"worker_ttl_ms", kDuration, "", "how long a worker without a lease is shown"},
+    {"quiet", "off or on", kSwitch, "of workers; on: they get no new jobs"},
 };
 
 constexpr Bytes kStates = "blocked delayed pending active completed failed cancelled expired";
@@ -62,11 +65,12 @@ constexpr FieldHelp kOptions[] = {
     {"ifdup", "error, keep, update or replace", "error keep update replace", ""},
     {"type", "the type of an event",
      "added updated moved forgotten ready started completed failed cancelled expired retrying "
-     "returned reclaimed signalled",
+     "returned reclaimed signalled progress",
      ""},
     {"with", "payload or result", "payload result", ""},
     {"id", "1 to 512 bytes, except for the words *, WHERE and ALL", "", ""},
     {"need", "the id of a job, at most 64 of them", "", ""},
+    {"after", "the id of a job, at most 64 of them with those of needs", "", ""},
     {"key", "1 to 512 bytes, at most 4 of them", "", ""},
     {"tag", "a name and a value of at most 512 bytes", "", ""},
     {"cost", "slots from 1 to 1000000, and no more than the caps allow", "", ""},
@@ -197,7 +201,8 @@ FieldAdvice advise(Bytes field, std::span<const std::string> command,
   const FieldHelp* row = find_help(
       configures ? std::span<const FieldHelp>(kConfigFields) : std::span<const FieldHelp>(kOptions),
       field);
-  const bool of_rule = equals_ignore_case(field, "group") || equals_ignore_case(field, "key");
+  const bool of_rule = equals_ignore_case(field, "group") || equals_ignore_case(field, "key") ||
+                       equals_ignore_case(field, "worker");
   if (configures && row == nullptr && !of_rule) return advise_name(field);
   FieldAdvice advice;
   const bool is_duration = std::any_of(std::begin(kDurations), std::end(kDurations),

@@ -1,5 +1,6 @@
 #include "engine/queue/job.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <cstring>
@@ -56,6 +57,28 @@ Job* Job::with_payload(Bytes payload) {
   return made;
 }
 
+bool Job::comes_after(Bytes id) const {
+  const JobOptions* given = options();
+  if (given == nullptr || given->after_count == 0) return false;
+  const std::span<const std::string> ids = given->by_after();
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+void JobLog::write(uint64_t at, Bytes more, uint64_t kept_from) {
+  if (at > end()) {
+    offset = at;
+    bytes.clear();
+  }
+  more.remove_prefix(std::min<uint64_t>(end() - at, more.size()));
+  if (kept_from > offset) {
+    const size_t held = std::min<uint64_t>(kept_from - offset, bytes.size());
+    more.remove_prefix(std::min<uint64_t>(kept_from - offset - held, more.size()));
+    bytes.erase(0, held);
+    offset = kept_from;
+  }
+  bytes.append(more);
+}
+
 void Job::make_extras() {
   auto extras = std::make_unique<JobExtras>();
   // The values that the header has implied so far.
@@ -69,6 +92,7 @@ uint64_t Job::retained_bytes() const {
   uint64_t bytes = uint64_t{id_size_} + payload_size_ + extras.end->result.size() +
                    extras.progress.size() + extras.error.size() + lane->group->name.size();
   for (const Key* key : lane->keys->keys) bytes += key->name.size();
+  if (extras.log != nullptr) bytes += extras.log->bytes.size();
   if (extras.options == nullptr) return bytes;
   for (const std::string& need : extras.options->needs) bytes += need.size();
   for (const auto& [name, value] : extras.options->tags) bytes += name.size() + value.size();
@@ -80,6 +104,7 @@ size_t Job::extras_bytes() const {
   if (extras_->options) bytes += sizeof(JobOptions);
   if (extras_->run) bytes += sizeof(JobRun);
   if (extras_->end) bytes += sizeof(JobEnd) + extras_->end->result.capacity();
+  if (extras_->log) bytes += sizeof(JobLog) + extras_->log->bytes.capacity();
   if (extras_->successor) {
     bytes += sizeof(JobSuccessor) + extras_->successor->payload.capacity();
   }

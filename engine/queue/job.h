@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,10 +76,17 @@ struct JobOptions {
   int64_t lease_ms = -1;
   int64_t max_run_ms = -1;
   int32_t retry = -1;
+  uint32_t after_count = 0;  // how many of `needs`, its last ones, were given by AFTER
   int64_t backoff_base_ms = -1;
   int64_t backoff_max_ms = -1;
-  std::vector<std::string> needs;  // all needs that were given, met or not
+  // All ids that were given, met or not: by NEED, then by AFTER. Each is there once.
+  std::vector<std::string> needs;
   std::vector<std::pair<std::string, std::string>> tags;
+
+  std::span<const std::string> by_need() const {
+    return {needs.data(), needs.size() - after_count};
+  }
+  std::span<const std::string> by_after() const { return std::span(needs).last(after_count); }
 };
 
 // How the job ended.
@@ -107,6 +115,18 @@ struct JobSuccessor {
   int64_t at_ms = 0;    // as in JobExtras
 };
 
+// What the runs of a job have written (Q.TOUCH ... LOG): its last bytes, over all its attempts.
+struct JobLog {
+  uint64_t offset = 0;  // of the first byte; those before it are gone
+  std::string bytes;
+
+  uint64_t end() const { return offset + bytes.size(); }
+  // Writes bytes at an offset, and drops those before `kept_from`, which is not beyond them. What
+  // is there already stays, as a record may be applied again. If bytes in between are missing, the
+  // log begins with these.
+  void write(uint64_t at, Bytes more, uint64_t kept_from);
+};
+
 struct JobExtras {
   uint32_t cost = 1;
   uint32_t attempts = 0;  // times given to a worker, including the present one
@@ -126,7 +146,7 @@ struct JobExtras {
   int64_t ttl_ms = -1;       // as given, else the group's value when the job was added; -1: none
   int64_t ttl_left_ms = -1;  // the budget left when it last stopped being pending; -1: all of it
   int64_t ttl_due_ms = 0;    // while shown as pending: when it expires (queue time); 0: never
-  std::vector<std::string> unmet;  // kBlocked: the needs that are not met
+  std::vector<std::string> unmet;  // kBlocked: those of JobOptions::needs that are not met
   uint64_t acknowledged = 0;       // the lease that completed the previous job with this id
   std::string error;               // of the last failure, or the reason of the cancel
   std::string progress;
@@ -134,6 +154,7 @@ struct JobExtras {
   std::unique_ptr<JobRun> run;  // kActive
   std::unique_ptr<JobEnd> end;  // terminal
   std::unique_ptr<JobSuccessor> successor;
+  std::unique_ptr<JobLog> log;  // null: nothing has been written
 
   // Ties the job to its present ticket. REQUIRES: the job is in no index.
   void bind() {
@@ -169,6 +190,8 @@ class Job {
   // The total time that it may be pending; 0: no limit.
   int64_t ttl_ms() const { return extras_ && extras_->ttl_ms > 0 ? extras_->ttl_ms : 0; }
   const JobOptions* options() const { return extras_ ? extras_->options.get() : nullptr; }
+  // Whether any end of the job of this id lets it run (AFTER), not only its completion.
+  bool comes_after(Bytes id) const;
   JobRun* run() const { return extras_ ? extras_->run.get() : nullptr; }
   JobEnd* end() const { return extras_ ? extras_->end.get() : nullptr; }
 
@@ -176,8 +199,8 @@ class Job {
     const size_t own = sizeof(Job) + id_size_ + payload_size_;
     return extras_ ? own + extras_bytes() : own;
   }
-  // The bytes that a retained job holds for clients: id, payload, result, progress, error, group,
-  // keys, tags, needs. REQUIRES: it has ended.
+  // The bytes that a retained job holds for clients: id, payload, result, progress, log, error,
+  // group, keys, tags, needs. REQUIRES: it has ended.
   uint64_t retained_bytes() const;
 
   // Its place inside band and group: (rank, seq). The rank is release time - boost, in milliseconds

@@ -31,7 +31,8 @@ constexpr uint32_t kHasUnmet = 1U << 16;
 constexpr uint32_t kHasSuccessor = 1U << 17;
 constexpr uint32_t kHasAt = 1U << 18;
 constexpr uint32_t kHasAcknowledged = 1U << 19;
-constexpr uint32_t kStateBits = (1U << 20) - 1;
+constexpr uint32_t kHasLog = 1U << 20;
+constexpr uint32_t kStateBits = (1U << 21) - 1;
 
 constexpr uint32_t kRunWorker = 1U << 0;
 constexpr uint32_t kRunRequest = 1U << 1;
@@ -49,6 +50,7 @@ constexpr uint32_t kOptionRetry = 1U << 2;
 constexpr uint32_t kOptionBackoff = 1U << 3;
 constexpr uint32_t kOptionNeeds = 1U << 4;
 constexpr uint32_t kOptionTags = 1U << 5;
+constexpr uint32_t kOptionAfter = 1U << 6;  // some of the needs were given by AFTER
 
 constexpr uint32_t kSuccessorReplaces = 1U << 0;
 constexpr uint32_t kSuccessorBand = 1U << 1;
@@ -139,7 +141,8 @@ void encode_options(const JobOptions& options, ByteBuffer& out) {
                     flag(options.max_run_ms >= 0, kOptionMaxRun) |
                     flag(options.retry >= 0, kOptionRetry) | flag(backoff, kOptionBackoff) |
                     flag(!options.needs.empty(), kOptionNeeds) |
-                    flag(!options.tags.empty(), kOptionTags));
+                    flag(!options.tags.empty(), kOptionTags) |
+                    flag(options.after_count != 0, kOptionAfter));
   if (options.lease_ms >= 0) put_varint(out, static_cast<uint64_t>(options.lease_ms));
   if (options.max_run_ms >= 0) put_varint(out, static_cast<uint64_t>(options.max_run_ms));
   if (options.retry >= 0) put_varint(out, static_cast<uint64_t>(options.retry));
@@ -148,6 +151,7 @@ void encode_options(const JobOptions& options, ByteBuffer& out) {
     put_signed(out, options.backoff_max_ms);
   }
   if (!options.needs.empty()) put_texts(out, options.needs);
+  if (options.after_count != 0) put_varint(out, options.after_count);
   if (options.tags.empty()) return;
   put_varint(out, options.tags.size());
   for (const auto& [name, value] : options.tags) {
@@ -173,6 +177,9 @@ bool decode_options(Bytes& from, JobOptions& options) {
     return false;
   }
   if ((bits & kOptionNeeds) != 0 && !take_texts(from, options.needs)) return false;
+  if ((bits & kOptionAfter) != 0 && !take_number(from, options.needs.size(), options.after_count)) {
+    return false;
+  }
   if ((bits & kOptionTags) == 0) return true;
   uint64_t count = 0;
   if (!take_number(from, from.size(), count)) return false;
@@ -302,7 +309,7 @@ uint32_t state_mask(const Job& job) {
          flag(extras->bound, kIsBound) | flag(!extras->error.empty(), kHasError) |
          flag(!extras->progress.empty(), kHasProgress) | flag(!extras->unmet.empty(), kHasUnmet) |
          flag(extras->successor != nullptr, kHasSuccessor) | flag(extras->at_ms != 0, kHasAt) |
-         flag(extras->acknowledged != 0, kHasAcknowledged);
+         flag(extras->acknowledged != 0, kHasAcknowledged) | flag(extras->log != nullptr, kHasLog);
 }
 
 void encode_state(const Job& job, int64_t base_ms, ByteBuffer& out) {
@@ -399,6 +406,7 @@ bool decode_state(Bytes& from, int64_t base_ms, RecordedState& state) {
   }
   state.state = static_cast<JobState>(number);
   state.lifo = (mask & kIsLifo) != 0;
+  state.keeps_log = (mask & kHasLog) != 0;
   state.has_extras = (mask & ~kIsLifo) != 0;
   // A job has a run exactly while it is active, an end once it has ended, a successor only while it
   // is active.

@@ -40,7 +40,8 @@ struct RecordedState {
   JobExtras extras;
   Bytes worker;  // of the run; empty: none
   bool has_extras = false;
-  bool lifo = false;  // of its lane
+  bool lifo = false;       // of its lane
+  bool keeps_log = false;  // its log, whose bytes are in records of their own
 };
 bool decode_state(Bytes& from, int64_t base_ms, RecordedState& state);
 

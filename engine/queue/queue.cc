@@ -11,10 +11,6 @@ namespace sluice {
 
 namespace {
 
-size_t ended_kind(JobState state) {
-  return state == JobState::kCompleted || state == JobState::kCancelled ? 0 : 1;
-}
-
 uint64_t finished_key(const Job* job) { return static_cast<uint64_t>(job->end()->finished_ms); }
 
 bool has_ticket(JobState state) {
@@ -127,7 +123,7 @@ void Queue::unplace_later(Job* job) {
 
 void Queue::place(Job* job) {
   if (job->state == JobState::kActive && job->run()->worker != nullptr) {
-    job->run()->worker->active.push_back(job);
+    workers_.add_run(job->run()->worker, job);
   }
   if (replaying_) return;
   // A damaged record may have a blocked job without needs. Allocates the extras now, because memory
@@ -161,7 +157,7 @@ void Queue::place(Job* job) {
 
 void Queue::unplace(Job* job) {
   if (job->state == JobState::kActive && job->run()->worker != nullptr) {
-    std::erase(job->run()->worker->active, job);
+    workers_.remove_run(job->run()->worker, job);
   }
   if (replaying_) return;
   count_in(job, false);
@@ -199,57 +195,6 @@ void Queue::place_active(Job* job) {
   lanes.admit(job, queue_ms);
 }
 
-OrderedIndex<Job*>& Queue::dependents_of(const std::string& need, const Job* job) {
-  Release* release = releases.find(need, job->arrival());
-  return release == nullptr ? dependents[need] : release->dependents;
-}
-
-void Queue::unplace_blocked(Job* job) {
-  for (const std::string& need : job->extras().unmet) {
-    OrderedIndex<Job*>& here = dependents_of(need, job);
-    const bool found = here.erase(rank_key(job->rank), job->seq, job);
-    CHECK(found);
-    // A release without dependents ends in its turn.
-    if (here.empty() && releases.find(need, job->arrival()) == nullptr) dependents.erase(need);
-  }
-}
-
-const Release& Queue::begin_release(uint64_t number, const std::string& need, bool completed) {
-  const auto found = dependents.find(need);
-  CHECK(found != dependents.end());
-  Release& release = releases.add(number, need, completed);
-  release.dependents.swap(found->second);
-  dependents.erase(found);
-  return release;
-}
-
-void Queue::set_release(uint64_t number, const std::string& need, bool completed, bool add) {
-  const auto known = releases.by_number().find(number);
-  const bool is_known = known != releases.by_number().end();
-  // A release of this number has not changed. If its need differs, the record is damaged.
-  if (is_known == add || (is_known && known->second.need != need)) return;
-  std::vector<Job*> waiting;
-  const auto take = [&](OrderedIndex<Job*>& index) {
-    while (!index.empty()) waiting.push_back(index.pop_front().value);
-  };
-  if (const auto live = dependents.find(need); live != dependents.end()) {
-    take(live->second);
-    dependents.erase(live);
-  }
-  for (uint64_t after = 0; Release* release = releases.find(need, after);) {
-    take(release->dependents);
-    after = release->number;
-  }
-  if (add) {
-    releases.add(number, need, completed);
-  } else {
-    releases.erase(number);
-  }
-  for (Job* job : waiting) {
-    dependents_of(need, job).insert(rank_key(job->rank), job->seq, job);
-  }
-}
-
 // In a LIFO lane a job whose own ticket is not due may be pending by another's ticket.
 void Queue::insert_ttl(Job* job) {
   const JobExtras* extras = job->extras_if();
@@ -274,6 +219,11 @@ void Queue::set_progress(Job* job, Bytes progress) {
   job_bytes_ -= job->memory_bytes();
   job->extras().progress = progress;
   job_bytes_ += job->memory_bytes();
+}
+
+void Queue::pace_progress(Bytes id) {
+  if (progress_pace == nullptr) progress_pace = std::make_unique<ProgressPace>();
+  progress_pace->begin(id, queue_ms);
 }
 
 void Queue::set_deadline(Job* job, int64_t deadline_steady) {
@@ -315,23 +265,15 @@ void Queue::unplace_active(Job* job) {
 
 // --- Workers ---
 
-Worker* Queue::join_worker(Bytes name) {
-  if (name.empty()) return nullptr;
-  const auto found = workers_.find(name);
-  if (found != workers_.end()) return found->second.get();
-  auto worker = std::make_unique<Worker>();
-  worker->name = name;
-  return workers_.emplace(std::string(name), std::move(worker)).first->second.get();
+Worker* Queue::hear_worker(Bytes name) {
+  Worker* worker = workers_.hear(name, queue_ms);
+  if (worker != nullptr && config.has_worker_names()) config.heard(name, queue_ms);
+  return worker;
 }
 
-Worker* Queue::find_worker(Bytes name) const {
-  const auto found = workers_.find(name);
-  return found == workers_.end() ? nullptr : found->second.get();
-}
-
-void Queue::leave_worker(Worker* worker) {
-  if (worker == nullptr || !worker->active.empty()) return;
-  workers_.erase(workers_.find(worker->name));
+void Queue::hear_worker(Worker* worker) {
+  workers_.hear(worker, queue_ms);
+  if (worker != nullptr && config.has_worker_names()) config.heard(worker->name, queue_ms);
 }
 
 // --- LIFO tickets ---
@@ -388,6 +330,7 @@ uint64_t Queue::position(const Job* job) const {
 
 void Queue::reconfigure(const ConfigChange& change, size_t steps,
                         std::vector<Lanes::BoundRate>* bound) {
+  if (change.level == ConfigLevel::kWorker) return;
   forecast_.reset();
   take_own_limits();
   lanes.reconfigure(change, queue_ms, bound);
@@ -422,6 +365,10 @@ int64_t Queue::next_due_ms() const {
   if (!releases.empty() || retains_too_much(0) || retains_too_much(1) || lanes.is_reconfiguring())
     return queue_ms;
   int64_t due = lanes.next_rate_ms();
+  if (oldest_worker_ms() != INT64_MAX) {
+    due = std::min(due, oldest_worker_ms() + config.values().worker_ttl_ms);
+  }
+  if (config.has_worker_names()) due = std::min(due, rules_due_ms);
   if (!delays.empty()) due = std::min(due, static_cast<int64_t>(delays.front().major));
   if (!ttls.empty()) due = std::min(due, static_cast<int64_t>(ttls.front().major));
   if (count(JobState::kPending) != 0) {
@@ -435,6 +382,7 @@ int64_t Queue::next_due_ms() const {
     const auto finished_ms = static_cast<int64_t>(ended[kind].front().minor);
     due = std::min(due, finished_ms + bounds[kind]->age_ms);
   }
+  if (progress_pace != nullptr) due = std::min(due, progress_pace->next_due_ms());
   if (!events.empty() && config.values().events.age_ms != 0) {
     due = std::min(due, events.oldest_ms() + config.values().events.age_ms);
   }
@@ -450,9 +398,11 @@ int64_t Queue::next_due_steady() const {
 
 size_t Queue::memory_bytes() const {
   size_t bytes = sizeof(Queue) + config.memory_bytes() + jobs.memory_bytes() + job_bytes_ +
-                 lanes.memory_bytes() + events.memory_bytes() + stats.memory_bytes();
+                 lanes.memory_bytes() + events.memory_bytes() + stats.memory_bytes() +
+                 workers_.memory_bytes();
   if (adopted != nullptr) bytes += adopted->memory_bytes();
   if (forecast_ != nullptr) bytes += forecast_->memory_bytes();
+  if (progress_pace != nullptr) bytes += progress_pace->memory_bytes();
   for (const auto* index : {&delays, &ttls, &leases, &runs, &tied, &ended[0], &ended[1]}) {
     bytes += index->memory_bytes();
   }
@@ -505,38 +455,6 @@ void Queue::check() {
   CHECK(retained == ended_bytes);
   check_gauges();
   check_dependents();
-}
-
-// A blocked job is listed exactly once at each need, or release of it, that it waits for.
-void Queue::check_dependents() {
-  std::map<std::pair<Bytes, const Release*>, uint64_t> waiting_for;
-  jobs.for_each([&](const Job* job) {
-    if (job->state != JobState::kBlocked) return;
-    for (const std::string& need : job->extras_if()->unmet) {
-      ++waiting_for[{need, releases.find(need, job->arrival())}];
-    }
-  });
-  const auto check_index = [&](const std::string& need, const OrderedIndex<Job*>& blocked,
-                               const Release* release) {
-    const uint64_t expected = waiting_for[std::pair<Bytes, const Release*>(need, release)];
-    CHECK(blocked.size() == expected);
-    for (auto at = blocked.begin(); at.valid(); at.next()) {
-      const Job* job = at.value();
-      const std::vector<std::string>& unmet = job->extras_if()->unmet;
-      CHECK(job->state == JobState::kBlocked && job->seq == at.minor());
-      CHECK(rank_key(job->rank) == at.major());
-      CHECK(std::find(unmet.begin(), unmet.end(), need) != unmet.end());
-    }
-  };
-  for (const auto& [number, release] : releases.by_number()) {
-    CHECK(number == release.number);
-    check_index(release.need, release.dependents, &release);
-  }
-  for (const auto& [need, blocked] : dependents) {
-    CHECK(!blocked.empty());
-    check_index(need, blocked, nullptr);
-  }
-  CHECK(waiting_for.size() == dependents.size() + releases.size());
 }
 
 // The counters of groups, bands and tags equal a recount.

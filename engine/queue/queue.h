@@ -24,20 +24,20 @@
 #include "engine/queue/job.h"
 #include "engine/queue/lanes.h"
 #include "engine/queue/limiters.h"
+#include "engine/queue/progress_pace.h"
 #include "engine/queue/queue_config.h"
 #include "engine/queue/queue_stats.h"
 #include "engine/queue/releases.h"
+#include "engine/queue/workers.h"
 #include "engine/structures/ordered_index.h"
 #include "engine/structures/split_map.h"
 
 namespace sluice {
 
-// A worker that holds leases. Forgotten when its last lease ends.
-struct Worker {
-  std::string name;
-  std::string request_token;  // of its last pop with REQID
-  std::vector<Job*> active;
-};
+// The index of an ended job in Queue::ended.
+inline size_t ended_kind(JobState state) {
+  return state == JobState::kCompleted || state == JobState::kCancelled ? 0 : 1;
+}
 
 // A lost connection, some of whose tied leases must still be shortened.
 struct LostConnection {
@@ -105,6 +105,14 @@ class Queue {
   void set_ttl_due(Job* job, int64_t due_ms);
   // Sets the progress that the worker of an active job has reported.
   void set_progress(Job* job, Bytes progress);
+  // Writes into the log of a placed job, as JobLog::write() does.
+  void write_log(Job* job, uint64_t at, Bytes bytes, uint64_t kept_from);
+  // Takes the log of a placed job away. Null: it has none.
+  std::unique_ptr<JobLog> take_log(Job* job);
+  // Events about the progress of jobs; null while there has been none for a second.
+  std::unique_ptr<ProgressPace> progress_pace;
+  // The job has a `progress` event now.
+  void pace_progress(Bytes id);
   // Sets when the lease of an active job expires.
   void set_deadline(Job* job, int64_t deadline_steady);
   // Ties the lease of an active job to this connection.
@@ -136,29 +144,43 @@ class Queue {
   // it drops. [0] completed and cancelled, [1] failed and expired.
   std::array<OrderedIndex<Job*>, 2> ended;
   std::array<uint64_t, 2> ended_bytes{};
-  // The id of a need -> the blocked jobs that wait for the job of this id, by (rank_key, seq).
-  // Holds only needs with waiting jobs.
-  std::unordered_map<std::string, OrderedIndex<Job*>> dependents;
+  // The id of a job -> the blocked jobs that wait for its completion (NEED, dependents) or for any
+  // end of it (AFTER, followers), by (rank_key, seq). Hold only ids with waiting jobs.
+  using Awaiting = std::unordered_map<std::string, OrderedIndex<Job*>>;
+  Awaiting dependents;
+  Awaiting followers;
+  Awaiting& awaiting(bool after) { return after ? followers : dependents; }
   // Blocked jobs that have still to be released because what they need has ended.
   Releases releases;
-  // Moves all jobs that wait for this id to a release. `number` is greater than that of every
-  // arrival. REQUIRES: some job waits for it.
-  const Release& begin_release(uint64_t number, const std::string& need, bool completed);
-  // The same for a record, in whatever state. `add`: the release is in progress, else it has ended.
-  void set_release(uint64_t number, const std::string& need, bool completed, bool add);
+  // Moves all dependents or followers of this id to a release. `number` is greater than that of
+  // every arrival. REQUIRES: there are some.
+  const Release& begin_release(uint64_t number, const std::string& need, bool after,
+                               bool completed);
+  // The same for records, in whatever state: a release is in progress; it has ended.
+  void add_release(uint64_t number, const std::string& need, bool after, bool completed);
+  void drop_release(uint64_t number, const std::string& need);
 
   // --- Connections ---
   // The oldest first.
   std::vector<LostConnection> lost_connections;
 
   // --- Workers ---
-  Worker* join_worker(Bytes name);
-  Worker* find_worker(Bytes name) const;
-  // Forgets the worker if it holds no lease. Null is allowed.
-  void leave_worker(Worker* worker);
-  const std::map<std::string, std::unique_ptr<Worker>, std::less<>>& workers() const {
-    return workers_;
+  Worker* join_worker(Bytes name) { return workers_.join(name); }
+  Worker* find_worker(Bytes name) const { return workers_.find(name); }
+  void leave_worker(Worker* worker) { workers_.leave(worker); }
+  const Workers::ByName& workers() const { return workers_.by_name(); }
+  void keep_workers(const Queue& from) { workers_.keep(from.workers_); }
+  // A worker has spoken. Null for one without a name.
+  Worker* hear_worker(Bytes name);
+  void hear_worker(Worker* worker);
+  // Those without a lease (Workers::oldest_ms, forget_silent).
+  int64_t oldest_worker_ms() const { return workers_.oldest_ms(); }
+  template <class Stays>
+  void forget_silent_workers(int64_t before_ms, size_t limit, Stays stays) {
+    workers_.forget_silent(before_ms, queue_ms, limit, stays);
   }
+  // When rules for the names of workers are looked at next.
+  int64_t rules_due_ms = 0;
 
   // Visits the lines of statistics that count a job: those of the queue, its band and its tags.
   template <class Visit>
@@ -241,6 +263,9 @@ class Queue {
  private:
   void count_in(const Job* job, bool in);
   void count_tags(const Job* job, uint64_t one);
+  // Changes the log of a placed job, and what counts its bytes.
+  template <class Change>
+  void change_log(Job* job, Change change);
   void check_gauges();
   void place_all(const std::function<void()>& pulse);
   // Whether it can be the last job of its band without being in its order (Band::later).
@@ -251,6 +276,10 @@ class Queue {
   void place_active(Job* job);
   void unplace_active(Job* job);
   void unplace_blocked(Job* job);
+  // All jobs that wait for this id, which are taken out of their indexes, and put back where they
+  // belong.
+  std::vector<Job*> take_awaiting(const std::string& need, bool after);
+  void put_awaiting(const std::string& need, const std::vector<Job*>& waiting);
   void insert_tied(Job* job);
   void erase_tied(Job* job);
   // The index of a blocked job that waits for this need.
@@ -266,7 +295,7 @@ class Queue {
   bool replaying_ = false;
   std::array<uint64_t, kJobStates> counts_{};
   size_t job_bytes_ = 0;  // of all jobs: Job::memory_bytes(), without the map of ids
-  std::map<std::string, std::unique_ptr<Worker>, std::less<>> workers_;
+  Workers workers_;
 };
 
 }  // namespace sluice

@@ -95,7 +95,7 @@ void QueueConfig::for_each_band_rule(Self& self, Visit visit) {
 bool QueueConfig::read_rule(Rule& rule, QueueValues& scratch) {
   rule.sets = 0;
   for (const auto& [name, text] : rule.fields) {
-    const ConfigRow* field = find_config_row(name, ConfigLevel::kQueue);
+    const ConfigRow* field = find_config_row(name);
     Reading reading{text, scratch, {}};
     if (field->read(reading)) rule.sets |= 1U << (field - config_fields().data());
   }
@@ -276,6 +276,37 @@ Limits QueueConfig::key(Bytes name) const {
   return config.limits;
 }
 
+// --- Workers ---
+
+bool QueueConfig::resolve_quiet(Bytes worker) const {
+  GroupConfig config;
+  resolve(ConfigLevel::kWorker, worker, config);
+  return config.quiet;
+}
+
+void QueueConfig::heard(Bytes worker, int64_t now_ms) {
+  Patterns& names = rules_of(ConfigLevel::kWorker).names;
+  const auto found = names.find(worker);
+  if (found != names.end()) found->second.heard_ms = now_ms;
+}
+
+int64_t QueueConfig::oldest_heard_ms() const {
+  int64_t oldest = INT64_MAX;
+  for (const auto& [name, rule] : rules_of(ConfigLevel::kWorker).names) {
+    oldest = std::min(oldest, rule.heard_ms);
+  }
+  return oldest;
+}
+
+std::vector<std::string> QueueConfig::silent_workers(int64_t before_ms, int64_t now_ms) {
+  std::vector<std::string> silent;
+  for (auto& [name, rule] : rules_of(ConfigLevel::kWorker).names) {
+    if (rule.heard_ms == 0) rule.heard_ms = now_ms;
+    if (rule.heard_ms <= before_ms) silent.push_back(name);
+  }
+  return silent;
+}
+
 // --- Bands ---
 
 bool QueueConfig::parse_band(Bytes text, uint8_t& band) const {
@@ -295,7 +326,7 @@ std::string QueueConfig::band_name(uint8_t band) const {
 std::vector<std::pair<ConfigLevel, std::string>> QueueConfig::rules() const {
   std::vector<std::pair<ConfigLevel, std::string>> all;
   if (!fields_.empty()) all.emplace_back(ConfigLevel::kQueue, std::string());
-  for (const ConfigLevel level : {ConfigLevel::kGroup, ConfigLevel::kKey}) {
+  for (const ConfigLevel level : {ConfigLevel::kGroup, ConfigLevel::kKey, ConfigLevel::kWorker}) {
     const Rules& rules = rules_of(level);
     for (const auto& [name, rule] : rules.names) all.emplace_back(level, glob_escape(name));
     // The last recorded glob wins, so globs are recorded in the order of their changes.

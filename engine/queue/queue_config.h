@@ -1,5 +1,5 @@
-// QueueConfig: the configuration of one queue at its three levels: the queue, groups by glob, keys
-// by glob. The fields, their defaults and the levels of each are those of the contract
+// QueueConfig: the configuration of one queue at its levels: the queue, and by glob groups, keys
+// and workers. The fields, their defaults and the levels of each are those of the contract
 // (QUEUE.md, Q.CONFIG); one table in queue_config_fields.cc holds them.
 //
 // Values are kept as the canonical text that Q.CONFIG GET replies and the journal records, and
@@ -74,6 +74,7 @@ struct GroupConfig {
   int64_t ttl_ms = 0;  // the group's, else the queue's
   Order order;         // the group's, else the queue's
   double weight = 1.0;
+  bool quiet = false;  // only of workers
 };
 
 struct QueueValues {
@@ -100,14 +101,17 @@ struct QueueValues {
   Retention retain_failed;
   Retention events;
   uint64_t max_payload = 1 << 20;
+  uint64_t log_bytes = 16 << 10;
   bool fencing = true;
+  int64_t worker_ttl_ms = 60000;
+  bool quiet = false;  // read for rules of workers
 };
 
-enum class ConfigLevel : uint8_t { kQueue = 0, kGroup = 1, kKey = 2 };
+enum class ConfigLevel : uint8_t { kQueue = 0, kGroup = 1, kKey = 2, kWorker = 3 };
 
 using ConfigField = std::pair<std::string, std::string>;
 
-// Which groups or keys have other values after a change.
+// Which groups, keys or workers have other values after a change.
 enum class ConfigScope : uint8_t {
   kNothing,  // the configuration is unchanged
   kQueue,    // no group or key: a field of the queue alone
@@ -118,7 +122,7 @@ enum class ConfigScope : uint8_t {
 struct ConfigChange {
   std::string bad{};  // the field that prevented the change
   ConfigScope scope = ConfigScope::kNothing;
-  ConfigLevel level = ConfigLevel::kQueue;  // kGroup or kKey if the scope is kName or kLevel
+  ConfigLevel level = ConfigLevel::kQueue;  // another one if the scope is kName or kLevel
   std::string name{};
 };
 
@@ -143,6 +147,20 @@ class QueueConfig {
   // most literal bytes, then the later one.
   GroupConfig group(Bytes name) const;
   Limits key(Bytes name) const;
+  // Whether a worker gets no new jobs. One without a name is never quiet.
+  bool quiet(Bytes worker) const {
+    return has_worker_rules() && !worker.empty() && resolve_quiet(worker);
+  }
+  bool has_worker_rules() const { return !rules_of(ConfigLevel::kWorker).empty(); }
+
+  // Rules for the names of single workers: when the worker was heard of last, in queue time. Not
+  // recorded.
+  bool has_worker_names() const { return !rules_of(ConfigLevel::kWorker).names.empty(); }
+  void heard(Bytes worker, int64_t now_ms);
+  // The earliest of these times; INT64_MAX: there is no such rule.
+  int64_t oldest_heard_ms() const;
+  // The names that were not heard of since then. Those of unknown time have been heard of now.
+  std::vector<std::string> silent_workers(int64_t before_ms, int64_t now_ms);
 
   // Parses a band by its name or number as clients write it, which depends on priority_order.
   // Returns false if there is no such band.
@@ -157,7 +175,7 @@ class QueueConfig {
   // makes the rule the one changed last even if it is unchanged: replay repeats records that a
   // checkpoint already includes, and must end with the same order.
   std::vector<std::pair<ConfigLevel, std::string>> rules() const;
-  // The number of rules of groups and keys.
+  // The number of rules.
   size_t rule_count() const {
     size_t count = 0;
     for (const Rules& rules : rules_) count += rules.names.size() + rules.globs.size();
@@ -181,6 +199,7 @@ class QueueConfig {
     uint32_t sets = 0;
     GroupConfig values;
     size_t literal_bytes = 0;
+    int64_t heard_ms = 0;  // of a worker's name; 0: unknown
   };
   using Patterns = std::map<std::string, Rule, std::less<>>;
   // The rules of one level. A glob that matches one name only (glob_literal) is looked up by that
@@ -204,9 +223,10 @@ class QueueConfig {
   void read_rules();
   bool rules_are_readable(const QueueValues& values) const;
   void resolve(ConfigLevel level, Bytes name, GroupConfig& config) const;
+  bool resolve_quiet(Bytes worker) const;
 
   std::vector<ConfigField> fields_;  // of the queue: those that were set, as canonical text
-  std::array<Rules, 2> rules_;       // groups, keys
+  std::array<Rules, 3> rules_;       // groups, keys, workers
   size_t rule_bytes_ = 0;
   uint64_t last_change_ = 0;
   QueueValues values_;

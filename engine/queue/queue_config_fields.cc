@@ -15,6 +15,7 @@ constexpr uint64_t kMaxCount = uint64_t{1} << 50;
 constexpr uint64_t kMaxMs = kMaxDurationMs;
 constexpr uint64_t kMaxTries = 10000;
 constexpr uint64_t kMaxPayload = 512ULL << 20;
+constexpr uint64_t kMaxLogBytes = 1 << 20;
 constexpr double kMinWeight = 1e-6;
 constexpr double kMaxWeight = 1e6;
 constexpr size_t kMaxBandName = 64;
@@ -337,6 +338,7 @@ constexpr unsigned level_bit(ConfigLevel level) { return 1U << static_cast<unsig
 constexpr unsigned kQ = level_bit(ConfigLevel::kQueue);
 constexpr unsigned kG = kQ | level_bit(ConfigLevel::kGroup);
 constexpr unsigned kGK = kG | level_bit(ConfigLevel::kKey);
+constexpr unsigned kW = level_bit(ConfigLevel::kWorker);
 
 template <auto member>
 void copy_value(const GroupConfig& from, GroupConfig& to) {
@@ -376,18 +378,26 @@ constexpr ConfigRow kFields[kConfigFields] = {
      read_retention<&QueueValues::retain_failed, 3>},
     {"events", kQ, "100000:86400000", read_retention<&QueueValues::events, 2>},
     {"max_payload", kQ, "1048576", read_plain_number<&QueueValues::max_payload, 0, kMaxPayload>},
+    {"log_bytes", kQ, "16384", read_plain_number<&QueueValues::log_bytes, 0, kMaxLogBytes>},
     {"fencing", kQ, "on", read_switch<&QueueValues::fencing>},
+    {"worker_ttl_ms", kQ, "60000", read_ms<&QueueValues::worker_ttl_ms>},
+    {"quiet", kW, "off", read_switch<&QueueValues::quiet>, copy_value<&GroupConfig::quiet>},
 };
 
 }  // namespace
 
 std::span<const ConfigRow, kConfigFields> config_fields() { return kFields; }
 
-const ConfigRow* find_config_row(Bytes name, ConfigLevel level) {
+const ConfigRow* find_config_row(Bytes name) {
   for (const ConfigRow& field : kFields) {
-    if (equals_ignore_case(field.name, name)) return field.stands_at(level) ? &field : nullptr;
+    if (equals_ignore_case(field.name, name)) return &field;
   }
   return nullptr;
+}
+
+const ConfigRow* find_config_row(Bytes name, ConfigLevel level) {
+  const ConfigRow* field = find_config_row(name);
+  return field != nullptr && field->stands_at(level) ? field : nullptr;
 }
 
 Bytes default_text(const ConfigRow& field, const QueueValues& values) {
@@ -395,7 +405,7 @@ Bytes default_text(const ConfigRow& field, const QueueValues& values) {
 }
 
 GroupConfig shared_values(const QueueValues& values) {
-  return {values.limits, values.ttl_ms, values.order, values.weight};
+  return {values.limits, values.ttl_ms, values.order, values.weight, values.quiet};
 }
 
 Bytes read_fields(std::vector<ConfigField>& given, QueueValues& values) {

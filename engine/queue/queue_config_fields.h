@@ -36,13 +36,15 @@ struct ConfigRow {
   }
 };
 
-inline constexpr size_t kConfigFields = 27;
+inline constexpr size_t kConfigFields = 30;
 
 // In the order of Q.CONFIG GET. `priority_order` and `bands` come first, since others may name
 // bands.
 std::span<const ConfigRow, kConfigFields> config_fields();
 // Ignores case. Returns null if there is no such field at this level.
 const ConfigRow* find_config_row(Bytes name, ConfigLevel level);
+// At any level.
+const ConfigRow* find_config_row(Bytes name);
 // The text that applies while `field` is not set at the queue.
 Bytes default_text(const ConfigRow& field, const QueueValues& values);
 

@@ -22,7 +22,7 @@ std::array<uint64_t*, kTotals> recorded_totals(Totals& totals) {
 }
 
 bool take_level(Bytes& from, ConfigLevel& level) {
-  if (from.empty() || static_cast<uint8_t>(from.front()) > 2) return false;
+  if (from.empty() || static_cast<uint8_t>(from.front()) > 3) return false;
   level = static_cast<ConfigLevel>(from.front());
   from.remove_prefix(1);
   return true;
@@ -132,6 +132,7 @@ struct RecordedShare {
 bool decode_share(Bytes from, RecordedShare& share) {
   if (!take_level(from, share.level) || !take_double(from, share.virtual_ms)) return false;
   constexpr int64_t kLimit = int64_t{1} << 62;
+  if (share.level == ConfigLevel::kWorker) return false;
   return std::isfinite(share.virtual_ms) && take_signed(from, share.arrival_us) && from.empty() &&
          share.arrival_us >= -kLimit && share.arrival_us <= kLimit;
 }
@@ -166,7 +167,7 @@ bool apply_share(Queue& queue, Bytes name, Bytes value) {
 bool decode_release(Bytes from, uint64_t& number, RecordedRelease& what) {
   uint64_t code = 0;
   if (!take_at_most(from, static_cast<uint64_t>(kMaxRecordedTime), number)) return false;
-  if (number == 0 || !take_at_most(from, 2, code) || !from.empty()) return false;
+  if (number == 0 || !take_at_most(from, 3, code) || !from.empty()) return false;
   what = static_cast<RecordedRelease>(code);
   return true;
 }
@@ -176,8 +177,12 @@ bool apply_release(Queue& queue, Bytes need, Bytes value) {
   RecordedRelease what{};
   if (need.empty() || need.size() > kMaxNameBytes) return false;
   if (!decode_release(value, number, what)) return false;
-  queue.set_release(number, std::string(need), what == RecordedRelease::kCompleted,
-                    what != RecordedRelease::kOver);
+  if (what == RecordedRelease::kOver) {
+    queue.drop_release(number, std::string(need));
+  } else {
+    queue.add_release(number, std::string(need), what == RecordedRelease::kEnded,
+                      what != RecordedRelease::kFailed);
+  }
   return true;
 }
 
@@ -210,17 +215,44 @@ void set_state(Queue& queue, Job* job, RecordedState& state) {
   state.extras.cost = extras->cost;
   state.extras.enqueued_ms = extras->enqueued_ms;
   state.extras.options = std::move(extras->options);
+  if (state.keeps_log) state.extras.log = std::move(extras->log);
   *extras = std::move(state.extras);
   if (extras->run != nullptr) join_run(queue, *extras->run, state.worker);
+}
+
+struct RecordedLog {
+  uint64_t arrival = 0;
+  uint64_t kept_from = 0;
+  uint64_t at = 0;
+  Bytes bytes;
+};
+
+bool decode_log(Bytes from, RecordedLog& log) {
+  constexpr auto kLimit = static_cast<uint64_t>(kMaxRecordedTime);
+  return take_at_most(from, kLimit, log.arrival) && take_at_most(from, kLimit, log.kept_from) &&
+         take_at_most(from, kLimit, log.at) && take_bytes(from, log.bytes) && from.empty() &&
+         log.kept_from <= log.at + log.bytes.size();
+}
+
+// If the job has another sequence, the record is older than its state, or of another job.
+bool apply_log(Queue& queue, Bytes id, Bytes value) {
+  RecordedLog log;
+  if (!decode_log(value, log)) return false;
+  Job* job = queue.find(id);
+  if (job == nullptr || job->arrival() != log.arrival) return true;
+  queue.write_log(job, log.at, log.bytes, log.kept_from);
+  return true;
 }
 
 void put_job(Queue& queue, Bytes id, RecordedState& state, RecordedRest& rest) {
   // Joins the lane first, so that a group whose only job is replaced is not forgotten.
   Lane* lane = queue.lanes.join(state.band, rest.group, rest.keys, state.lifo, queue.queue_ms);
   Worker* worker = nullptr;
+  std::unique_ptr<JobLog> log;
   const uint64_t id_hash = hash_bytes(id);
   if (Job* old = queue.find(id, id_hash)) {
     worker = old->run() == nullptr ? nullptr : old->run()->worker;
+    if (state.keeps_log) log = queue.take_log(old);
     queue.erase(old);
   }
   Job* job = Job::make(id, rest.payload);
@@ -232,6 +264,7 @@ void put_job(Queue& queue, Bytes id, RecordedState& state, RecordedRest& rest) {
     extras.cost = rest.cost;
     extras.enqueued_ms = rest.enqueued_ms;
     extras.options = std::move(rest.options);
+    extras.log = std::move(log);
   }
   job->lane = lane;
   set_state(queue, job, state);
@@ -343,6 +376,13 @@ void encode_share(ConfigLevel level, double virtual_ms, int64_t arrival_us, Byte
   put_signed(out, arrival_us);
 }
 
+void encode_log(const Job& job, uint64_t at, Bytes bytes, ByteBuffer& out) {
+  put_varint(out, job.arrival());
+  put_varint(out, job.extras_if()->log->offset);
+  put_varint(out, at);
+  put_bytes(out, bytes);
+}
+
 void encode_release(uint64_t number, RecordedRelease what, ByteBuffer& out) {
   put_varint(out, number);
   out.push(static_cast<char>(what));
@@ -361,6 +401,8 @@ bool apply_queue_effect(Queue& queue, const Effect& effect) {
       return apply_gone(queue, effect);
     case EffectType::kQueueShare:
       return apply_share(queue, effect.field, effect.value);
+    case EffectType::kJobLog:
+      return apply_log(queue, effect.field, effect.value);
     case EffectType::kQueueRelease:
       return apply_release(queue, effect.field, effect.value);
     case EffectType::kQueueEvents:
@@ -431,7 +473,8 @@ std::string describe_config(Bytes value) {
   if (!decode_config(value, level, pattern, fields)) return " damaged";
   std::string out = level == ConfigLevel::kQueue   ? " queue"
                     : level == ConfigLevel::kGroup ? " group " + printable_bytes(pattern)
-                                                   : " key " + printable_bytes(pattern);
+                    : level == ConfigLevel::kKey   ? " key " + printable_bytes(pattern)
+                                                   : " worker " + printable_bytes(pattern);
   for (const auto& [name, text] : fields) out += " " + name + "=" + printable_bytes(text);
   return out;
 }
@@ -450,8 +493,16 @@ std::string describe_release(Bytes value) {
   if (!decode_release(value, number, what)) return " damaged";
   const char* state = what == RecordedRelease::kOver        ? " over"
                       : what == RecordedRelease::kCompleted ? " completed"
+                      : what == RecordedRelease::kEnded     ? " ended"
                                                             : " failed";
   return state + (" number=" + std::to_string(number));
+}
+
+std::string describe_log(Bytes value) {
+  RecordedLog log;
+  if (!decode_log(value, log)) return " damaged";
+  return " seq=" + std::to_string(log.arrival) + " from=" + std::to_string(log.kept_from) +
+         " at=" + std::to_string(log.at) + " " + printable_bytes(log.bytes);
 }
 
 }  // namespace
@@ -477,6 +528,8 @@ std::string describe_queue_effect(const Effect& effect) {
     }
     case EffectType::kQueueShare:
       return "queue_share" + at + describe_share(effect);
+    case EffectType::kJobLog:
+      return "job_log" + job + describe_log(effect.value);
     case EffectType::kQueueRelease:
       return "queue_release" + job + describe_release(effect.value);
     case EffectType::kQueueEvents:

@@ -12,7 +12,10 @@
 //   kQueueShare   field = name, level u8, virtual_ms (double), arrival_us: of a group, of a key, or
 //                 of the queue itself (its virtual time, which earlier versions wrote as 0)
 //   kQueueRelease  field = id of a job that has ended; number, RecordedRelease u8: jobs that wait
-//                 for this id and arrived before the number are being released, or all of them are
+//                 for this id (by NEED; kEnded: by AFTER) and arrived before the number are being
+//                 released, or all of them are
+//   kJobLog       field = id; its arrival sequence, the offset of the first byte that is kept, that
+//                 of these bytes, the bytes. It belongs to the job that has this sequence
 //   kQueueEvents  first number, then events as EventLog holds them (checkpoints only)
 // An event head is: type u8; unless it is kNone, number, time, and fields.
 // Each record holds whole values, so it may be applied again, and on a later state (effects.h). If
@@ -63,10 +66,13 @@ void encode_config(ConfigLevel level, Bytes pattern, std::span<const ConfigField
 // `whole`: with group, keys, options and payload (kJobPut), else kJobState.
 void encode_job(const Job& job, const RecordedEvent& event, bool whole, ByteBuffer& out);
 void encode_share(ConfigLevel level, double virtual_ms, int64_t arrival_us, ByteBuffer& out);
-// Whether the release has ended, or how the needed job ended.
-enum class RecordedRelease : uint8_t { kOver = 0, kCompleted = 1, kFailed = 2 };
+// `bytes`: a part of the job's log that begins at the offset `at`.
+void encode_log(const Job& job, uint64_t at, Bytes bytes, ByteBuffer& out);
+// Whether the release has ended, or how the needed job ended; to followers it makes no difference.
+enum class RecordedRelease : uint8_t { kOver = 0, kCompleted = 1, kFailed = 2, kEnded = 3 };
 void encode_release(uint64_t number, RecordedRelease what, ByteBuffer& out);
 inline RecordedRelease recorded(const Release& release) {
+  if (release.followers) return RecordedRelease::kEnded;
   return release.completed ? RecordedRelease::kCompleted : RecordedRelease::kFailed;
 }
 

@@ -51,7 +51,7 @@ Placing placing_of(Job* job) {
 void Queue::end_replay(const std::function<void()>& pulse) {
   if (!replaying_) return;
   replaying_ = false;
-  for (auto& [name, worker] : workers_) worker->active.clear();
+  for (const auto& [name, worker] : workers()) worker->active.clear();
   place_all(pulse);
   lanes.end_replay();
   events.end_replay();

@@ -121,6 +121,10 @@ bool walk_part(const Queue& queue, QueueCursor& cursor, WalkStep& step) {
       return walk_map(queue.jobs, cursor.scan, step, [&](const Job& job) {
         step.encode(EffectType::kJobPut, job.id(),
                     [&](ByteBuffer& out) { encode_job(job, {}, true, out); });
+        const JobLog* log = job.extras_if() == nullptr ? nullptr : job.extras_if()->log.get();
+        if (log == nullptr) return;
+        step.encode(EffectType::kJobLog, job.id(),
+                    [&](ByteBuffer& out) { encode_log(job, log->offset, log->bytes, out); });
       });
     case QueueCursor::Part::kGroups:
       return walk_map(queue.lanes.groups(), cursor.scan, step, [&](const Group& group) {

@@ -131,8 +131,8 @@ FileReader::Step FileReader::read_auxiliary() {
 FileReader::Step FileReader::read_library() {
   Bytes code;
   if (!from_.string(code)) return fail_damaged("a library of functions");
-  const std::string refusal = sink_.put_library(code);
-  return refusal.empty() ? Step::kGoOn : fail("a library of functions: " + refusal);
+  const Status status = sink_.put_library(code);
+  return status.ok() ? Step::kGoOn : fail("a library of functions: " + status.message());
 }
 
 FileReader::Step FileReader::read_expiry(size_t width, int64_t unit_ms) {
@@ -167,8 +167,8 @@ FileReader::Step FileReader::read_key(uint8_t type) {
   }
   entry->set_expire_ms(expire_ms_);
   expire_ms_ = 0;
-  const std::string refusal = sink_.put_key(database_, std::move(entry));
-  return refusal.empty() ? Step::kGoOn : fail(place + ": " + refusal);
+  const Status status = sink_.put_key(database_, std::move(entry));
+  return status.ok() ? Step::kGoOn : fail(place + ": " + status.message());
 }
 
 bool FileReader::read_end() {

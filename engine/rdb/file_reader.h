@@ -13,6 +13,7 @@
 #include <string>
 
 #include "engine/base/bytes.h"
+#include "engine/base/status.h"
 #include "engine/keyspace/entry.h"
 #include "engine/rdb/reader.h"
 
@@ -23,10 +24,10 @@ class FileSink {
   virtual ~FileSink() = default;
   // Facts about the writer of the file, such as "redis-ver" and "7.0.15".
   virtual void auxiliary(Bytes name, Bytes value) = 0;
-  // The entry includes its expiry, which may be in the past. Returns an empty text, or the reason
-  // to stop; so does put_library.
-  virtual std::string put_key(int database, OwnedEntry entry) = 0;
-  virtual std::string put_library(Bytes code) = 0;
+  // The entry includes its expiry, which may be in the past. A failure ends the reading, also of
+  // put_library.
+  virtual Status put_key(int database, OwnedEntry entry) = 0;
+  virtual Status put_library(Bytes code) = 0;
 };
 
 struct FileFault {

@@ -65,39 +65,41 @@ const Command* LuaMachine::look_up() const {
   return CommandTable::find_subcommand(*command, args_[1]);
 }
 
-std::string LuaMachine::refuse_rights(const Command& command) {
+Status LuaMachine::refuse_rights(const Command& command) {
   switch (check_rights(engine_, call_->client, AclLogContext::kLua, command, args_)) {
     case Denial::kNone:
       return {};
     case Denial::kKey:
-      return "ERR The user executing the script can't access at least one of the keys mentioned in "
-             "the command arguments";
+      return refusal(
+          "ERR The user executing the script can't access at least one of the keys mentioned in "
+          "the command arguments");
     case Denial::kChannel:
-      return "ERR The user executing the script can't publish to the channel mentioned in the "
-             "command";
+      return refusal(
+          "ERR The user executing the script can't publish to the channel mentioned in the "
+          "command");
     case Denial::kCommand:
       break;
   }
-  return "ERR The user executing the script can't run this command or subcommand";
+  return refusal("ERR The user executing the script can't run this command or subcommand");
 }
 
-std::string LuaMachine::refusal_of(const Command* command) {
-  if (command == nullptr) return "ERR Unknown Redis command called from script";
+Status LuaMachine::refuse(const Command* command) {
+  if (command == nullptr) return refusal("ERR Unknown Redis command called from script");
   if (!command->takes(args_.size())) {
-    return "ERR Wrong number of args calling Redis command from script";
+    return refusal("ERR Wrong number of args calling Redis command from script");
   }
   if ((command->flags & kNoScript) != 0) {
-    return "ERR This Redis command is not allowed from script";
+    return refusal("ERR This Redis command is not allowed from script");
   }
-  std::string no_right = refuse_rights(*command);
-  if (!no_right.empty()) return no_right;
+  Status rights = refuse_rights(*command);
+  if (!rights.ok()) return rights;
   if ((command->flags & (kWrite | kSeenByOthers)) != 0 && read_only_) {
-    return "ERR Write commands are not allowed from read-only scripts.";
+    return refusal("ERR Write commands are not allowed from read-only scripts.");
   }
   // Only before the first write: a script cannot be stopped halfway.
   if ((command->flags & kNeedsRoom) != 0 && (flags_ & kScriptAllowOom) == 0 && !wrote()) {
-    std::string error = refuse_growth(engine_, command->flags);
-    if (!error.empty()) return error;
+    Status growth = refuse_growth(engine_, command->flags);
+    if (!growth.ok()) return growth;
   }
   Execution& execution = call_->execution;
   if (execution.locked() != kAllShards) {
@@ -105,7 +107,7 @@ std::string LuaMachine::refusal_of(const Command* command) {
     const ShardMask needed = execution.shards_of(*command, args_, first_key);
     if ((needed & ~execution.locked()) != 0) {
       reaches_further_->store(true, std::memory_order_relaxed);
-      if (!execution.lock_further(needed)) return std::string(kShardInUse);
+      if (!execution.lock_further(needed)) return refusal(std::string(kShardInUse));
     }
   }
   return {};
@@ -127,12 +129,12 @@ int LuaMachine::call_command(lua_State* lua, bool raise_errors) {
   bool dropped = false;
   allowed_bytes_ = kUnlimited;
   {
-    const std::string error = refusal_of(command);
-    if (!error.empty()) {
+    const Status status = refuse(command);
+    if (!status.ok()) {
       refused = true;
-      call_->execution.error_counts().add(error);
+      call_->execution.error_counts().add(status.message());
       if (command != nullptr) add_one(call_->execution.stat(*command).rejected);
-      push_error(reply_stack_, error, true);
+      push_error(reply_stack_, status.message(), true);
     }
   }
   if (!refused) {

@@ -159,9 +159,9 @@ class LuaMachine {
   // Reads the arguments of redis.call as views. Returns an empty text, or the error.
   Bytes collect_arguments(lua_State* lua);
   const Command* look_up() const;
-  // Why a command is refused inside the script, or an empty text.
-  std::string refusal_of(const Command* command);
-  std::string refuse_rights(const Command& command);
+  // Whether a command may run inside the script. It may be null.
+  Status refuse(const Command* command);
+  Status refuse_rights(const Command& command);
   // The common part of every run in Lua: begin_run() sets its context, reply_result() handles its
   // status. The result or the error is on the stack then.
   void begin_run(Call& call, uint32_t flags, std::atomic<bool>& reaches_further, bool read_only);

@@ -29,8 +29,8 @@ Result<size_t> parse_key_count(std::span<const Bytes> args, Bytes no_number) {
 
 Status refuse_declared(Engine& engine, uint32_t flags, bool read_only) {
   if ((flags & (kScriptAllowOom | kScriptNoWrites)) == 0) {
-    std::string error = refuse_growth(engine, kDenyOom);
-    if (!error.empty()) return refusal(std::move(error));
+    Status growth = refuse_growth(engine, kDenyOom);
+    if (!growth.ok()) return growth;
   }
   if (read_only && (flags & kScriptNoWrites) == 0) {
     return refusal("ERR Can not execute a script with write flag using *_ro command.");

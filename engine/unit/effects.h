@@ -74,6 +74,7 @@ enum class EffectType : uint8_t {
   // walk one was appended is discarded.
   kMoveKey = 65,
   kQueueRelease = 70,  // of the native queue; field: id of a job whose dependents are released
+  kJobLog = 71,        // of the native queue; field: id; bytes that a run has written
 };
 
 // Whether it is a record of the stream at its key.
@@ -85,7 +86,8 @@ inline constexpr bool is_stream_effect(EffectType type) {
 inline constexpr bool is_queue_effect(EffectType type) {
   return (type >= EffectType::kQueueConfig && type <= EffectType::kQueueEvents) ||
          type == EffectType::kQueueAdopted || type == EffectType::kAdoptedMember ||
-         type == EffectType::kQueueAdoption || type == EffectType::kQueueRelease;
+         type == EffectType::kQueueAdoption || type == EffectType::kQueueRelease ||
+         type == EffectType::kJobLog;
 }
 
 inline constexpr bool is_function_effect(EffectType type) {

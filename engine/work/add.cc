@@ -8,6 +8,7 @@
 
 #include "engine/keyspace/shard.h"
 #include "engine/work/ends.h"
+#include "engine/work/needs.h"
 #include "engine/work/refusals.h"
 #include "engine/work/steer.h"
 
@@ -24,9 +25,14 @@ JobOptions options_of(const JobSpec& spec) {
     options.backoff_base_ms = spec.backoff_ms->first;
     options.backoff_max_ms = spec.backoff_ms->second;
   }
-  for (const Bytes need : spec.needs) options.needs.emplace_back(need);
   for (const auto& [name, value] : spec.tags) options.tags.emplace_back(name, value);
   return options;
+}
+
+void name_needs(const JobSpec& spec, JobOptions& options) {
+  options.needs.assign(spec.needs.begin(), spec.needs.end());
+  options.needs.insert(options.needs.end(), spec.afters.begin(), spec.afters.end());
+  options.after_count = static_cast<uint32_t>(spec.afters.size());
 }
 
 void merge_options(JobExtras& extras, const JobOptions& given) {
@@ -41,7 +47,10 @@ void merge_options(JobExtras& extras, const JobOptions& given) {
     options().backoff_base_ms = given.backoff_base_ms;
     options().backoff_max_ms = given.backoff_max_ms;
   }
-  if (!given.needs.empty()) options().needs = given.needs;
+  if (!given.needs.empty()) {
+    options().needs = given.needs;
+    options().after_count = given.after_count;
+  }
   if (!given.tags.empty()) options().tags = given.tags;
 }
 
@@ -63,7 +72,7 @@ Job* build(QueueWork& work, const JobSpec& spec, uint8_t band, Bytes id,
   const int64_t release_ms = std::max(now, gate_ms);
   job->rank = release_ms;  // what extras begin with
   const bool has_options = spec.lease_ms || spec.max_run_ms || spec.retry || spec.backoff_ms ||
-                           !spec.needs.empty() || !spec.tags.empty();
+                           !spec.needs.empty() || !spec.afters.empty() || !spec.tags.empty();
   if (has_options || gate_ms != 0 || at_ms != 0 || boost_ms != 0 || spec.cost.value_or(1) != 1 ||
       ttl_ms != 0 || !unmet.empty()) {
     JobExtras& extras = job->extras();
@@ -74,7 +83,10 @@ Job* build(QueueWork& work, const JobSpec& spec, uint8_t band, Bytes id,
     extras.cost = spec.cost.value_or(1);
     if (ttl_ms != 0) extras.ttl_ms = ttl_ms;
     extras.unmet = std::move(unmet);
-    if (has_options) extras.options = std::make_unique<JobOptions>(options_of(spec));
+    if (has_options) {
+      extras.options = std::make_unique<JobOptions>(options_of(spec));
+      name_needs(spec, *extras.options);
+    }
   }
   job->rank = release_ms - boost_ms;
   return job;
@@ -160,13 +172,16 @@ Status check_unchanged(const Times& times, const JobSpec& spec, const Job& job) 
   if (spec.group && *spec.group != job.lane->group->name) return bad_field("group");
   if (spec.cost && *spec.cost != job.cost()) return bad_field("cost");
   if (!spec.keys.empty() && !are_keys(spec.keys, *job.lane->keys)) return bad_field("key");
-  if (!spec.needs.empty()) {
-    const std::set<Bytes> named(spec.needs.begin(), spec.needs.end());
-    const JobOptions* options = job.options();
-    if (options == nullptr ||
-        named != std::set<Bytes>(options->needs.begin(), options->needs.end())) {
-      return bad_field("need");
-    }
+  const JobOptions* options = job.options();
+  const auto are_those = [](const std::vector<Bytes>& named, std::span<const std::string> held) {
+    return std::set<Bytes>(named.begin(), named.end()) == std::set<Bytes>(held.begin(), held.end());
+  };
+  if (!spec.needs.empty() && (options == nullptr || !are_those(spec.needs, options->by_need()))) {
+    return bad_field("need");
+  }
+  if (!spec.afters.empty() &&
+      (options == nullptr || !are_those(spec.afters, options->by_after()))) {
+    return bad_field("after");
   }
   return {};
 }
@@ -179,9 +194,7 @@ Result<AddOutcome> update_waiting(QueueWork& work, const JobSpec& spec, Job* job
   const bool was_pending = job->state == JobState::kPending;
   work.unplace_waiting(job);
   job = work.queue().replace_payload(job, spec.payload);
-  JobOptions options = options_of(spec);
-  options.needs.clear();
-  merge_options(job->extras(), options);
+  merge_options(job->extras(), options_of(spec));
   if (spec.ttl_ms) {
     job->extras().ttl_ms = *spec.ttl_ms;
     job->extras().ttl_left_ms = -1;
@@ -197,6 +210,19 @@ Result<AddOutcome> update_waiting(QueueWork& work, const JobSpec& spec, Job* job
   return AddOutcome{"updated", job};
 }
 
+// Needs of a job that others need already could close a circle. Its followers do not wait any
+// longer once it is replaced.
+Status check_circle(const Queue& queue, const JobSpec& spec,
+                    const std::vector<std::string>& unmet) {
+  const bool needed = queue.dependents.contains(std::string(spec.id));
+  for (const std::string& id : unmet) {
+    if (id != spec.id && !needed) continue;
+    const bool after = std::find(spec.afters.begin(), spec.afters.end(), id) != spec.afters.end();
+    return bad_field(after ? "after" : "need");
+  }
+  return {};
+}
+
 Result<AddOutcome> replace_waiting(QueueWork& work, const JobSpec& spec, Job* job) {
   Queue& queue = work.queue();
   Status status = check_cost(queue, spec);
@@ -206,10 +232,8 @@ Result<AddOutcome> replace_waiting(QueueWork& work, const JobSpec& spec, Job* jo
   const Queue::NamedGroup group = queue.named_group(spec.group.value_or(Bytes()));
   status = check_other_group(work, group, *job);
   if (!status.ok()) return status;
-  // Needs of a job that others need already could close a circle.
-  const bool needed = queue.dependents.contains(std::string(spec.id));
-  const bool itself = std::find(unmet->begin(), unmet->end(), spec.id) != unmet->end();
-  if (itself || (needed && !unmet->empty())) return bad_field("need");
+  status = check_circle(queue, spec, *unmet);
+  if (!status.ok()) return status;
   work.settle(job);
   work.unplace_waiting(job);
   queue.for_each_stats_line(*job, [](StatsLine& line) { ++line.totals.cancelled; });
@@ -217,7 +241,7 @@ Result<AddOutcome> replace_waiting(QueueWork& work, const JobSpec& spec, Job* jo
   fields.add("error", Bytes("replaced"));
   const std::string id(job->id());
   work.record_gone(id, EventType::kCancelled, fields);
-  // Clients that wait for its end are answered; jobs that need this id wait for the new job.
+  // Clients and jobs that wait for its end are told; jobs that need this id wait for the new job.
   JobExtras& extras = job->extras();
   extras.error = "replaced";
   extras.unmet.clear();
@@ -230,6 +254,7 @@ Result<AddOutcome> replace_waiting(QueueWork& work, const JobSpec& spec, Job* jo
   const uint8_t band = spec.band.value_or(queue.config.values().default_band);
   Job* made = build(work, spec, band, id, group, std::move(*unmet));
   place_new(work, made);
+  release_followers(work, id);
   return AddOutcome{"replaced", made};
 }
 
@@ -241,6 +266,7 @@ Result<AddOutcome> set_successor(QueueWork& work, const JobSpec& spec, Job* job)
   Status status = replaces ? check_cost(queue, spec) : check_unchanged(work.times(), spec, *job);
   // A replacement is a new job under an id that others may need, so it can have no needs itself.
   if (replaces && status.ok() && !spec.needs.empty()) status = bad_field("need");
+  if (replaces && status.ok() && !spec.afters.empty()) status = bad_field("after");
   if (replaces && status.ok()) status = check_other_group(work, group, *job);
   if (!status.ok()) return status;
   auto successor = std::make_unique<JobSuccessor>();
@@ -249,7 +275,6 @@ Result<AddOutcome> set_successor(QueueWork& work, const JobSpec& spec, Job* job)
   if (spec.band) successor->band = *spec.band;
   if (spec.ttl_ms) successor->ttl_ms = *spec.ttl_ms;
   successor->options = options_of(spec);
-  successor->options.needs.clear();
   if (replaces) {
     if (!spec.band) successor->band = queue.config.values().default_band;
     if (!spec.ttl_ms && group.config.ttl_ms != 0) successor->ttl_ms = group.config.ttl_ms;
@@ -303,6 +328,7 @@ void become_successor(QueueWork& work, Job* job, EventType ended, const EventFie
   extras.attempts = extras.crashes = extras.retries_used = 0;
   extras.error.clear();
   extras.progress.clear();
+  extras.log = nullptr;
   extras.ttl_left_ms = -1;
   extras.gate_ms = extras.at_ms = 0;
   if (successor->replaces) {
@@ -332,6 +358,7 @@ void become_successor(QueueWork& work, Job* job, EventType ended, const EventFie
   work.record_put(job, ended, fields);
   work.record_state(job, EventType::kAdded);
   count_added(work, *job);
+  tell_succession(work, *job);
 }
 
 void count_added(QueueWork& work, const Job& job) {

@@ -31,6 +31,7 @@ struct JobSpec {
   std::optional<std::pair<int64_t, int64_t>> backoff_ms;  // base, max
   IfDuplicate if_duplicate = IfDuplicate::kError;
   std::vector<Bytes> needs;
+  std::vector<Bytes> afters;  // none of them is in `needs`
   std::vector<std::pair<Bytes, Bytes>> tags;
   std::optional<int64_t> max_wait_ms;
 };

@@ -3,6 +3,7 @@
 
 #include "engine/queue/queue_error.h"
 #include "engine/work/ends.h"
+#include "engine/work/quiet.h"
 
 namespace sluice {
 
@@ -30,6 +31,12 @@ void config_changed(QueueWork& work, ConfigLevel level, Bytes pattern, const Con
   work.write(EffectType::kQueueConfig, {}, [&](ByteBuffer& value) {
     encode_config(level, pattern, queue.config.recorded(level, pattern), value);
   });
+  if (level == ConfigLevel::kWorker) {
+    // A rule that is new has been heard of.
+    if (change.scope == ConfigScope::kName) queue.config.heard(change.name, queue.queue_ms);
+    quiet_changed(work, pattern);
+    return work.signal();
+  }
   std::vector<Lanes::BoundRate> bound;
   queue.reconfigure(change, kReconfiguredAtOnce, &bound);
   if (queue.limiter.bound_arrival(queue.queue_ms)) work.record_own_share();

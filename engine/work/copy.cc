@@ -43,6 +43,9 @@ void copy_job(QueueWork& work, const Job& source) {
       --extras.attempts;
       extras.bind();  // as every job that returns: it keeps its own ticket
     }
+    if (source.extras_if()->log != nullptr) {
+      extras.log = std::make_unique<JobLog>(*source.extras_if()->log);
+    }
     bound = extras.bound;
     has_successor = extras.successor != nullptr;
   }
@@ -55,6 +58,10 @@ void copy_job(QueueWork& work, const Job& source) {
   if (has_successor) return become_successor(work, job, EventType::kNone, {});
   work.place_waiting(job);
   work.record_put(job, EventType::kAdded);
+  if (job->extras_if() != nullptr && job->extras().log != nullptr) {
+    const JobLog& log = *job->extras().log;
+    work.record_log(*job, log.offset, log.bytes);
+  }
   count_added(work, *job);
 }
 
@@ -76,7 +83,7 @@ void copy_into(QueueWork& work, const Queue& source) {
   std::sort(live.begin(), live.end(), [](const Job* a, const Job* b) { return a->seq < b->seq; });
   // Before the jobs, which wait for them.
   for (const auto& [number, release] : source.releases.by_number()) {
-    queue.set_release(number, release.need, release.completed, true);
+    queue.add_release(number, release.need, release.followers, release.completed);
     work.record_release(release, recorded(release));
   }
   for (const Job* job : live) copy_job(work, *job);

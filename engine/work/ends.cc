@@ -45,18 +45,33 @@ EventType event_of(JobState state) {
 
 }  // namespace
 
-void tell_end(QueueWork& work, const Job& job) NO_THREAD_SAFETY_ANALYSIS {
-  WaiterLists& lists = work.database().shard().waiters;
-  if (lists.no_queue_waiters()) return;
-  const std::string name(work.key());
-  const QueueWaiters* waiters = lists.find_queue(work.database().number(), name);
-  if (waiters == nullptr || waiters->by_job.empty()) return;
+namespace {
+
+// The waiters for one job, or null.
+const QueueWaiters::ByOrder* waiters_for(QueueWork& work,
+                                         const Job& job) NO_THREAD_SAFETY_ANALYSIS {
+  const WaiterLists& lists = work.database().shard().waiters;
+  if (lists.no_queue_waiters()) return nullptr;
+  const QueueWaiters* waiters = lists.find_queue(work.database().number(), std::string(work.key()));
+  if (waiters == nullptr || waiters->by_job.empty()) return nullptr;
   const auto found = waiters->by_job.find(std::string(job.id()));
-  if (found == waiters->by_job.end()) return;
+  return found == waiters->by_job.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+void tell_end(QueueWork& work, const Job& job) NO_THREAD_SAFETY_ANALYSIS {
+  const QueueWaiters::ByOrder* waiters = waiters_for(work, job);
+  if (waiters == nullptr) return;
+  const bool has_successor = job.extras_if()->successor != nullptr;
   std::vector<std::shared_ptr<Waiter>> told;
-  for (const auto& [order, waiter] : found->second) {
-    if (dynamic_cast<const EndRequest*>(waiter->request.get()) != nullptr) told.push_back(waiter);
+  for (const auto& [order, waiter] : *waiters) {
+    const auto* request = dynamic_cast<const EndRequest*>(waiter->request.get());
+    if (request == nullptr || (has_successor && request->awaits_successor)) continue;
+    told.push_back(waiter);
   }
+  WaiterLists& lists = work.database().shard().waiters;
+  const std::string name(work.key());
   for (const std::shared_ptr<Waiter>& waiter : told) {
     lists.remove(name, waiter.get());
     if (!waiter->claim()) continue;
@@ -64,6 +79,15 @@ void tell_end(QueueWork& work, const Job& job) NO_THREAD_SAFETY_ANALYSIS {
     RespReply reply(delivery.bytes, waiter->protocol);
     static_cast<const EndRequest&>(*waiter->request).tell(work.queue(), job, work.times(), reply);
     work.unit().deliveries.push_back(std::move(delivery));
+  }
+}
+
+void tell_succession(QueueWork& work, const Job& job) {
+  const QueueWaiters::ByOrder* waiters = waiters_for(work, job);
+  if (waiters == nullptr) return;
+  for (const auto& [order, waiter] : *waiters) {
+    auto* request = dynamic_cast<EndRequest*>(waiter->request.get());
+    if (request != nullptr) request->awaits_successor = false;
   }
 }
 
@@ -94,14 +118,17 @@ void finish_job(QueueWork& work, Job* job, JobState state, Bytes error, Bytes re
     become_successor(work, job, event_of(state), fields);
     // Jobs that need this id wait for the successor, unless the need has just been met.
     if (state == JobState::kCompleted) resolve_needs(work, id, true);
+    release_followers(work, id);
     work.signal();
     return;
   }
+  if (extras.log != nullptr) extras.log->bytes.shrink_to_fit();
   extras.end->finish_order = queue.next_finish++;
   queue.place(job);
   work.record_state(job, event_of(state), fields);
   drop_retained(work, kDroppedPerVerb);
   resolve_needs(work, id, state == JobState::kCompleted);
+  release_followers(work, id);
   work.signal();
 }
 

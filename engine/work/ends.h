@@ -18,6 +18,8 @@ void finish_cancelled(QueueWork& work, Job* job, const JobRun& run);
 // Answers the clients that wait for the end of this job: now, since by the end of the unit the job
 // may be destroyed, or another one may have its id.
 void tell_end(QueueWork& work, const Job& job);
+// The successor has become the job: clients that wait for its end wait for that of the job.
+void tell_succession(QueueWork& work, const Job& job);
 // An unplaced job waits again at its rank, not before the gate (0: now), bound to its ticket; or
 // its successor does.
 void return_job(QueueWork& work, Job* job, int64_t gate_ms, EventType event,

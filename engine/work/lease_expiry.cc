@@ -12,22 +12,8 @@ namespace {
 // Tied leases of lost connections that are shortened at once; timers shorten the rest.
 constexpr size_t kShortenedAtOnce = 1024;
 
-void lose_lease(QueueWork& work, Job* job) {
-  Queue& queue = work.queue();
-  const JobRun run = end_run(work, job, false);
-  if (run.cancelled) return finish_cancelled(work, job, run);
-  JobExtras& extras = job->extras();
-  ++extras.crashes;
-  if (extras.crashes > queue.config.values().crash_limit) {
-    return finish_job(work, job, JobState::kFailed, "lease lost", {}, &run);
-  }
-  queue.for_each_stats_line(*job, [](StatsLine& line) { ++line.totals.reclaimed; });
-  EventFields fields;
-  fields.add("lease", static_cast<int64_t>(run.token));
-  return_job(work, job, 0, EventType::kReclaimed, fields);
-}
-
 void exceed_run(QueueWork& work, Job* job) {
+  count_failed_run(*job);
   const JobRun run = end_run(work, job, true);
   if (run.cancelled) return finish_cancelled(work, job, run);
   fail_attempt(work, job, run, "max_run", std::nullopt);
@@ -50,6 +36,22 @@ bool shorten_leases(Queue& queue, LostConnection& lost, size_t& left) {
 
 }  // namespace
 
+void lose_lease(QueueWork& work, Job* job, Bytes error) {
+  Queue& queue = work.queue();
+  count_failed_run(*job);
+  const JobRun run = end_run(work, job, false);
+  if (run.cancelled) return finish_cancelled(work, job, run);
+  JobExtras& extras = job->extras();
+  ++extras.crashes;
+  if (extras.crashes > queue.config.values().crash_limit) {
+    return finish_job(work, job, JobState::kFailed, error, {}, &run);
+  }
+  queue.for_each_stats_line(*job, [](StatsLine& line) { ++line.totals.reclaimed; });
+  EventFields fields;
+  fields.add("lease", static_cast<int64_t>(run.token));
+  return_job(work, job, 0, EventType::kReclaimed, fields);
+}
+
 size_t expire_leases(QueueWork& work, size_t limit) {
   Queue& queue = work.queue();
   size_t done = 0;
@@ -60,7 +62,7 @@ size_t expire_leases(QueueWork& work, size_t limit) {
     if (job->run()->run_deadline_steady <= now) {
       exceed_run(work, job);
     } else {
-      lose_lease(work, job);
+      lose_lease(work, job, kLeaseLost);
     }
     ++done;
   }

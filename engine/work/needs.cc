@@ -1,4 +1,4 @@
-// Jobs that need others: what happens to them when one of those ends.
+// Jobs that need or follow others: what happens to them when one of those ends.
 #include "engine/work/needs.h"
 
 #include "engine/work/ends.h"
@@ -20,10 +20,10 @@ size_t telling_cost(const Job& job) {
   return 1 + unmet.size() / kNeedsForOne + bytes / kNeedBytesForOne;
 }
 
-// The first by rank of the jobs that wait for this need; null: no job does.
-Job* first_dependent(const Queue& queue, const std::string& need) {
-  const auto found = queue.dependents.find(need);
-  return found == queue.dependents.end() ? nullptr : found->second.front().value;
+// The first by rank of the jobs that wait for this id; null: no job does.
+Job* first_of(const Queue::Awaiting& awaiting, const std::string& id) {
+  const auto found = awaiting.find(id);
+  return found == awaiting.end() ? nullptr : found->second.front().value;
 }
 
 void meet_need(QueueWork& work, Job* job, const std::string& need) {
@@ -41,10 +41,19 @@ void fail_need(QueueWork& work, Job* job, const std::string& need) {
   finish_job(work, job, JobState::kCancelled, "need " + need, {}, nullptr);
 }
 
-void begin_release(QueueWork& work, const std::string& need, bool completed) {
+void begin_release(QueueWork& work, const std::string& need, bool after, bool completed) {
   Queue& queue = work.queue();
-  const Release& release = queue.begin_release(queue.next_seq++, need, completed);
+  const Release& release = queue.begin_release(queue.next_seq++, need, after, completed);
   work.record_release(release, recorded(release));
+}
+
+void meet_all(QueueWork& work, const std::string& id, bool after) {
+  const Queue::Awaiting& awaiting = work.queue().awaiting(after);
+  Job* job = first_of(awaiting, id);
+  for (; job != nullptr && work.telling().cost < kToldPerUnit; job = first_of(awaiting, id)) {
+    meet_need(work, job, id);
+  }
+  if (job != nullptr) begin_release(work, id, after, true);
 }
 
 }  // namespace
@@ -52,14 +61,7 @@ void begin_release(QueueWork& work, const std::string& need, bool completed) {
 void resolve_needs(QueueWork& work, const std::string& id, bool completed) {
   const Queue& queue = work.queue();
   Telling& telling = work.telling();
-  if (completed) {
-    Job* job = first_dependent(queue, id);
-    for (; job != nullptr && telling.cost < kToldPerUnit; job = first_dependent(queue, id)) {
-      meet_need(work, job, id);
-    }
-    if (job != nullptr) begin_release(work, id, true);
-    return;
-  }
+  if (completed) return meet_all(work, id, false);
   if (!queue.dependents.contains(id)) return;
   telling.failed_needs.push_back(id);
   // Chains of needs may be long: one loop, in the outermost call, ends all their jobs.
@@ -67,15 +69,19 @@ void resolve_needs(QueueWork& work, const std::string& id, bool completed) {
   telling.resolving = true;
   while (!telling.failed_needs.empty()) {
     const std::string need = telling.failed_needs.back();
-    Job* job = first_dependent(queue, need);
+    Job* job = first_of(queue.dependents, need);
     if (job != nullptr && telling.cost < kToldPerUnit) {
       fail_need(work, job, need);
       continue;
     }
     telling.failed_needs.pop_back();
-    if (job != nullptr) begin_release(work, need, false);
+    if (job != nullptr) begin_release(work, need, false, false);
   }
   telling.resolving = false;
+}
+
+void release_followers(QueueWork& work, const std::string& id) {
+  if (!work.queue().followers.empty()) meet_all(work, id, true);
 }
 
 void continue_releases(QueueWork& work) {

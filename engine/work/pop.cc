@@ -36,10 +36,10 @@ DispatchChoice choose_by_id(const Queue& queue, const PopSpec& spec) {
 }
 
 // The worker repeats a request because it lost the reply: it gets the same jobs, with full terms.
-std::vector<Job*> repeat_pop(QueueWork& work, const PopSpec& spec, const Holder& holder) {
+std::vector<Job*> repeat_pop(QueueWork& work, const Worker* worker, const PopSpec& spec,
+                             const Holder& holder) {
   Queue& queue = work.queue();
   std::vector<Job*> jobs;
-  const Worker* worker = queue.find_worker(spec.worker);
   if (worker == nullptr || worker->request_token != spec.request_token) return jobs;
   for (Job* job : worker->active) {
     if (job->run()->request_token == spec.request_token) jobs.push_back(job);
@@ -52,7 +52,7 @@ std::vector<Job*> repeat_pop(QueueWork& work, const PopSpec& spec, const Holder&
   return jobs;
 }
 
-void admit(QueueWork& work, Job* job, const PopSpec& spec, const Holder& holder) {
+void admit(QueueWork& work, Job* job, Worker* worker, const PopSpec& spec, const Holder& holder) {
   Queue& queue = work.queue();
   work.settle(job);
   work.unplace_waiting(job);
@@ -63,7 +63,7 @@ void admit(QueueWork& work, Job* job, const PopSpec& spec, const Holder& holder)
   extras.run = std::make_unique<JobRun>();
   JobRun& run = *extras.run;
   run.token = queue.next_token++;
-  run.worker = queue.join_worker(spec.worker);
+  run.worker = worker;
   run.request_token = spec.request_token;
   // A pop without a request token keeps the one before.
   if (run.worker != nullptr && !spec.request_token.empty()) {
@@ -116,6 +116,7 @@ DispatchChoice choose_job(QueueWork& work, const PopSpec& spec) {
   if (queue.count(JobState::kPending) == 0 || limiter.paused) return {};
   queue.lanes.run_rates(queue.queue_ms);
   if (limiter.rate_ready_ms(queue.queue_ms) != 0) return {};
+  if (queue.config.quiet(spec.worker)) return {};
   if (spec.id) return choose_by_id(queue, spec);
   const DispatchChoice best = first_in_order(queue, spec.match, queue.queue_ms);
   // The next job waits for its slots; nobody passes it because it is large.
@@ -125,7 +126,10 @@ DispatchChoice choose_job(QueueWork& work, const PopSpec& spec) {
 
 Result<std::vector<Job*>> pop_jobs(QueueWork& work, const PopSpec& spec, const Holder& holder) {
   std::vector<Job*> jobs;
-  if (!spec.request_token.empty()) jobs = repeat_pop(work, spec, holder);
+  const size_t known = work.queue().workers().size();
+  Worker* worker = work.queue().hear_worker(spec.worker);
+  if (work.queue().workers().size() != known) work.change_timers();
+  if (!spec.request_token.empty()) jobs = repeat_pop(work, worker, spec, holder);
   if (!jobs.empty()) return jobs;
   if (spec.id) {
     const Job* job = work.queue().find(*spec.id);
@@ -137,7 +141,7 @@ Result<std::vector<Job*>> pop_jobs(QueueWork& work, const PopSpec& spec, const H
   while (jobs.size() < spec.count) {
     const DispatchChoice choice = choose_job(work, spec);
     if (choice.job == nullptr) break;
-    admit(work, choice.job, spec, holder);
+    admit(work, choice.job, worker, spec, holder);
     jobs.push_back(choice.job);
   }
   return jobs;

@@ -17,7 +17,7 @@ constexpr size_t kTrimmedPerVerb = 16;
 
 bool is_job_record(EffectType type) {
   return type == EffectType::kJobPut || type == EffectType::kJobState ||
-         type == EffectType::kJobGone;
+         type == EffectType::kJobGone || type == EffectType::kJobLog;
 }
 
 }  // namespace
@@ -82,6 +82,11 @@ void QueueWork::record_job(const Job& job, EffectType type, const RecordedEvent&
 void QueueWork::record_gone(Bytes id, EventType type, const EventFields& fields) {
   const RecordedEvent event = next_event(id, type, fields);
   write(EffectType::kJobGone, id, [&](ByteBuffer& value) { encode_event(event, value); });
+}
+
+void QueueWork::record_log(const Job& job, uint64_t at, Bytes bytes) {
+  write(EffectType::kJobLog, job.id(),
+        [&](ByteBuffer& value) { encode_log(job, at, bytes, value); });
 }
 
 void QueueWork::record_share(ConfigLevel level, Bytes name, double virtual_ms, int64_t arrival_us) {

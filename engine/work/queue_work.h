@@ -73,6 +73,8 @@ class QueueWork {
   void record_put(Job* job, EventType event, const EventFields& fields = {});
   void record_state(Job* job, EventType event, const EventFields& fields = {});
   void record_gone(Bytes id, EventType event, const EventFields& fields = {});
+  // Bytes of the job's log, from this offset on.
+  void record_log(const Job& job, uint64_t at, Bytes bytes);
   // The shares and rate tokens that the admission of a job changes.
   void record_limits(const Job& job);
   void record_share(ConfigLevel level, Bytes name, double virtual_ms, int64_t arrival_us);

@@ -75,7 +75,7 @@ size_t waiting_pops(QueueWork& work) NO_THREAD_SAFETY_ANALYSIS {
   const WaiterLists& waiters = work.database().shard().waiters;
   if (waiters.no_queue_waiters()) return 0;
   const QueueWaiters* here = waiters.find_queue(work.database().number(), std::string(work.key()));
-  return here == nullptr ? 0 : here->all_pops.size();
+  return here == nullptr ? 0 : here->taking_pops();
 }
 
 }  // namespace
@@ -124,6 +124,11 @@ Result<std::vector<std::string>> check_needs(QueueWork& work, const JobSpec& spe
           QueueError("NEEDFAILED").with("id", need).with("state", job_state_name(job->state)));
     }
     if (std::find(unmet.begin(), unmet.end(), need) == unmet.end()) unmet.emplace_back(need);
+  }
+  for (const Bytes after : spec.afters) {
+    const Job* job = work.queue().find(after);
+    if (job == nullptr) return QueueError("NOJOB").with("id", after).status();
+    if (!is_terminal(job->state)) unmet.emplace_back(after);
   }
   return unmet;
 }

@@ -20,7 +20,7 @@ Status refused(QueueWork& work, Rejection reason, const QueueError& error);
 bool are_keys(std::span<const Bytes> named, const KeySet& set);
 
 Status check_cost(const Queue& queue, const JobSpec& spec);
-// The needs that have not completed yet.
+// The needs that have not completed yet, and the jobs it comes after that have not ended.
 Result<std::vector<std::string>> check_needs(QueueWork& work, const JobSpec& spec);
 Status check_pause(QueueWork& work, Paused paused);
 // PAUSED and GROUPFULL of the group that IFDUP would move the job to. What replaces a job takes

@@ -85,6 +85,8 @@ Result<NackOutcome> nack_job(QueueWork& work, Bytes id, uint64_t lease, NackMode
   if (!leased.ok()) return leased.status();
   Job* job = *leased;
   const std::string name(id);
+  queue.hear_worker(job->run()->worker);
+  if (mode != NackMode::kSilent) count_failed_run(*job);
   const JobRun run = end_run(work, job, mode != NackMode::kSilent);
   if (run.cancelled) {
     finish_cancelled(work, job, run);
@@ -115,6 +117,7 @@ bool retry_job(QueueWork& work, Job* job) {
   extras.ttl_left_ms = -1;
   extras.error.clear();
   extras.progress.clear();
+  extras.log = nullptr;
   extras.unmet.clear();
   extras.bind();
   extras.arrival = 0;

@@ -5,6 +5,7 @@
 
 #include "engine/queue/queue_error.h"
 #include "engine/work/ends.h"
+#include "engine/work/progress.h"
 
 namespace sluice {
 
@@ -54,6 +55,11 @@ Result<Job*> find_leased(const Queue& queue, Bytes id, uint64_t lease) {
       .status();
 }
 
+void count_failed_run(const Job& job) {
+  const JobRun& run = *job.run();
+  if (run.worker != nullptr && !run.cancelled) ++run.worker->failed;
+}
+
 JobRun end_run(QueueWork& work, Job* job, bool counts) {
   Queue& queue = work.queue();
   queue.unplace(job);
@@ -83,6 +89,10 @@ Status acknowledge_job(QueueWork& work, Bytes id, uint64_t lease, Bytes result) 
   if (!leased.ok()) {
     return is_acknowledged(work.queue().find(id), lease) ? Status() : leased.status();
   }
+  if (Worker* worker = (*leased)->run()->worker) {
+    ++worker->completed;
+    work.queue().hear_worker(worker);
+  }
   const JobRun run = end_run(work, *leased, true);
   finish_job(work, *leased, JobState::kCompleted, {}, result, &run);
   adapt(work);
@@ -97,16 +107,20 @@ Result<TouchOutcome> touch_job(QueueWork& work, Bytes id, uint64_t lease,
   if (!leased.ok()) return leased.status();
   Job* job = *leased;
   JobRun& run = *job->run();
+  queue.hear_worker(run.worker);
   // A restart gives every lease its whole term again, so a new term is recorded; a renewal is not.
-  bool changed = progress != nullptr;
+  bool changed = false;
   if (!run.cancelled) {
-    changed = changed || (lease_ms && *lease_ms != run.lease_ms);
+    changed = lease_ms && *lease_ms != run.lease_ms;
     if (lease_ms) run.lease_ms = *lease_ms;
     queue.set_deadline(job, work.times().steady_ms + run.lease_ms);
   }
   set_holder(work, job, holder);
-  if (progress != nullptr) queue.set_progress(job, *progress);
-  if (changed) work.record_state(job, EventType::kNone);
+  if (progress != nullptr) {
+    report_progress(work, job, *progress);
+  } else if (changed) {
+    work.record_state(job, EventType::kNone);
+  }
   const int64_t left_ms = std::max<int64_t>(0, run.due_steady() - work.times().steady_ms);
   return TouchOutcome{left_ms, run.cancelled, run.cancel_reason};
 }

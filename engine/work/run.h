@@ -15,6 +15,8 @@ Result<Job*> find_leased(const Queue& queue, Bytes id, uint64_t lease);
 // Takes the run off an active job: its slots, its charge, its worker. The job is left unplaced.
 // `counts`: the run says how long jobs take.
 JobRun end_run(QueueWork& work, Job* job, bool counts);
+// Counts a run as a failure of its worker, unless its job was told to stop. Before end_run().
+void count_failed_run(const Job& job);
 
 // Q.ACK. Acknowledging again with the lease that completed the job succeeds, and changes nothing.
 Status acknowledge_job(QueueWork& work, Bytes id, uint64_t lease, Bytes result);

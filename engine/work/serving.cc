@@ -143,7 +143,14 @@ std::vector<std::shared_ptr<Waiter>> concerned_waiters(const QueueWaiters& waite
     }
   };
   if (ready.what == SignalledKey::What::kQueue) {
-    for (const auto& [id, group] : waiters.by_job) add(group);
+    for (const auto& [id, group] : waiters.by_job) {
+      for (const auto& [order, waiter] : group) {
+        // One that waits for several jobs is examined once.
+        if (waiter->queue.job_id == id && is_concerned(*waiter, ready, entry)) {
+          concerned.push_back(waiter);
+        }
+      }
+    }
   } else if (const auto found = waiters.by_job.find(ready.job_id); found != waiters.by_job.end()) {
     add(found->second);
   }

@@ -23,6 +23,8 @@ struct PopRequest : WaiterRequest {
 };
 // What a blocked Q.GET wants, and how it is told of the job's end.
 struct EndRequest : WaiterRequest {
+  // It waits for the end of the successor that waits under the id now.
+  bool awaits_successor = false;
   // Writes the reply. The job is in no index, and its `end` is set.
   virtual void tell(const Queue& queue, const Job& job, const Times& now, Reply& reply) const = 0;
 };

@@ -5,6 +5,8 @@
 #include "engine/work/ends.h"
 #include "engine/work/lease_expiry.h"
 #include "engine/work/needs.h"
+#include "engine/work/progress.h"
+#include "engine/work/quiet.h"
 
 namespace sluice {
 
@@ -31,6 +33,7 @@ size_t run_queue_timers(QueueWork& work, size_t limit) {
     ++done;
     finish_job(work, job, JobState::kExpired, "ttl", {}, nullptr);
   }
+  done += continue_progress(work, limit - done);
   const uint64_t ended = queue.ended[0].size() + queue.ended[1].size();
   drop_retained(work, limit);
   done += ended - queue.ended[0].size() - queue.ended[1].size();
@@ -39,6 +42,7 @@ size_t run_queue_timers(QueueWork& work, size_t limit) {
   // The head records how many are kept, so that a restart does not bring old ones back.
   if (queue.events.count() != kept) work.touched();
   continue_reconfiguring(work);
+  forget_workers(work);
   queue.lanes.run_rates(now);
   // A refilled rate makes work possible without any other change.
   work.signal();

@@ -18,7 +18,7 @@ std::string used_of(Bytes code, const Limiter& limiter) {
 std::string why_blocked(const Queue& queue, const Job& job) {
   std::string needs;
   for (const std::string& need : job.extras_if()->unmet) {
-    const Release* release = queue.releases.find(need, job.arrival());
+    const Release* release = queue.releases.find(need, job);
     // With one that failed it ends, whatever else it needs.
     if (release != nullptr && !release->completed) return "releasing";
     if (release == nullptr) needs += ' ' + encoded_hint(need);

@@ -68,6 +68,22 @@ BadField unknown_name(const std::string& name, const std::vector<std::string>& a
   return bad;
 }
 
+HttpResponse problem_of_field(const BadField& bad) {
+  json members = {{"type", "urn:sluice:problem:badfield"},
+                  {"title", std::string(reason_phrase(422))},
+                  {"status", 422},
+                  {"code", "BADFIELD"},
+                  {"field", text_to_json(bad.field)},
+                  {"detail", bad.why}};
+  for (const std::string& word : bad.allowed) members["allowed"].push_back(text_to_json(word));
+  if (!bad.nearest.empty()) members["nearest"] = text_to_json(bad.nearest);
+  HttpResponse response;
+  response.status = 422;
+  response.content_type = "application/problem+json";
+  response.body = dump_json(members);
+  return response;
+}
+
 // Explains a command's error like sluice does.
 BadField explain(Exchange& exchange, Bytes error) {
   constexpr Bytes kHint = "field=";
@@ -112,14 +128,16 @@ void JsonList::respond_behind(Exchange& exchange, const std::string& begin) {
   exchange.respond(std::move(response));
 }
 
+std::optional<HttpResponse> problem_of_reply(Exchange& exchange, const RespValue& reply) {
+  if (!reply.is_error()) return std::nullopt;
+  if (!Bytes(reply.text).starts_with("BADFIELD field=")) return problem_of_error(reply.text);
+  return problem_of_field(explain(exchange, reply.text));
+}
+
 bool respond_error(Exchange& exchange, const RespValue& reply) {
-  if (!reply.is_error()) return false;
-  if (Bytes(reply.text).starts_with("BADFIELD field=")) {
-    respond_bad_field(exchange, explain(exchange, reply.text));
-  } else {
-    exchange.respond(problem_of_error(reply.text));
-  }
-  return true;
+  auto refused = problem_of_reply(exchange, reply);
+  if (refused) exchange.respond(std::move(*refused));
+  return refused.has_value();
 }
 
 bool respond_where(Exchange& exchange) {
@@ -136,34 +154,20 @@ bool respond_busy(Exchange& exchange) {
 }
 
 void respond_bad_field(Exchange& exchange, const BadField& bad) {
-  json members = {{"type", "urn:sluice:problem:badfield"},
-                  {"title", std::string(reason_phrase(422))},
-                  {"status", 422},
-                  {"code", "BADFIELD"},
-                  {"field", text_to_json(bad.field)},
-                  {"detail", bad.why}};
-  for (const std::string& word : bad.allowed) members["allowed"].push_back(text_to_json(word));
-  if (!bad.nearest.empty()) members["nearest"] = text_to_json(bad.nearest);
-  HttpResponse response;
-  response.status = 422;
-  response.content_type = "application/problem+json";
-  response.body = dump_json(members);
-  exchange.respond(std::move(response));
+  exchange.respond(problem_of_field(bad));
 }
 
 // --- Bodies ---
 
-BodyReader::BodyReader(Exchange& exchange) : exchange_(exchange), members_(json::object()) {
+json body_of(const Exchange& exchange) {
   const std::string& body = exchange.request().body;
-  if (body.empty()) return;
-  members_ = parse_json(body);
-  if (members_.is_object()) return;
-  malformed_ = true;
-  members_ = json::object();
+  return body.empty() ? json::object() : parse_json(body);
 }
 
 BodyReader::BodyReader(Exchange& exchange, json members)
-    : exchange_(exchange), members_(std::move(members)) {}
+    : exchange_(exchange), members_(std::move(members)), malformed_(!members_.is_object()) {
+  if (malformed_) members_ = json::object();
+}
 
 void BodyReader::fail(Bytes field, Bytes why) {
   if (!bad_) bad_ = {std::string(field), std::string(why)};
@@ -312,18 +316,21 @@ bool BodyReader::knows_all() const {
                      [&](const auto& member) { return contains(taken_, member.key()); });
 }
 
-bool BodyReader::failed() {
+std::optional<HttpResponse> BodyReader::problem() {
   if (malformed_) {
-    exchange_.respond(
-        problem(400, "BADJSON", "The body is not a JSON object, or is nested too deeply."));
-    return true;
+    return sluice::problem(400, "BADJSON",
+                           "The body is not a JSON object, or is nested too deeply.");
   }
   for (const auto& [name, value] : members_.items()) {
     if (!bad_ && !others_allowed_ && !contains(taken_, name)) bad_ = unknown_name(name, taken_);
   }
-  if (!bad_) return false;
-  respond_bad_field(exchange_, *bad_);
-  return true;
+  return bad_ ? std::optional(problem_of_field(*bad_)) : std::nullopt;
+}
+
+bool BodyReader::failed() {
+  auto refused = problem();
+  if (refused) exchange_.respond(std::move(*refused));
+  return refused.has_value();
 }
 
 // --- Queries ---

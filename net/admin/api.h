@@ -46,8 +46,10 @@ class JsonList {
   size_t size_ = 0;
 };
 
-// If the reply is an error, responds with the problem and returns true. The reply must be that of
-// the command that the exchange ran last.
+// The problem, if the reply is an error. The reply must be that of the command that the exchange
+// ran last.
+std::optional<HttpResponse> problem_of_reply(Exchange& exchange, const RespValue& reply);
+// If the reply is an error, responds with the problem and returns true.
 bool respond_error(Exchange& exchange, const RespValue& reply);
 // The same for handlers that lock shards themselves: if a script holds the shards, which may run on
 // this very thread.
@@ -80,11 +82,15 @@ struct OptionRow {
   Type type = Type::kText;
 };
 
+// The parsed body of a request; an empty one counts as an empty object.
+nlohmann::json body_of(const Exchange& exchange);
+
 // The JSON object in a request's body, read member by member.
 class BodyReader {
  public:
-  // An empty body counts as an empty object.
-  explicit BodyReader(Exchange& exchange);
+  explicit BodyReader(Exchange& exchange) : BodyReader(exchange, body_of(exchange)) {}
+  // The same for a part of it.
+  BodyReader(Exchange& exchange, nlohmann::json members);
 
   // Appends the words of the options that are present.
   void options(const std::vector<OptionRow>& rows, Words& words);
@@ -96,8 +102,9 @@ class BodyReader {
   std::optional<bool> boolean(const std::string& name);
   // A nested object, with a reader of its own. Nothing if it is missing.
   std::optional<BodyReader> object(const std::string& name);
-  // Members that were not read are errors. If there is an error, responds with the problem and
-  // returns true.
+  // The problem, if there is an error. Members that were not read are errors.
+  std::optional<HttpResponse> problem();
+  // If there is an error, responds with the problem and returns true.
   bool failed();
   // Whether all members have been read.
   bool knows_all() const;
@@ -110,7 +117,6 @@ class BodyReader {
   void fail(Bytes field, Bytes given, std::vector<std::string> allowed);
 
  private:
-  BodyReader(Exchange& exchange, nlohmann::json members);
   const nlohmann::json* take(const std::string& name);
   void option(const OptionRow& row, Words& words);
   std::optional<std::string> text_of(const nlohmann::json& value);

@@ -35,6 +35,7 @@ const std::vector<OptionRow>& add_options() {
       {"backoff", "BACKOFF", OptionType::kPair},
       {"ifdup", "IFDUP"},
       {"needs", "NEED", OptionType::kTexts},
+      {"after", "AFTER", OptionType::kTexts},
       {"tags", "TAG", OptionType::kTextPairs},
       {"max_wait_ms", "MAXWAIT", OptionType::kDuration},
   };
@@ -43,6 +44,8 @@ const std::vector<OptionRow>& add_options() {
 
 // Default number of jobs on a page of a list.
 constexpr int64_t kUsualPage = 100;
+// The most jobs in the array of one request.
+constexpr size_t kMostAdded = 1000;
 
 void append(std::initializer_list<const Words*> parts, Words& words) {
   for (const Words* part : parts) words.insert(words.end(), part->begin(), part->end());
@@ -158,9 +161,18 @@ void list_jobs(Exchange& exchange) {
   work_in_turns(exchange.engine().thread(), [list] { return list->go_on(); });
 }
 
-void add_job(Exchange& exchange) {
-  QueryReader query(exchange);
-  BodyReader body(exchange);
+// --- Adding ---
+
+// The status of a job that was to be added, and what Q.ADD replied, or the problem.
+struct AddAnswer {
+  unsigned status = 0;
+  json added;
+  std::optional<HttpResponse> refused;
+};
+
+AddAnswer refused_add(HttpResponse refused) { return {refused.status, {}, std::move(refused)}; }
+
+AddAnswer add_one(Exchange& exchange, BodyReader body) {
   const auto given = body.bytes("id");
   if (given && !is_job_id(*given)) body.fail("id", kNoJobId);
   const std::string id = given.value_or("*");
@@ -168,11 +180,55 @@ void add_job(Exchange& exchange) {
   if (!payload) body.fail("payload", "is required");
   Words words = {"Q.ADD", exchange.path("queue"), id, payload.value_or("")};
   body.options(add_options(), words);
-  if (query.failed() || body.failed()) return;
+  if (auto refused = body.problem()) return refused_add(std::move(*refused));
   const RespValue reply = exchange.run(words);
-  if (respond_error(exchange, reply)) return;
+  if (auto refused = problem_of_reply(exchange, reply)) return refused_add(std::move(*refused));
   const bool made = reply.at("result").text == "added" || reply.at("result").text == "replaced";
-  respond_json(exchange, resp_to_json(reply), made ? 201 : 200);
+  return {made ? 201U : 200U, resp_to_json(reply), std::nullopt};
+}
+
+// The jobs of an array, one after the other, in several turns. None hinders another.
+class JobAdder {
+ public:
+  JobAdder(Exchange& exchange, json jobs)
+      : exchange_(exchange.shared_from_this()), jobs_(std::move(jobs)) {}
+
+  // Adds one. Returns false after the last one.
+  bool go_on() {
+    if (exchange_->cut_off()) return false;
+    if (list_.size() == jobs_.size()) {
+      list_.respond(*exchange_);
+      return false;
+    }
+    const AddAnswer answer =
+        add_one(*exchange_, BodyReader(*exchange_, std::move(jobs_[list_.size()])));
+    json line = answer.refused ? json{{"error", parse_json(answer.refused->body)}} : answer.added;
+    line["status"] = answer.status;
+    list_.add(line);
+    return true;
+  }
+
+ private:
+  const std::shared_ptr<Exchange> exchange_;
+  json jobs_;
+  JsonList list_{"jobs"};
+};
+
+void add_job(Exchange& exchange) {
+  QueryReader query(exchange);
+  json body = body_of(exchange);
+  if (query.failed()) return;
+  if (body.is_array()) {
+    if (body.size() > kMostAdded) {
+      return respond_bad_field(exchange,
+                               {"jobs", "must be at most " + std::to_string(kMostAdded) + " jobs"});
+    }
+    const auto adder = std::make_shared<JobAdder>(exchange, std::move(body));
+    return work_in_turns(exchange.engine().thread(), [adder] { return adder->go_on(); });
+  }
+  AddAnswer answer = add_one(exchange, BodyReader(exchange, std::move(body)));
+  if (answer.refused) return exchange.respond(std::move(*answer.refused));
+  respond_json(exchange, answer.added, answer.status);
 }
 
 void respond_job(Exchange& exchange, const RespValue& reply) {
@@ -383,8 +439,11 @@ Route change_route(const char* pattern, void (*handler)(Exchange&), const char* 
 std::vector<Route> job_routes() {
   constexpr const char* kJobs = "/api/v1/queues/{queue}/jobs";
   constexpr const char* kJob = "/api/v1/queues/{queue}/jobs/{id}";
-  Route add = change_route(kJobs, add_job, "Adds a job; 200 where IFDUP kept or updated one.",
-                           "NewJob", "Added");
+  Route add =
+      change_route(kJobs, add_job,
+                   "Adds a job, or each of an array; 200 for an array, and where IFDUP kept or "
+                   "updated the job.",
+                   "NewJobOrJobs", "AddedOrJobs");
   add.status = 201;
   add.may_be_there = true;
   add.problems = {429};

@@ -97,7 +97,7 @@ std::set<unsigned> problems_of(const Route& route) {
 json responses_of(const Route& route) {
   const json shown = content(route.content_type, route.answer);
   json responses = {{std::to_string(route.status), {{"description", "Done."}, {"content", shown}}}};
-  if (route.streams) {
+  if (route.streams && !shown.contains("text/event-stream")) {
     responses["200"]["content"]["text/event-stream"] = {{"schema", {{"type", "string"}}}};
   }
   if (route.may_be_there) {

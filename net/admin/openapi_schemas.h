@@ -130,7 +130,8 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   {"type": ["integer", "null"]}, "lease_ms": {"type": "integer"}, "max_run_ms": {"type":
   "integer"}, "attempts": {"type": "integer"}, "crashes": {"type": "integer"}, "retries_left":
   {"type": ["integer", "null"]}, "needs": {"type": "array", "items": {"type": ["string",
-  "object"]}}, "lease": {"type": ["integer", "null"]}, "worker": {"type": ["string", "null"]},
+  "object"]}}, "after": {"type": "array", "items": {"type": ["string", "object"]}}, "lease":
+  {"type": ["integer", "null"]}, "worker": {"type": ["string", "null"]},
   "deadline": {"type": ["integer", "null"]}, "started": {"type": ["integer", "null"]}, "cancel":
   {"type": ["string", "null"]}, "finished": {"type": ["integer", "null"]}, "run_ms": {"type":
   ["integer", "null"]}, "error": {"type": ["string", "null"]}, "progress": {"type": ["string",
@@ -153,8 +154,9 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "integer"}, "ttl_ms": {"type": ["integer", "string"]}, "lease_ms": {"type": ["integer",
   "string"]}, "max_run_ms": {"type": ["integer", "string"]}, "retry": {"type": "integer"},
   "backoff": {"type": "array", "items": {"type": ["integer", "string"]}}, "ifdup": {"type":
-  "string"}, "needs": {"type": "array", "items": {"type": ["string", "object"]}}, "tags": {"type":
-  "object", "additionalProperties": {"type": ["string", "object"]}}, "max_wait_ms": {"type":
+  "string"}, "needs": {"type": "array", "items": {"type": ["string", "object"]}}, "after": {"type":
+  "array", "items": {"type": ["string", "object"]}}, "tags": {"type": "object",
+  "additionalProperties": {"type": ["string", "object"]}}, "max_wait_ms": {"type":
   ["integer", "string"]}, "id_base64": {"type": "string"}, "payload_base64": {"type": "string"},
   "group_base64": {"type": "string"}}, "required": [], "additionalProperties": false},
 "Added": {"type": "object", "properties": {"id": {"type": ["string", "null"]}, "result":
@@ -162,6 +164,17 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   {"type": "string"}, "position": {"type": ["integer", "null"]}, "eta_ms": {"type": ["integer",
   "null"]}, "id_base64": {"type": "string"}}, "required": ["id", "result", "state", "position",
   "eta_ms"], "additionalProperties": false},
+"NewJobOrJobs": {"oneOf": [{"$ref": "#/components/schemas/NewJob"}, {"type": "array", "items":
+  {"$ref": "#/components/schemas/NewJob"}}]},
+"AddedJobs": {"type": "object", "properties": {"jobs": {"type": "array", "items": {"type":
+  "object", "properties": {"status": {"type": "integer"}, "id": {"type": ["string", "null"]},
+  "result": {"type": "string", "enum": ["added", "kept", "updated", "replaced", "queued"]},
+  "state": {"type": "string"}, "position": {"type": ["integer", "null"]}, "eta_ms": {"type":
+  ["integer", "null"]}, "id_base64": {"type": "string"}, "error": {"$ref":
+  "#/components/schemas/Problem"}}, "required": ["status"], "additionalProperties": false}}},
+  "required": ["jobs"], "additionalProperties": false},
+"AddedOrJobs": {"oneOf": [{"$ref": "#/components/schemas/Added"}, {"$ref":
+  "#/components/schemas/AddedJobs"}]},
 "Move": {"type": "object", "properties": {"pri": {"type": ["string", "integer"]}, "place":
   {"type": "string", "enum": ["front", "back"]}, "boost_ms": {"type": ["integer", "string"]},
   "delay_ms": {"type": ["integer", "string"]}, "at": {"type": "integer"}}, "required": [],
@@ -222,7 +235,8 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "not_before", "attempts_left"], "additionalProperties": false},
 "Touch": {"type": "object", "properties": {"lease": {"type": ["integer", "string"]}, "lease_ms":
   {"type": ["integer", "string"]}, "progress": {"type": "string"}, "progress_base64": {"type":
-  "string"}}, "required": ["lease"], "additionalProperties": false},
+  "string"}, "log": {"type": "string"}, "log_base64": {"type": "string"}}, "required": ["lease"],
+  "additionalProperties": false},
 "Touched": {"type": "object", "properties": {"left_ms": {"type": "integer"}, "cancel": {"type":
   ["string", "null"]}, "cancel_base64": {"type": "string"}}, "required": ["left_ms", "cancel"],
   "additionalProperties": false},
@@ -233,6 +247,7 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "additionalProperties": false}}, "next": {"type": "string"}}, "required": ["events", "next"],
   "additionalProperties": false},
 "Metrics": {"type": "string"},
+"Stream": {"type": "string"},
 "Description": {"type": "object", "properties": {"openapi": {"type": "string"}, "info": {"type":
   "object"}, "security": {"type": "array", "items": {"type": "object"}}, "paths": {"type":
   "object"}, "components": {"type": "object"}}, "required": ["openapi", "info", "security",

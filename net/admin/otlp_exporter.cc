@@ -62,13 +62,13 @@ std::string host_name() {
 
 }  // namespace
 
-std::shared_ptr<const TlsClientContext> otlp_tls(const Settings& settings, std::string& error) {
-  if (!settings.otlp.endpoint || !settings.otlp.endpoint->tls) return nullptr;
+Result<std::shared_ptr<const TlsClientContext>> otlp_tls(const Settings& settings) {
+  if (!settings.otlp.endpoint || !settings.otlp.endpoint->tls) return {nullptr};
   TlsClientRules rules;
   rules.ca_file = settings.otlp_tls_ca_cert_file;
-  auto context = TlsClientContext::load(rules, error);
-  if (context == nullptr) error = "otlp-tls-ca-cert-file: " + error;
-  return context;
+  auto context = TlsClientContext::load(rules);
+  if (context.ok()) return context;
+  return invalid("otlp-tls-ca-cert-file: " + context.status().message());
 }
 
 OtlpTarget otlp_target(const Settings& settings, uint16_t port,

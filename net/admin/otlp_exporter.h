@@ -34,9 +34,8 @@ struct OtlpTarget {
   OtlpResource resource;
 };
 
-// The TLS context for an https endpoint; null if none is configured. If the directive's file cannot
-// be read, null and an `error`.
-std::shared_ptr<const TlsClientContext> otlp_tls(const Settings& settings, std::string& error);
+// The TLS context for an https endpoint; null if none is configured.
+Result<std::shared_ptr<const TlsClientContext>> otlp_tls(const Settings& settings);
 
 // REQUIRES: an endpoint is configured. `port` (of RESP) distinguishes the servers of one machine;
 // `tls` is the result of otlp_tls().

@@ -67,20 +67,22 @@ using TokenChange = std::function<std::optional<HttpResponse>(std::vector<TokenS
 bool change_tokens(Exchange& exchange, const TokenChange& change, bool& kept) {
   Config& config = exchange.service().config();
   std::optional<HttpResponse> refusal;
-  const std::string error = config.update(kDirective, [&](const std::string& now) {
+  const Status status = config.update(kDirective, [&](const std::string& now) {
     std::vector<TokenSetting> tokens;
-    CHECK(parse_token_settings(config_special::split_value(now), tokens).empty());
+    CHECK(add_token_settings(config_special::split_value(now), tokens).ok());
     refusal = change(tokens);
     return refusal ? now : token_settings_text(tokens);
   });
-  if (!refusal && !error.empty()) refusal = problem_of_error(error);
+  if (!refusal && !status.ok()) refusal = problem_of_error(status.message());
   if (refusal) {
     exchange.respond(std::move(*refusal));
     return false;
   }
-  const std::string why = config.keep(kDirective);
-  kept = why.empty();
-  if (!kept) spdlog::warn("A change of the HTTP tokens is lost at the next start: {}", why);
+  const Status in_file = config.keep(kDirective);
+  kept = in_file.ok();
+  if (!kept) {
+    spdlog::warn("A change of the HTTP tokens is lost at the next start: {}", in_file.message());
+  }
   return true;
 }
 

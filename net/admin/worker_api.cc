@@ -72,7 +72,9 @@ void touch(Exchange& exchange) {
   QueryReader query(exchange);
   BodyReader body(exchange);
   Words words = lease_words(exchange, "Q.TOUCH", body);
-  body.options({{"lease_ms", "LEASE", OptionType::kDuration}, {"progress", "PROGRESS"}}, words);
+  body.options(
+      {{"lease_ms", "LEASE", OptionType::kDuration}, {"progress", "PROGRESS"}, {"log", "LOG"}},
+      words);
   if (query.failed() || body.failed()) return;
   const RespValue reply = exchange.run(words);
   if (!respond_error(exchange, reply)) respond_json(exchange, resp_to_json(reply));

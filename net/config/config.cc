@@ -22,34 +22,31 @@ ConfigDraft default_draft() {
         directive.type == ValueType::kSpecial && *directive.default_value == '\0';
     if (!is_parameter(directive) || empty_special) continue;
     const std::string value = directive.default_value;
-    CHECK(apply_directive(directive, {&value, 1}, draft).empty());
+    CHECK(apply_directive(directive, {&value, 1}, draft).ok());
   }
   return draft;
 }
 
-std::string set_error(const std::string& name, const std::string& message) {
-  return "ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + message;
-}
-
-// Why this parameter cannot be set at all; empty if it can. kRestart depends on the value.
-std::string refusal(const Directive& directive) {
-  if (directive.change == ChangeRule::kImmutable) return "can't set immutable config";
-  return "";
+Status set_error(const std::string& name, const std::string& message) {
+  return refusal("ERR CONFIG SET failed (possibly related to argument '" + name + "') - " +
+                 message);
 }
 
 // The first pass over CONFIG SET's pairs checks names only. The first error is returned.
-std::string check_names(const Config::Pairs& pairs) {
+Status check_names(const Config::Pairs& pairs) {
   std::unordered_set<std::string> seen;
   for (const auto& [name, value] : pairs) {
     const Directive* directive = find_directive(name);
     if (directive == nullptr || !is_parameter(*directive)) {
-      return "ERR Unknown option or number of arguments for CONFIG SET - '" + name + "'";
+      return refusal("ERR Unknown option or number of arguments for CONFIG SET - '" + name + "'");
     }
-    const std::string refused = refusal(*directive);
-    if (!refused.empty()) return set_error(name, refused);
+    // kRestart is checked later, because it depends on the value.
+    if (directive->change == ChangeRule::kImmutable) {
+      return set_error(name, "can't set immutable config");
+    }
     if (!seen.insert(to_lower(name)).second) return set_error(name, "duplicate parameter");
   }
-  return "";
+  return {};
 }
 
 }  // namespace
@@ -117,41 +114,41 @@ Config::Pairs Config::get(const std::vector<std::string>& patterns) const {
   return found;
 }
 
-std::string Config::change(const Pairs& pairs, ConfigDraft& draft) {
-  const std::string bad_name = check_names(pairs);
-  if (!bad_name.empty()) return bad_name;
+Status Config::change(const Pairs& pairs, ConfigDraft& draft) {
+  Status names = check_names(pairs);
+  if (!names.ok()) return names;
   draft.from_file = false;
   for (const auto& [name, value] : pairs) {
     const Directive& directive = *find_directive(name);
     const std::string before = draft.values[directive_index(directive)];
-    const std::string error = apply_directive(directive, {&value, 1}, draft);
-    if (!error.empty()) return set_error(to_lower(name), error);
+    const Status status = apply_directive(directive, {&value, 1}, draft);
+    if (!status.ok()) return set_error(to_lower(name), status.message());
     if (directive.change == ChangeRule::kRestart &&
         draft.values[directive_index(directive)] != before) {
       return set_error(to_lower(name), "changing it requires a restart of the server");
     }
   }
-  return "";
+  return {};
 }
 
 // Calls the callback if one of the directives has the flag.
-std::string Config::ask(const Pairs& pairs, bool Directive::*flag, const ReloadCallback& callback,
-                        const Settings& after) {
+Status Config::ask(const Pairs& pairs, bool Directive::*flag, const ReloadCallback& callback,
+                   const Settings& after) {
   const auto named = std::find_if(pairs.begin(), pairs.end(), [flag](const auto& pair) {
     return find_directive(pair.first)->*flag;
   });
-  if (named == pairs.end() || callback == nullptr) return "";
-  const std::string error = callback(after);
-  return error.empty() ? error : set_error(to_lower(named->first), error);
+  if (named == pairs.end() || callback == nullptr) return {};
+  const Status status = callback(after);
+  return status.ok() ? status : set_error(to_lower(named->first), status.message());
 }
 
-std::string Config::set(const Pairs& pairs) {
+Status Config::set(const Pairs& pairs) {
   MutexLock set_lock(set_mutex_);
   return set_now(pairs);
 }
 
-std::string Config::update(const std::string& name,
-                           const std::function<std::string(const std::string& now)>& change) {
+Status Config::update(const std::string& name,
+                      const std::function<std::string(const std::string& now)>& change) {
   MutexLock set_lock(set_mutex_);
   std::string now;
   {
@@ -161,7 +158,7 @@ std::string Config::update(const std::string& name,
   return set_now({{name, change(now)}});
 }
 
-std::string Config::set_now(const Pairs& pairs) {
+Status Config::set_now(const Pairs& pairs) {
   std::shared_ptr<const Settings> before;
   std::shared_ptr<const Settings> after;
   std::vector<ChangeCallback> callbacks;
@@ -170,11 +167,11 @@ std::string Config::set_now(const Pairs& pairs) {
     MutexLock lock(mutex_);
     draft = current_;
   }
-  std::string error = change(pairs, draft);
-  if (error.empty()) error = ask(pairs, &Directive::limited, limit_, draft.settings);
-  if (error.empty()) error = ask(pairs, &Directive::reload, reload_, draft.settings);
-  if (error.empty()) error = ask(pairs, &Directive::listens, listen_, draft.settings);
-  if (!error.empty()) return error;
+  Status status = change(pairs, draft);
+  if (status.ok()) status = ask(pairs, &Directive::limited, limit_, draft.settings);
+  if (status.ok()) status = ask(pairs, &Directive::reload, reload_, draft.settings);
+  if (status.ok()) status = ask(pairs, &Directive::listens, listen_, draft.settings);
+  if (!status.ok()) return status;
   {
     MutexLock lock(mutex_);
     before = settings_;
@@ -184,7 +181,7 @@ std::string Config::set_now(const Pairs& pairs) {
   }
   // Outside the lock, so that a callback may read the configuration.
   for (const ChangeCallback& callback : callbacks) callback(*before, *after);
-  return "";
+  return {};
 }
 
 void Config::on_reload(ReloadCallback callback) {
@@ -207,7 +204,7 @@ void Config::lower(const Pairs& pairs) {
   MutexLock lock(mutex_);
   ConfigDraft draft = current_;
   for (const auto& [name, value] : pairs) {
-    CHECK(apply_directive(*find_directive(name), {&value, 1}, draft).empty());
+    CHECK(apply_directive(*find_directive(name), {&value, 1}, draft).ok());
   }
   publish(std::move(draft));
 }

@@ -6,7 +6,7 @@
 // snapshot and then calls the change callbacks, one set() at a time. A callback may call
 // settings(), get() and version(), but not set().
 //
-// Expected failures are values: ConfigError while loading, error texts from set() and rewrite().
+// Expected failures are values: ConfigError while loading, refusal() from set() and rewrite().
 #pragma once
 
 #include <atomic>
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "engine/base/mutex.h"
+#include "engine/base/status.h"
 #include "net/config/config_table.h"
 #include "net/config/settings.h"
 
@@ -38,8 +39,8 @@ class Config {
  public:
   using Loaded = std::optional<ConfigError>;  // Nothing on success.
   using ChangeCallback = std::function<void(const Settings& before, const Settings& after)>;
-  // Returns an empty text, or why the files named by `after` cannot be used.
-  using ReloadCallback = std::function<std::string(const Settings& after)>;
+  // Returns why the files named by `after` cannot be used, if they cannot.
+  using ReloadCallback = std::function<Status(const Settings& after)>;
   using Pairs = std::vector<std::pair<std::string, std::string>>;
 
   // All directives at their defaults.
@@ -74,19 +75,18 @@ class Config {
   // CONFIG GET: names and values, in the table's order for each pattern, no name twice.
   Pairs get(const std::vector<std::string>& patterns) const;
 
-  // CONFIG SET: all pairs or none. Returns the whole error ("ERR CONFIG SET failed ..."), or "".
-  std::string set(const Pairs& pairs);
+  // CONFIG SET: all pairs or none.
+  Status set(const Pairs& pairs);
   // The same for one parameter, whose new value `change` computes from the present one, without a
   // change by others in between. REQUIRES: the parameter exists.
-  std::string update(const std::string& name,
-                     const std::function<std::string(const std::string& now)>& change);
+  Status update(const std::string& name,
+                const std::function<std::string(const std::string& now)>& change);
 
   // CONFIG REWRITE: updates the main file, keeping its comments and order. `user_lines` replaces
-  // its user lines ("user alice on ..."); nothing leaves them as they are. Returns the whole error,
-  // or "".
-  std::string rewrite(const std::optional<std::vector<std::string>>& user_lines);
+  // its user lines ("user alice on ..."); nothing leaves them as they are.
+  Status rewrite(const std::optional<std::vector<std::string>>& user_lines);
   // The same for the lines of this parameter only.
-  std::string keep(const std::string& name);
+  Status keep(const std::string& name);
 
   // Called after each successful set(); cannot be removed.
   void on_change(ChangeCallback callback);
@@ -110,14 +110,14 @@ class Config {
   Loaded load_line(const std::string& line, const Source& source, ConfigDraft& draft);
   Loaded include(const std::string& pattern, const Source& source, ConfigDraft& draft);
   Loaded load(const std::function<Loaded(ConfigDraft&)>& fill);
-  static std::string check_together(const ConfigDraft& draft);
-  static std::string change(const Pairs& pairs, ConfigDraft& draft);
-  std::string ask(const Pairs& pairs, bool Directive::*flag, const ReloadCallback& callback,
-                  const Settings& after) REQUIRES(set_mutex_);
+  static Loaded check_together(const ConfigDraft& draft, const std::string& file);
+  static Status change(const Pairs& pairs, ConfigDraft& draft);
+  Status ask(const Pairs& pairs, bool Directive::*flag, const ReloadCallback& callback,
+             const Settings& after) REQUIRES(set_mutex_);
   void publish(ConfigDraft draft) REQUIRES(mutex_);
-  std::string set_now(const Pairs& pairs) REQUIRES(set_mutex_);
-  std::string rewrite_file(const std::optional<std::vector<std::string>>& user_lines,
-                           const Directive* only);
+  Status set_now(const Pairs& pairs) REQUIRES(set_mutex_);
+  Status rewrite_file(const std::optional<std::vector<std::string>>& user_lines,
+                      const Directive* only);
 
   // Held by set() from its first check to its last callback. Before mutex_.
   Mutex set_mutex_;

@@ -173,9 +173,9 @@ Config::Loaded Config::load_line(const std::string& line, const Source& source,
   if (directive == nullptr) {
     return source.error(text, "unknown directive", similar_directive(std::string(words[0])));
   }
-  std::string message = apply_directive(*directive, arguments, draft);
-  if (message.empty()) return std::nullopt;
-  return source.error(shown_line(text), std::move(message), expected_value(*directive));
+  const Status status = apply_directive(*directive, arguments, draft);
+  if (status.ok()) return std::nullopt;
+  return source.error(shown_line(text), status.message(), expected_value(*directive));
 }
 
 Config::Loaded Config::load_stream(std::istream& stream, const std::string& name, int depth,
@@ -200,11 +200,10 @@ Config::Loaded Config::load_path(const std::string& path, int depth, ConfigDraft
   return load_stream(stream, path, depth, draft);
 }
 
-std::string Config::check_together(const ConfigDraft& draft) {
-  if (!draft.settings.aclfile.empty() && !draft.settings.users.empty()) {
-    return "both user lines and an aclfile are given; use only one of them";
-  }
-  return "";
+Config::Loaded Config::check_together(const ConfigDraft& draft, const std::string& file) {
+  if (draft.settings.aclfile.empty() || draft.settings.users.empty()) return std::nullopt;
+  return ConfigError{file, 0, "", "both user lines and an aclfile are given; use only one of them",
+                     ""};
 }
 
 // Runs `fill` on a draft of the present configuration, and publishes the draft on success.
@@ -226,9 +225,7 @@ Config::Loaded Config::load(const std::function<Loaded(ConfigDraft&)>& fill) {
 Config::Loaded Config::load_file(const std::string& path) {
   Loaded error = load([&](ConfigDraft& draft) -> Loaded {
     if (Loaded bad = load_path(path, 0, draft)) return bad;
-    const std::string conflict = check_together(draft);
-    if (!conflict.empty()) return ConfigError{path, 0, "", conflict, ""};
-    return std::nullopt;
+    return check_together(draft, path);
   });
   if (error) return error;
   std::error_code ignored;
@@ -241,9 +238,7 @@ Config::Loaded Config::load_text(Bytes text, const std::string& name) {
   return load([&](ConfigDraft& draft) -> Loaded {
     std::istringstream stream{std::string(text)};
     if (Loaded bad = load_stream(stream, name, 0, draft)) return bad;
-    const std::string conflict = check_together(draft);
-    if (!conflict.empty()) return ConfigError{name, 0, "", conflict, ""};
-    return std::nullopt;
+    return check_together(draft, name);
   });
 }
 
@@ -260,9 +255,7 @@ Config::Loaded Config::apply_arguments(const std::vector<std::string>& arguments
     for (const std::string& option : line.options) {
       if (Loaded error = load_line(option, {kCommandLine, 0, 0}, draft)) return error;
     }
-    const std::string conflict = check_together(draft);
-    if (!conflict.empty()) return ConfigError{"", 0, "", conflict, ""};
-    return std::nullopt;
+    return check_together(draft, "");
   });
 }
 

@@ -160,85 +160,80 @@ std::string quoted(Bytes text) {
 
 namespace {
 
-std::string parse_bind_into(Arguments arguments, std::vector<std::string>& bind,
-                            std::string& value) {
-  if (arguments.size() > kMaxBindAddresses) return "Too many bind addresses specified.";
+Result<std::string> parse_bind_into(Arguments arguments, std::vector<std::string>& bind) {
+  if (arguments.size() > kMaxBindAddresses) return invalid("Too many bind addresses specified.");
   if (arguments.size() == 1 && arguments[0].empty()) arguments = {};
   bind.assign(arguments.begin(), arguments.end());
-  value = joined(arguments);
-  return "";
+  return joined(arguments);
 }
 
 }  // namespace
 
-std::string parse_bind(Arguments arguments, ConfigDraft& draft, std::string& value) {
-  return parse_bind_into(arguments, draft.settings.bind, value);
+Result<std::string> parse_bind(Arguments arguments, ConfigDraft& draft) {
+  return parse_bind_into(arguments, draft.settings.bind);
 }
 
-std::string parse_http_bind(Arguments arguments, ConfigDraft& draft, std::string& value) {
-  return parse_bind_into(arguments, draft.settings.http_bind, value);
+Result<std::string> parse_http_bind(Arguments arguments, ConfigDraft& draft) {
+  return parse_bind_into(arguments, draft.settings.http_bind);
 }
 
-std::string parse_http_host(Arguments arguments, ConfigDraft& draft, std::string& value) {
+Result<std::string> parse_http_host(Arguments arguments, ConfigDraft& draft) {
   if (arguments.size() == 1 && arguments[0].empty()) arguments = {};
   for (const std::string& host : arguments) {
     const bool has_port = !host.starts_with('[') && host.find(':') != std::string::npos;
-    if (host.empty() || has_port) return "a host must be a name or an address, without a port";
+    if (host.empty() || has_port)
+      return invalid("a host must be a name or an address, without a port");
   }
   draft.settings.http_hosts.assign(arguments.begin(), arguments.end());
-  value = joined(arguments);
-  return "";
+  return joined(arguments);
 }
 
-std::string parse_http_token(Arguments arguments, ConfigDraft& draft, std::string& value) {
+Result<std::string> parse_http_token(Arguments arguments, ConfigDraft& draft) {
   // Lines of a file add tokens; CONFIG SET replaces them all.
   std::vector<TokenSetting>& tokens = draft.settings.http_tokens;
   if (!draft.from_file) tokens.clear();
-  const std::string error = parse_token_settings(arguments, tokens);
-  if (error.empty()) value = token_settings_text(tokens);
-  return error;
+  const Status status = add_token_settings(arguments, tokens);
+  if (!status.ok()) return status;
+  return token_settings_text(tokens);
 }
 
-std::string parse_port_number(Arguments arguments, int64_t& port, std::string& value) {
-  if (arguments.size() != 1) return kWrongNumber;
+Result<std::string> parse_port_number(Arguments arguments, int64_t& port) {
+  if (arguments.size() != 1) return invalid(kWrongNumber);
   if (equals_ignore_case(arguments[0], "auto")) {
     port = Settings::kPortAuto;
-    value = "auto";
-    return "";
+    return std::string("auto");
   }
   const std::optional<int64_t> number = parse_i64(arguments[0]);
-  if (!number) return "argument couldn't be parsed into an integer";
-  if (*number < 0 || *number > kMaxPort) return "argument must be between 0 and 65535 inclusive";
+  if (!number) return invalid("argument couldn't be parsed into an integer");
+  if (*number < 0 || *number > kMaxPort)
+    return invalid("argument must be between 0 and 65535 inclusive");
   port = *number;
-  value = std::to_string(port);
-  return "";
+  return std::to_string(port);
 }
 
-std::string parse_otlp_endpoint(Arguments arguments, ConfigDraft& draft, std::string& value) {
-  if (arguments.size() != 1) return kWrongNumber;
+Result<std::string> parse_otlp_endpoint(Arguments arguments, ConfigDraft& draft) {
+  if (arguments.size() != 1) return invalid(kWrongNumber);
   std::optional<HttpEndpoint> endpoint;
   if (!arguments[0].empty()) {
     // OTLP's default port and path, if the URL has none.
-    endpoint = {"", "4318", "/v1/metrics"};
-    const std::string error = parse_http_endpoint(arguments[0], *endpoint);
-    if (!error.empty()) return error;
+    Result<HttpEndpoint> parsed = parse_http_endpoint(arguments[0], {"", "4318", "/v1/metrics"});
+    if (!parsed.ok()) return parsed.status();
+    endpoint = std::move(*parsed);
   }
   draft.settings.otlp.endpoint = std::move(endpoint);
-  value = arguments[0];
-  return "";
+  return arguments[0];
 }
 
-std::string parse_otlp_header(Arguments arguments, ConfigDraft& draft, std::string& value) {
-  if (arguments.size() != 2) return kWrongNumber;
-  const std::string error = check_http_header(arguments[0], arguments[1]);
-  if (!error.empty()) return error;
+Result<std::string> parse_otlp_header(Arguments arguments, ConfigDraft& draft) {
+  if (arguments.size() != 2) return invalid(kWrongNumber);
+  const Status status = check_http_header(arguments[0], arguments[1]);
+  if (!status.ok()) return status;
   draft.settings.otlp.headers.emplace_back(arguments[0], arguments[1]);
-  value.clear();
-  return "";
+  return std::string();
 }
 
-std::string parse_io_threads(Arguments arguments, ConfigDraft& draft, std::string& value) {
-  if (arguments.size() != 1) return kWrongNumber;
+Result<std::string> parse_io_threads(Arguments arguments, ConfigDraft& draft) {
+  if (arguments.size() != 1) return invalid(kWrongNumber);
   int64_t threads = 0;
   if (equals_ignore_case(arguments[0], "auto")) {
     // One core is left for the commit thread, RocksDB and the kernel.
@@ -246,33 +241,31 @@ std::string parse_io_threads(Arguments arguments, ConfigDraft& draft, std::strin
     threads = std::clamp<int64_t>(cores - 1, 1, kMaxIoThreads);
   } else {
     const std::optional<int64_t> number = parse_i64(arguments[0]);
-    if (!number) return "argument couldn't be parsed into an integer";
+    if (!number) return invalid("argument couldn't be parsed into an integer");
     if (*number < 1 || *number > kMaxIoThreads)
-      return "argument must be between 1 and 128 inclusive";
+      return invalid("argument must be between 1 and 128 inclusive");
     threads = *number;
   }
   draft.settings.io_threads = threads;
-  value = std::to_string(threads);
-  return "";
+  return std::to_string(threads);
 }
 
-std::string parse_dir(Arguments arguments, ConfigDraft& draft, std::string& value) {
-  if (arguments.size() != 1) return kWrongNumber;
-  if (arguments[0].empty()) return "argument must not be empty";
+Result<std::string> parse_dir(Arguments arguments, ConfigDraft& draft) {
+  if (arguments.size() != 1) return invalid(kWrongNumber);
+  if (arguments[0].empty()) return invalid("argument must not be empty");
   std::error_code error;
   std::filesystem::path path = std::filesystem::absolute(arguments[0], error);
-  if (error) return error.message();
+  if (error) return invalid(error.message());
   path = path.lexically_normal();
   // "data/" and "data" are one directory, and CONFIG GET shows it as getcwd() would.
   if (!path.has_filename() && path.has_relative_path()) path = path.parent_path();
-  value = path.string();
-  draft.settings.dir = value;
-  return "";
+  draft.settings.dir = path.string();
+  return path.string();
 }
 
-std::string parse_save(Arguments arguments, ConfigDraft& draft, std::string& value) {
+Result<std::string> parse_save(Arguments arguments, ConfigDraft& draft) {
   if (arguments.size() == 1 && arguments[0].empty()) arguments = {};
-  if (arguments.size() % 2 != 0) return "Invalid save parameters";
+  if (arguments.size() % 2 != 0) return invalid("Invalid save parameters");
   std::vector<SaveSetting> rules;
   // Lines of a file add up, after the first of them has discarded the default rules; a line with ""
   // discards what came before. CONFIG SET replaces all.
@@ -280,42 +273,42 @@ std::string parse_save(Arguments arguments, ConfigDraft& draft, std::string& val
   for (size_t i = 0; i < arguments.size(); i += 2) {
     const std::optional<int64_t> seconds = parse_long(arguments[i]);
     const std::optional<int64_t> changes = parse_long(arguments[i + 1]);
-    if (!seconds || !changes || *seconds < 1 || *changes < 0) return "Invalid save parameters";
+    if (!seconds || !changes || *seconds < 1 || *changes < 0)
+      return invalid("Invalid save parameters");
     rules.push_back({*seconds, *changes});
   }
-  value.clear();
+  std::string value;
   for (const SaveSetting& rule : rules) {
     if (!value.empty()) value += ' ';
     value += std::to_string(rule.seconds) + ' ' + std::to_string(rule.changes);
   }
   draft.settings.save = std::move(rules);
   if (draft.from_file) draft.save_given = true;
-  return "";
+  return value;
 }
 
-std::string parse_output_limits(Arguments arguments, ConfigDraft& draft, std::string& value) {
+Result<std::string> parse_output_limits(Arguments arguments, ConfigDraft& draft) {
   if (arguments.size() % 4 != 0) {
-    return "Wrong number of arguments in buffer limit configuration.";
+    return invalid("Wrong number of arguments in buffer limit configuration.");
   }
   auto limits = draft.settings.output_buffer_limits;
   for (size_t i = 0; i < arguments.size(); i += 4) {
     const std::optional<ClientClass> which = client_class(arguments[i]);
-    if (!which) return "Invalid client class specified in buffer limit configuration.";
+    if (!which) return invalid("Invalid client class specified in buffer limit configuration.");
     const std::optional<uint64_t> hard_bytes = parse_memory(arguments[i + 1]);
     const std::optional<uint64_t> soft_bytes = parse_memory(arguments[i + 2]);
     const std::optional<int64_t> soft_seconds = parse_long(arguments[i + 3]);
     if (!hard_bytes || !soft_bytes || !soft_seconds || *soft_seconds < 0) {
-      return "Error in hard, soft or soft_seconds setting in buffer limit configuration.";
+      return invalid("Error in hard, soft or soft_seconds setting in buffer limit configuration.");
     }
     limits[*which] = {*hard_bytes, *soft_bytes, *soft_seconds};
   }
   draft.settings.output_buffer_limits = limits;
-  value = output_limits_text(draft.settings);
-  return "";
+  return output_limits_text(draft.settings);
 }
 
-std::string parse_keyspace_events(Arguments arguments, ConfigDraft& draft, std::string& value) {
-  if (arguments.size() != 1) return kWrongNumber;
+Result<std::string> parse_keyspace_events(Arguments arguments, ConfigDraft& draft) {
+  if (arguments.size() != 1) return invalid(kWrongNumber);
   uint32_t events = 0;
   for (const char c : arguments[0]) {
     if (c == 'A') {
@@ -325,90 +318,86 @@ std::string parse_keyspace_events(Arguments arguments, ConfigDraft& draft, std::
     const auto* found = std::find_if(std::begin(kEventLetters), std::end(kEventLetters),
                                      [c](const EventLetter& letter) { return letter.letter == c; });
     if (found == std::end(kEventLetters)) {
-      return "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.";
+      return invalid("Invalid event class character. Use 'Ag$lshzxeKEtmdn'.");
     }
     events |= found->bits;
   }
   draft.settings.notify_keyspace_events = events;
-  value = events_text(events);
-  return "";
+  return events_text(events);
 }
 
-std::string parse_user(Arguments arguments, ConfigDraft& draft, std::string& value) {
-  if (arguments.empty()) return kWrongNumber;
+Result<std::string> parse_user(Arguments arguments, ConfigDraft& draft) {
+  if (arguments.empty()) return invalid(kWrongNumber);
   const std::string& name = arguments[0];
-  const std::string error = Acl::validate({arguments.begin(), arguments.end()});
-  if (!error.empty()) return error;
+  const Status status = Acl::validate({arguments.begin(), arguments.end()});
+  if (!status.ok()) return status;
   for (const std::vector<std::string>& user : draft.settings.users) {
     if (user[0] == name) {
-      return "Error in user declaration '" + name +
-             "': Duplicate user found. A user can only be defined once in config files";
+      return invalid("Error in user declaration '" + name +
+                     "': Duplicate user found. A user can only be defined once in config files");
     }
   }
   draft.settings.users.emplace_back(arguments.begin(), arguments.end());
-  value.clear();
-  return "";
+  return std::string();
 }
 
-std::string parse_daemonize(Arguments arguments, ConfigDraft& draft, std::string& value) {
-  if (arguments.size() != 1) return kWrongNumber;
+Result<std::string> parse_daemonize(Arguments arguments, ConfigDraft& draft) {
+  if (arguments.size() != 1) return invalid(kWrongNumber);
   const bool yes = equals_ignore_case(arguments[0], "yes");
-  if (!yes && !equals_ignore_case(arguments[0], "no")) return "argument must be 'yes' or 'no'";
+  if (!yes && !equals_ignore_case(arguments[0], "no"))
+    return invalid("argument must be 'yes' or 'no'");
   if (yes) {
     draft.warnings.emplace_back(
         "daemonize yes: the server stays in the foreground; let systemd or a shell's & put it into "
         "the background");
   }
-  value = "no";
-  return "";
+  return std::string("no");
 }
 
-std::string parse_replicaof(Arguments arguments, ConfigDraft&, std::string& value) {
-  if (arguments.size() != 2) return kWrongNumber;
+Result<std::string> parse_replicaof(Arguments arguments, ConfigDraft&) {
+  if (arguments.size() != 2) return invalid(kWrongNumber);
   if (!equals_ignore_case(arguments[0], "no") || !equals_ignore_case(arguments[1], "one")) {
-    return "this server cannot be a replica of another one";
+    return invalid("this server cannot be a replica of another one");
   }
-  value.clear();
-  return "";
+  return std::string();
 }
 
-std::string refuse_rename_command(Arguments, ConfigDraft&, std::string&) {
-  return "commands cannot be renamed; revoke them from users instead, as in: "
-         "user default on nopass ~* &* +@all -flushall";
+Result<std::string> refuse_rename_command(Arguments, ConfigDraft&) {
+  return invalid(
+      "commands cannot be renamed; revoke them from users instead, as in: "
+      "user default on nopass ~* &* +@all -flushall");
 }
 
-std::string refuse_loadmodule(Arguments, ConfigDraft&, std::string&) {
-  return "this server cannot load modules";
+Result<std::string> refuse_loadmodule(Arguments, ConfigDraft&) {
+  return invalid("this server cannot load modules");
 }
 
-std::string parse_loglevel(Arguments arguments, ConfigDraft& draft, std::string& value) {
-  if (arguments.size() != 1) return kWrongNumber;
+Result<std::string> parse_loglevel(Arguments arguments, ConfigDraft& draft) {
+  if (arguments.size() != 1) return invalid(kWrongNumber);
   // In the order of LogVerbosity. Redis 7.0.15 does not have the last one.
   static constexpr const char* kLevels[] = {"debug", "verbose", "notice", "warning", "nothing"};
   for (size_t i = 0; i < std::size(kLevels); ++i) {
     if (!equals_ignore_case(kLevels[i], arguments[0])) continue;
     draft.settings.loglevel = static_cast<LogVerbosity>(i);
-    value = kLevels[i];
-    return "";
+    return std::string(kLevels[i]);
   }
-  return "argument(s) must be one of the following: debug, verbose, notice, warning";
+  return invalid("argument(s) must be one of the following: debug, verbose, notice, warning");
 }
 
-std::string parse_percentiles(Arguments arguments, ConfigDraft&, std::string& value) {
+Result<std::string> parse_percentiles(Arguments arguments, ConfigDraft&) {
   if (arguments.size() == 1 && arguments[0].empty()) arguments = {};
   std::vector<std::string> shown;
   for (const std::string& argument : arguments) {
     const std::optional<double> number = parse_decimal(argument);
     if (!number || std::isnan(*number)) {
-      return "Invalid latency-tracking-info-percentiles parameters";
+      return invalid("Invalid latency-tracking-info-percentiles parameters");
     }
     if (*number < 0.0 || *number > 100.0) {
-      return "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]";
+      return invalid("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]");
     }
     shown.push_back(percentile_text(*number));
   }
-  value = joined(shown);
-  return "";
+  return joined(shown);
 }
 
 }  // namespace sluice::config_special

@@ -35,47 +35,46 @@ void set_choice(Settings& settings, size_t index) {
 }
 
 using Arguments = std::span<const std::string>;
-std::string parse_bind(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_port_number(Arguments arguments, int64_t& port, std::string& value);
+Result<std::string> parse_bind(Arguments arguments, ConfigDraft& draft);
+Result<std::string> parse_port_number(Arguments arguments, int64_t& port);
 template <int64_t Settings::*Member>
-std::string parse_port(Arguments arguments, ConfigDraft& draft, std::string& value) {
-  return parse_port_number(arguments, draft.settings.*Member, value);
+Result<std::string> parse_port(Arguments arguments, ConfigDraft& draft) {
+  return parse_port_number(arguments, draft.settings.*Member);
 }
-std::string parse_http_bind(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_http_host(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_http_token(Arguments arguments, ConfigDraft& draft, std::string& value);
+Result<std::string> parse_http_bind(Arguments arguments, ConfigDraft& draft);
+Result<std::string> parse_http_host(Arguments arguments, ConfigDraft& draft);
+Result<std::string> parse_http_token(Arguments arguments, ConfigDraft& draft);
 template <std::string HttpAliases::*Member>
-std::string parse_alias(Arguments arguments, ConfigDraft& draft, std::string& value) {
-  if (arguments.size() != 1) return "wrong number of arguments";
-  draft.settings.http_aliases.*Member = value = arguments[0];
-  return "";
+Result<std::string> parse_alias(Arguments arguments, ConfigDraft& draft) {
+  if (arguments.size() != 1) return invalid("wrong number of arguments");
+  return draft.settings.http_aliases.*Member = arguments[0];
 }
-std::string parse_otlp_endpoint(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_otlp_header(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_io_threads(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_dir(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_save(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_output_limits(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_keyspace_events(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_user(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_daemonize(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_replicaof(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string refuse_rename_command(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string refuse_loadmodule(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_percentiles(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_loglevel(Arguments arguments, ConfigDraft& draft, std::string& value);
+Result<std::string> parse_otlp_endpoint(Arguments arguments, ConfigDraft& draft);
+Result<std::string> parse_otlp_header(Arguments arguments, ConfigDraft& draft);
+Result<std::string> parse_io_threads(Arguments arguments, ConfigDraft& draft);
+Result<std::string> parse_dir(Arguments arguments, ConfigDraft& draft);
+Result<std::string> parse_save(Arguments arguments, ConfigDraft& draft);
+Result<std::string> parse_output_limits(Arguments arguments, ConfigDraft& draft);
+Result<std::string> parse_keyspace_events(Arguments arguments, ConfigDraft& draft);
+Result<std::string> parse_user(Arguments arguments, ConfigDraft& draft);
+Result<std::string> parse_daemonize(Arguments arguments, ConfigDraft& draft);
+Result<std::string> parse_replicaof(Arguments arguments, ConfigDraft& draft);
+Result<std::string> refuse_rename_command(Arguments arguments, ConfigDraft& draft);
+Result<std::string> refuse_loadmodule(Arguments arguments, ConfigDraft& draft);
+Result<std::string> parse_percentiles(Arguments arguments, ConfigDraft& draft);
+Result<std::string> parse_loglevel(Arguments arguments, ConfigDraft& draft);
 
 // Ignored directives: checked only as far as Redis's replies require (config_special_ignored.cc).
-std::string parse_activedefrag(Arguments arguments, ConfigDraft& draft, std::string& value);
+Result<std::string> parse_activedefrag(Arguments arguments, ConfigDraft& draft);
 // Redis accepts more of these than it uses, and keeps those it uses.
-std::string parse_dbfilename(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_hz(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_backlog_size(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_hostname(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_title_template(Arguments arguments, ConfigDraft& draft, std::string& value);
+Result<std::string> parse_dbfilename(Arguments arguments, ConfigDraft& draft);
+Result<std::string> parse_hz(Arguments arguments, ConfigDraft& draft);
+Result<std::string> parse_backlog_size(Arguments arguments, ConfigDraft& draft);
+Result<std::string> parse_hostname(Arguments arguments, ConfigDraft& draft);
+Result<std::string> parse_title_template(Arguments arguments, ConfigDraft& draft);
 // TLS between servers: Redis requires certificates for it, although there is no other server here.
-std::string parse_peer_tls(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_oom_scores(Arguments arguments, ConfigDraft& draft, std::string& value);
-std::string parse_shutdown_options(Arguments arguments, ConfigDraft& draft, std::string& value);
+Result<std::string> parse_peer_tls(Arguments arguments, ConfigDraft& draft);
+Result<std::string> parse_oom_scores(Arguments arguments, ConfigDraft& draft);
+Result<std::string> parse_shutdown_options(Arguments arguments, ConfigDraft& draft);
 
 }  // namespace sluice::config_special

@@ -27,112 +27,107 @@ std::string range_text(const Directive& directive) {
   return std::to_string(directive.low) + " and " + std::to_string(directive.high);
 }
 
-std::string apply_bool(const Directive& directive, const std::string& text, ConfigDraft& draft,
-                       std::string& value) {
+Result<std::string> apply_bool(const Directive& directive, const std::string& text,
+                               ConfigDraft& draft) {
   const bool yes = equals_ignore_case(text, "yes");
-  if (!yes && !equals_ignore_case(text, "no")) return "argument must be 'yes' or 'no'";
-  value = yes ? "yes" : "no";
+  if (!yes && !equals_ignore_case(text, "no")) return invalid("argument must be 'yes' or 'no'");
   if (const auto* member = std::get_if<bool Settings::*>(&directive.binding)) {
     draft.settings.** member = yes;
   }
-  return "";
+  return std::string(yes ? "yes" : "no");
 }
 
-std::string apply_integer(const Directive& directive, const std::string& text, ConfigDraft& draft,
-                          std::string& value) {
+Result<std::string> apply_integer(const Directive& directive, const std::string& text,
+                                  ConfigDraft& draft) {
   const std::optional<int64_t> number = parse_i64(text);
-  if (!number) return "argument couldn't be parsed into an integer";
+  if (!number) return invalid("argument couldn't be parsed into an integer");
   if (*number < directive.low || (*number > 0 && static_cast<uint64_t>(*number) > directive.high)) {
-    return "argument must be between " + range_text(directive) + " inclusive";
+    return invalid("argument must be between " + range_text(directive) + " inclusive");
   }
-  value = std::to_string(*number);
   if (const auto* member = std::get_if<int64_t Settings::*>(&directive.binding)) {
     draft.settings.** member = *number;
   }
-  return "";
+  return std::to_string(*number);
 }
 
-std::string apply_octal(const Directive& directive, const std::string& text, ConfigDraft& draft,
-                        std::string& value) {
+Result<std::string> apply_octal(const Directive& directive, const std::string& text,
+                                ConfigDraft& draft) {
   int64_t number = 0;
   const char* const end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, number, 8);
   if (parsed.ec != std::errc() || parsed.ptr != end) {
-    return "argument couldn't be parsed as an octal number";
+    return invalid("argument couldn't be parsed as an octal number");
   }
   const auto octal = [](uint64_t n) {
     char digits[24];
     return std::string(digits, std::to_chars(digits, digits + sizeof digits, n, 8).ptr);
   };
   if (number < directive.low || static_cast<uint64_t>(number) > directive.high) {
-    return "argument must be between " + octal(static_cast<uint64_t>(directive.low)) + " and " +
-           octal(directive.high) + " inclusive";
+    return invalid("argument must be between " + octal(static_cast<uint64_t>(directive.low)) +
+                   " and " + octal(directive.high) + " inclusive");
   }
-  value = octal(static_cast<uint64_t>(number));
   if (const auto* member = std::get_if<int64_t Settings::*>(&directive.binding)) {
     draft.settings.** member = number;
   }
-  return "";
+  return octal(static_cast<uint64_t>(number));
 }
 
-std::string apply_memory(const Directive& directive, const std::string& text, ConfigDraft& draft,
-                         std::string& value) {
+Result<std::string> apply_memory(const Directive& directive, const std::string& text,
+                                 ConfigDraft& draft) {
   if (directive.type == ValueType::kMemoryOrPercent && !text.empty() && text.back() == '%') {
     const std::optional<int64_t> percent = parse_i64(Bytes(text).substr(0, text.size() - 1));
-    if (!percent || *percent < 0) return "argument must be a memory or percent value";
-    if (*percent > 100) return "percentage argument must be less or equal to 100";
-    value = *percent == 0 ? "0" : std::to_string(*percent) + '%';
-    return "";
+    if (!percent || *percent < 0) return invalid("argument must be a memory or percent value");
+    if (*percent > 100) return invalid("percentage argument must be less or equal to 100");
+    return *percent == 0 ? "0" : std::to_string(*percent) + '%';
   }
   const std::optional<uint64_t> bytes = config_special::parse_memory(text);
   if (!bytes) {
-    return directive.type == ValueType::kMemory ? "argument must be a memory value"
-                                                : "argument must be a memory or percent value";
+    return invalid(directive.type == ValueType::kMemory
+                       ? "argument must be a memory value"
+                       : "argument must be a memory or percent value");
   }
   if (*bytes < static_cast<uint64_t>(directive.low) || *bytes > directive.high) {
-    return "argument must be between " + range_text(directive) + " inclusive";
+    return invalid("argument must be between " + range_text(directive) + " inclusive");
   }
-  value = std::to_string(*bytes);
   if (const auto* member = std::get_if<uint64_t Settings::*>(&directive.binding)) {
     draft.settings.** member = *bytes;
   }
-  return "";
+  return std::to_string(*bytes);
 }
 
-std::string apply_choice(const Directive& directive, const std::string& text, ConfigDraft& draft,
-                         std::string& value) {
+Result<std::string> apply_choice(const Directive& directive, const std::string& text,
+                                 ConfigDraft& draft) {
   const std::optional<size_t> index = choice_index(directive.choices, text);
-  if (!index) return "argument(s) must be one of the following: " + std::string(directive.choices);
-  value = to_lower(text);
+  if (!index)
+    return invalid("argument(s) must be one of the following: " + std::string(directive.choices));
   if (const auto* set = std::get_if<void (*)(Settings&, size_t)>(&directive.binding)) {
     (*set)(draft.settings, *index);
   }
-  return "";
+  return to_lower(text);
 }
 
-std::string apply_value(const Directive& directive, const std::string& text, ConfigDraft& draft,
-                        std::string& value) {
+Result<std::string> apply_value(const Directive& directive, const std::string& text,
+                                ConfigDraft& draft) {
   switch (directive.type) {
     case ValueType::kBool:
-      return apply_bool(directive, text, draft, value);
+      return apply_bool(directive, text, draft);
     case ValueType::kInteger:
-      return apply_integer(directive, text, draft, value);
+      return apply_integer(directive, text, draft);
     case ValueType::kOctal:
-      return apply_octal(directive, text, draft, value);
+      return apply_octal(directive, text, draft);
     case ValueType::kMemory:
     case ValueType::kMemoryOrPercent:
-      return apply_memory(directive, text, draft, value);
+      return apply_memory(directive, text, draft);
     case ValueType::kChoice:
-      return apply_choice(directive, text, draft, value);
+      return apply_choice(directive, text, draft);
     case ValueType::kText:
     case ValueType::kSpecial:
       break;
   }
-  value = text;
   if (const auto* member = std::get_if<std::string Settings::*>(&directive.binding)) {
-    draft.settings.** member = value;
+    draft.settings.** member = text;
   }
-  return "";
+  return text;
 }
 
 std::unordered_map<std::string, const Directive*> index_by_name() {
@@ -165,31 +160,27 @@ size_t directive_index(const Directive& directive) {
   return static_cast<size_t>(&directive - config_directives().data());
 }
 
-std::string apply_directive(const Directive& directive, std::span<const std::string> arguments,
-                            ConfigDraft& draft) {
+Status apply_directive(const Directive& directive, std::span<const std::string> arguments,
+                       ConfigDraft& draft) {
   std::vector<std::string> parts;
   if (directive.multiple && arguments.size() == 1) {
     parts = config_special::split_value(arguments[0]);
     arguments = parts;
   }
-  std::string value;
-  std::string error;
-  if (directive.type == ValueType::kSpecial) {
-    error = directive.parse(arguments, draft, value);
-  } else if (arguments.size() != 1) {
-    error = "wrong number of arguments";
-  } else {
-    error = apply_value(directive, arguments[0], draft, value);
+  const bool special = directive.type == ValueType::kSpecial;
+  if (!special && arguments.size() != 1) return invalid("wrong number of arguments");
+  Result<std::string> value =
+      special ? directive.parse(arguments, draft) : apply_value(directive, arguments[0], draft);
+  if (!value.ok()) return value.status();
+  if (*directive.only != '\0' && *value != directive.only) {
+    return invalid("argument must be '" + std::string(directive.only) +
+                   "': " + directive.only_because);
   }
-  if (!error.empty()) return error;
-  if (*directive.only != '\0' && value != directive.only) {
-    return "argument must be '" + std::string(directive.only) + "': " + directive.only_because;
-  }
-  draft.values[directive_index(directive)] = std::move(value);
+  draft.values[directive_index(directive)] = std::move(*value);
   if (directive.kind == DirectiveKind::kIgnored && draft.from_file) {
     draft.ignored.emplace_back(directive.name);
   }
-  return "";
+  return Status();
 }
 
 std::string expected_value(const Directive& directive) {

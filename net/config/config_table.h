@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/base/bytes.h"
+#include "engine/base/status.h"
 #include "net/config/settings.h"
 
 namespace sluice {
@@ -49,9 +50,9 @@ struct ConfigDraft {
   bool from_file = false;            // Else CONFIG SET.
 };
 
-// Returns an error message, or an empty string, and sets `value` to the text for CONFIG GET.
-using SpecialParser = std::string (*)(std::span<const std::string> arguments, ConfigDraft& draft,
-                                      std::string& value);
+// Returns the text for CONFIG GET, or kInvalid with Redis's text if Redis has one.
+using SpecialParser = Result<std::string> (*)(std::span<const std::string> arguments,
+                                              ConfigDraft& draft);
 
 // Where a value is stored; a choice is stored by a function that gets its index.
 using Binding =
@@ -102,10 +103,9 @@ const Directive* find_directive(Bytes name);
 // The row's index in config_directives() and in ConfigDraft::values.
 size_t directive_index(const Directive& directive);
 
-// Parses `arguments` into the draft. Returns an error message (Redis's text if Redis has one), or
-// "".
-std::string apply_directive(const Directive& directive, std::span<const std::string> arguments,
-                            ConfigDraft& draft);
+// Parses `arguments` into the draft. kInvalid if they are not valid.
+Status apply_directive(const Directive& directive, std::span<const std::string> arguments,
+                       ConfigDraft& draft);
 
 // Describes a valid value for an operator: "a number from 0 to 65535, or auto".
 std::string expected_value(const Directive& directive);

@@ -52,7 +52,7 @@ std::vector<std::string> directive_lines(const Directive& directive, const std::
   std::vector<std::string> lines;
   if (name == "http-token") {
     std::vector<TokenSetting> tokens;
-    CHECK(parse_token_settings(parts, tokens).empty());
+    CHECK(add_token_settings(parts, tokens).ok());
     for (const TokenSetting& token : tokens) {
       lines.push_back(name);
       const std::vector<std::string> words = config_special::split_value(token_words(token));
@@ -154,7 +154,7 @@ class Rewriter {
     draft.values.resize(values_.size());
     const std::vector<std::string> arguments(words.begin() + 1, words.end());
     const size_t index = directive_index(directive);
-    return apply_directive(directive, arguments, draft).empty() &&
+    return apply_directive(directive, arguments, draft).ok() &&
            draft.values[index] == values_[index];
   }
 
@@ -176,16 +176,16 @@ class Rewriter {
 
 }  // namespace
 
-std::string Config::rewrite(const std::optional<std::vector<std::string>>& user_lines) {
+Status Config::rewrite(const std::optional<std::vector<std::string>>& user_lines) {
   return rewrite_file(user_lines, nullptr);
 }
 
-std::string Config::keep(const std::string& name) {
+Status Config::keep(const std::string& name) {
   return rewrite_file(std::nullopt, find_directive(name));
 }
 
-std::string Config::rewrite_file(const std::optional<std::vector<std::string>>& user_lines,
-                                 const Directive* only) {
+Status Config::rewrite_file(const std::optional<std::vector<std::string>>& user_lines,
+                            const Directive* only) {
   MutexLock set_lock(set_mutex_);
   std::vector<std::string> values;
   std::string path;
@@ -194,17 +194,17 @@ std::string Config::rewrite_file(const std::optional<std::vector<std::string>>& 
     values = current_.values;
     path = file_;
   }
-  if (path.empty()) return "ERR The server is running without a config file";
+  if (path.empty()) return refusal("ERR The server is running without a config file");
   Rewriter rewriter(values, user_lines, only);
   std::ifstream stream(path);
   // The present contents are needed to preserve comments.
   if (!stream.is_open() && errno != ENOENT) {
-    return "ERR Rewriting config file: cannot read " + path + ": " + std::strerror(errno);
+    return refusal("ERR Rewriting config file: cannot read " + path + ": " + std::strerror(errno));
   }
   for (std::string line; std::getline(stream, line);) rewriter.take_line(line);
-  if (stream.bad()) return "ERR Rewriting config file: cannot read " + path;
-  const std::string error = replace_file(path, rewriter.finish());
-  return error.empty() ? "" : "ERR Rewriting config file: " + error;
+  if (stream.bad()) return refusal("ERR Rewriting config file: cannot read " + path);
+  const Status status = replace_file(path, rewriter.finish());
+  return status.ok() ? status : refusal("ERR Rewriting config file: " + status.message());
 }
 
 std::optional<std::string> Config::information(int argc, const char* const* argv) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/base/bytes.h"
+#include "engine/base/status.h"
 
 namespace sluice {
 
@@ -19,11 +20,11 @@ struct HttpEndpoint {
   std::string authority() const;
 };
 
-// Parses http[s]://host[:port][/path]. `endpoint` holds the defaults for a URL without a port, and
-// for one without a path or with the path `/`. Returns an empty text, or an error.
-std::string parse_http_endpoint(Bytes url, HttpEndpoint& endpoint);
+// Parses http[s]://host[:port][/path]. `defaults`: the port of a URL without one, and the target of
+// one without a path or with the path `/`. kInvalid for another URL.
+Result<HttpEndpoint> parse_http_endpoint(Bytes url, HttpEndpoint defaults);
 
-// Returns an empty text, or why such a header cannot be sent.
-std::string check_http_header(Bytes name, Bytes value);
+// kInvalid, with the reason, for a header that cannot be sent.
+Status check_http_header(Bytes name, Bytes value);
 
 }  // namespace sluice

@@ -21,48 +21,47 @@ std::optional<Role> parse_role(Bytes name) {
 
 namespace {
 
-// Parses role and secret.
-std::string parse_token(const std::string& role_word, const std::string& secret,
-                        TokenSetting& token) {
+// Without the user.
+Result<TokenSetting> parse_token(const std::string& role_word, const std::string& secret) {
   const std::optional<Role> role = parse_role(role_word);
-  if (!role) return "the role must be read, operate or admin";
+  if (!role) return invalid("the role must be read, operate or admin");
+  TokenSetting token;
   token.role = *role;
   if (secret.starts_with('#')) {
     token.hash = to_lower(Bytes(secret).substr(1));
-    if (!is_password_hash(token.hash)) return "the hash must be 64 hexadecimal digits";
+    if (!is_password_hash(token.hash)) return invalid("the hash must be 64 hexadecimal digits");
   } else if (secret.starts_with('>')) {
     constexpr size_t kLeastBytes = 16;
-    if (secret.size() - 1 < kLeastBytes) return "a token has at least 16 characters";
+    if (secret.size() - 1 < kLeastBytes) return invalid("a token has at least 16 characters");
     token.hash = hash_password(Bytes(secret).substr(1));
   } else {
-    return "the token must be >text, or # and its SHA-256";
+    return invalid("the token must be >text, or # and its SHA-256");
   }
-  return "";
+  return token;
 }
 
 }  // namespace
 
-std::string parse_token_settings(std::span<const std::string> words,
-                                 std::vector<TokenSetting>& tokens) {
+Status add_token_settings(std::span<const std::string> words, std::vector<TokenSetting>& tokens) {
   while (!words.empty()) {
-    TokenSetting token;
-    if (words.size() < 2) return "wrong number of arguments";
-    const std::string error = parse_token(words[0], words[1], token);
-    if (!error.empty()) return error;
+    if (words.size() < 2) return invalid("wrong number of arguments");
+    Result<TokenSetting> parsed = parse_token(words[0], words[1]);
+    if (!parsed.ok()) return parsed.status();
+    TokenSetting& token = *parsed;
     words = words.subspan(2);
     if (!words.empty() && equals_ignore_case(words[0], "user")) {
-      if (words.size() < 2) return "wrong number of arguments";
+      if (words.size() < 2) return invalid("wrong number of arguments");
       token.user = words[1];
       // A rule for every ACL user; it also makes the words separable again.
       const bool plain = !token.user.empty() && token.user.find(' ') == std::string::npos;
-      if (!plain) return "the name of a user must not contain blanks";
+      if (!plain) return invalid("the name of a user must not contain blanks");
       words = words.subspan(2);
     }
     std::erase_if(tokens, [&](const TokenSetting& old) { return old.hash == token.hash; });
     tokens.push_back(std::move(token));
-    if (tokens.size() > kMaxTokens) return "there may be at most 1000 tokens";
+    if (tokens.size() > kMaxTokens) return invalid("there may be at most 1000 tokens");
   }
-  return "";
+  return Status();
 }
 
 std::string token_words(const TokenSetting& token) {

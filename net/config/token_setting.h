@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/bytes.h"
+#include "engine/base/status.h"
 
 namespace sluice {
 
@@ -31,9 +32,9 @@ struct TokenSetting {
 };
 
 // Adds tokens to `tokens`; an existing token gets its new role and user. Words of a token: a role,
-// >text or #hash, and optionally `user` and a name. Returns an empty text, or an error.
-std::string parse_token_settings(std::span<const std::string> words,
-                                 std::vector<TokenSetting>& tokens);
+// >text or #hash, and optionally `user` and a name. kInvalid for other words; some tokens may have
+// been added then.
+Status add_token_settings(std::span<const std::string> words, std::vector<TokenSetting>& tokens);
 // The same words again, with hashes only, separated by blanks.
 std::string token_words(const TokenSetting& token);
 std::string token_settings_text(std::span<const TokenSetting> tokens);

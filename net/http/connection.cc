@@ -138,9 +138,9 @@ void HttpConnection::take_input() {
 
 // Beast's parser checks the grammar; inputs for which it is too lenient were rejected before.
 bool HttpConnection::parse_head(Bytes head, HttpRequest& request, HttpResponse& refusal) {
-  const std::string fault = check_head(head);
-  if (!fault.empty()) {
-    refusal = problem(400, "BADREQUEST", "The head is malformed: " + fault + ".");
+  const Status status = check_head(head);
+  if (!status.ok()) {
+    refusal = problem(400, "BADREQUEST", "The head is malformed: " + status.message() + ".");
     return false;
   }
   http::request_parser<http::empty_body> parser;

@@ -32,23 +32,24 @@ size_t find_head_end(Bytes bytes, size_t seen) {
   return 0;
 }
 
-std::string check_head(Bytes head) {
+Status check_head(Bytes head) {
   size_t number = 0;
   while (!head.empty()) {
     const size_t end = head.find('\n');
     if (end == Bytes::npos || end == 0 || head[end - 1] != '\r')
-      return "a line that does not end with CRLF";
+      return invalid("a line that does not end with CRLF");
     const Bytes line = head.substr(0, end - 1);
     head.remove_prefix(end + 1);
-    if (line.empty()) return head.empty() ? "" : "an empty line within the head";
-    if (std::any_of(line.begin(), line.end(), is_control)) return "a control character";
+    if (line.empty()) return head.empty() ? Status() : invalid("an empty line within the head");
+    if (std::any_of(line.begin(), line.end(), is_control)) return invalid("a control character");
     if (number++ == 0) continue;
-    if (line[0] == ' ' || line[0] == '\t') return "a line that continues the one before it";
+    if (line[0] == ' ' || line[0] == '\t')
+      return invalid("a line that continues the one before it");
     const size_t colon = line.find(':');
-    if (colon == Bytes::npos || colon == 0) return "a line without a name";
-    if (line[colon - 1] == ' ' || line[colon - 1] == '\t') return "a blank before a colon";
+    if (colon == Bytes::npos || colon == 0) return invalid("a line without a name");
+    if (line[colon - 1] == ' ' || line[colon - 1] == '\t') return invalid("a blank before a colon");
   }
-  return "the head has no end";
+  return invalid("the head has no end");
 }
 
 HeadFault check_framing(const HttpRequest& request) {

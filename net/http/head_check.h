@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <string>
 
+#include "engine/base/status.h"
 #include "net/http/message.h"
 
 namespace sluice {
@@ -16,8 +17,8 @@ namespace sluice {
 size_t find_head_end(Bytes bytes, size_t seen = 0);
 
 // Checks a complete head: line ends are CRLF; no line continues the previous one; no blank before a
-// colon; no NUL or control character. Returns an empty text, or what is wrong.
-std::string check_head(Bytes head);
+// colon; no NUL or control character.
+Status check_head(Bytes head);
 
 // Checks the parsed head: one Host, at most one Content-Length, not both Content-Length and
 // Transfer-Encoding, no Transfer-Encoding except chunked. The status is 0 if it is valid.

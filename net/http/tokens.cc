@@ -11,8 +11,9 @@ namespace {
 // Q.CONFIG GET, although Q.CONFIG can also change); operating covers jobs and queues, including DEL
 // of a queue; administration covers the rest of the HTTP side.
 std::vector<const char*> role_rules(Role role) {
-  std::vector<const char*> rules = {"on",      "nopass",   "~*",        "-@all",     "+q.get",
-                                    "+q.list", "+q.stats", "+q.events", "+q.config", "+info"};
+  std::vector<const char*> rules = {"on",     "nopass",    "~*",       "-@all",
+                                    "+q.get", "+q.list",   "+q.stats", "+q.events",
+                                    "+q.log", "+q.config", "+info"};
   if (role == Role::kRead) return rules;
   for (const char* rule : {"+q.add", "+q.pop", "+q.ack", "+q.nack", "+q.touch", "+q.cancel",
                            "+q.move", "+q.retry", "+q.purge", "+del"}) {

@@ -128,6 +128,10 @@ void EngineClient::begin_waiting() {
 }
 
 void EngineClient::on_timeout() {
+  if (client_->waiter->served_when_late) {
+    thread_.engine().departures().leave_late(client_->waiter);
+    return thread_.after_batch();
+  }
   // If it cannot be cancelled it has been claimed, and its reply is on the way.
   if (!thread_.engine().cancel_waiter(*client_)) return;
   finish_waiting({});

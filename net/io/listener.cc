@@ -45,7 +45,9 @@ constexpr Bytes kProtectedMode =
     "password. NOTE: You only need to do one of the above things in order for the server to start "
     "accepting connections from the outside.\r\n";
 
-std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
+Status system_error(const std::string& what) {
+  return io_error(what + ": " + std::strerror(errno));
+}
 
 std::string address_text(const tcp::endpoint& endpoint) {
   const std::string port = ':' + std::to_string(endpoint.port());
@@ -102,42 +104,42 @@ void Listener::close_all() {
   unix_path_.clear();
 }
 
-std::string Listener::open(const ListenOptions& options) {
+Status Listener::open(const ListenOptions& options) {
   tls_ = options.tls;
-  std::string error;
+  Status status;
   const int attempts = options.port == 0 ? kFreePortAttempts : 1;
   // A port that is free on the first address may be taken on the second: then another one is tried.
   for (int i = 0; options.tcp && i < attempts; ++i) {
-    error = open_tcp(options, options.port);
-    if (error.empty()) break;
+    status = open_tcp(options, options.port);
+    if (status.ok()) break;
     close_all();
   }
-  if (error.empty() && !options.unix_socket.empty()) error = open_unix(options);
-  if (!error.empty()) close_all();
-  return error;
+  if (status.ok() && !options.unix_socket.empty()) status = open_unix(options);
+  if (!status.ok()) close_all();
+  return status;
 }
 
-std::string Listener::open_tcp(const ListenOptions& options, uint16_t port) {
+Status Listener::open_tcp(const ListenOptions& options, uint16_t port) {
   port_ = port;
   for (const std::string& bind : options.bind) {
     const bool optional = !bind.empty() && bind[0] == '-';
     const std::string address = optional ? bind.substr(1) : bind;
     const size_t before = opened_.size();
-    std::string error = open_address(address, port_, options.backlog);
-    if (!error.empty()) {
+    const Status status = open_address(address, port_, options.backlog);
+    if (!status.ok()) {
       const bool absent = errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT ||
                           errno == EPROTONOSUPPORT || errno == ENOPROTOOPT;
       if (optional && absent) continue;
-      return "Could not create server TCP listening socket " + address + ":" +
-             std::to_string(port_) + ": " + error;
+      return io_error("Could not create server TCP listening socket " + address + ":" +
+                      std::to_string(port_) + ": " + status.message());
     }
     if (port_ == 0) port_ = local_endpoint(opened_[before].fd).port();
   }
-  if (opened_.empty()) return "no address of 'bind' exists on this machine";
+  if (opened_.empty()) return io_error("no address of 'bind' exists on this machine");
   return {};
 }
 
-std::string Listener::open_address(const std::string& address, uint16_t port, int backlog) {
+Status Listener::open_address(const std::string& address, uint16_t port, int backlog) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
@@ -149,13 +151,13 @@ std::string Listener::open_address(const std::string& address, uint16_t port, in
                                    std::to_string(port).c_str(), &hints, &found);
   if (status != 0) {
     errno = 0;
-    return ::gai_strerror(status);
+    return io_error(::gai_strerror(status));
   }
-  std::string error = "no address";
+  Status failure = io_error("no address");
   for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
     const int fd = ::socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) {
-      error = std::strerror(errno);
+      failure = io_error(std::strerror(errno));
       continue;
     }
     set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
@@ -165,7 +167,7 @@ std::string Listener::open_address(const std::string& address, uint16_t port, in
       ::freeaddrinfo(found);
       return {};
     }
-    error = std::strerror(errno);
+    failure = io_error(std::strerror(errno));
     const int reason = errno;
     ::close(fd);
     errno = reason;
@@ -173,14 +175,15 @@ std::string Listener::open_address(const std::string& address, uint16_t port, in
   const int reason = errno;
   ::freeaddrinfo(found);
   errno = reason;
-  return error;
+  return failure;
 }
 
-std::string Listener::open_unix(const ListenOptions& options) {
+Status Listener::open_unix(const ListenOptions& options) {
   const std::string& path = options.unix_socket;
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) return "unixsocket: the path is too long: " + path;
+  if (path.size() >= sizeof(address.sun_path))
+    return invalid("unixsocket: the path is too long: " + path);
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return system_error("Could not create a Unix socket");
@@ -189,9 +192,9 @@ std::string Listener::open_unix(const ListenOptions& options) {
   if (::lstat(path.c_str(), &present) == 0 && S_ISSOCK(present.st_mode)) ::unlink(path.c_str());
   if (::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
       ::listen(fd, options.backlog) != 0) {
-    const std::string error = system_error("Could not open Unix socket " + path);
+    Status failure = system_error("Could not open Unix socket " + path);
     ::close(fd);
-    return error;
+    return failure;
   }
   opened_.push_back({fd, AF_UNIX});
   unix_path_ = path;

@@ -59,8 +59,8 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  // Opens all sockets. Returns an empty text, or why one could not be opened; then none is.
-  std::string open(const ListenOptions& options);
+  // Opens all sockets, or none.
+  Status open(const ListenOptions& options);
   // The texts for RESP clients: protected mode, and maxclients.
   static Refusal resp_refusal(ServerState& state, bool loopback, bool full);
   // The TCP port in use; 0 without one.
@@ -85,9 +85,9 @@ class Listener {
     int family;
   };
 
-  std::string open_tcp(const ListenOptions& options, uint16_t port);
-  std::string open_address(const std::string& address, uint16_t port, int backlog);
-  std::string open_unix(const ListenOptions& options);
+  Status open_tcp(const ListenOptions& options, uint16_t port);
+  Status open_address(const std::string& address, uint16_t port, int backlog);
+  Status open_unix(const ListenOptions& options);
   void close_all();
   void wait(Door& door);
   enum class Accepted : uint8_t { kAll, kNotReady, kFailed };

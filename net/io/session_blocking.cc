@@ -57,6 +57,11 @@ void Session::on_block_timeout() {
   if (client_.postponed) return on_pause_changed();
   if (closed() || client_.waiter == nullptr) return;
   const std::shared_ptr<Waiter> waiter = client_.waiter;
+  if (waiter->served_when_late) {
+    // Its reply is mail.
+    thread_.engine().departures().leave_late(waiter);
+    return thread_.after_batch();
+  }
   // If it cannot be cancelled it has been claimed, and its reply is on the way.
   if (!thread_.engine().cancel_waiter(client_)) return;
   end_blocking();

@@ -110,7 +110,19 @@ bool SessionPort::take_waiter() {
   return waiter != nullptr && waiter->give_up();
 }
 
+bool SessionPort::leave_late() {
+  std::shared_ptr<Waiter> waiter;
+  {
+    MutexLock lock(mutex_);
+    waiter = waiter_;
+  }
+  if (waiter == nullptr || !waiter->served_when_late || !waiter->is_waiting()) return false;
+  thread_.engine().departures().leave_late(std::move(waiter));
+  return true;
+}
+
 bool SessionPort::unblock(bool with_error) {
+  if (!with_error && leave_late()) return true;
   if (!take_waiter()) return false;
   const auto kind = with_error ? Mail::Kind::kUnblockedWithError : Mail::Kind::kUnblocked;
   thread_.mailbox().send({shared_from_this(), kind, {}, 0});

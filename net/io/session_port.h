@@ -109,6 +109,8 @@ class SessionPort final : public ClientPort, public std::enable_shared_from_this
   // Claims the blocked command, so that no other thread can end it. Returns false if it is not
   // blocked, or it has been ended.
   bool take_waiter();
+  // As if its time were over, for waiters that are served then. Returns false for others.
+  bool leave_late();
 
   IoThread& thread_;
   Session* session_;

@@ -62,15 +62,12 @@ bool set_log_level(const std::string& level) {
   return true;
 }
 
-bool open_log(const std::string& file, std::string& error) {
+Status open_log(const std::string& file) {
   // spdlog would create missing directories, so that a typing error would put the log in a place
   // where nobody looks.
   if (!file.empty()) {
     const int opened = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (opened < 0) {
-      error = file + ": " + std::strerror(errno);
-      return false;
-    }
+    if (opened < 0) return io_error(file + ": " + std::strerror(errno));
     ::close(opened);
   }
   std::shared_ptr<spdlog::logger> logger;
@@ -84,8 +81,7 @@ bool open_log(const std::string& file, std::string& error) {
           "sluice", std::make_shared<spdlog::sinks::basic_file_sink_mt>(file));
     }
   } catch (const spdlog::spdlog_ex& exception) {
-    error = exception.what();
-    return false;
+    return io_error(exception.what());
   }
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
   formatter->add_flag<OneLine>('*').set_pattern("%P:%t %Y-%m-%d %H:%M:%S.%e %l %*");
@@ -94,7 +90,7 @@ bool open_log(const std::string& file, std::string& error) {
   // Each line is written at once for those who watch the log; the hot path does not log.
   logger->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(std::move(logger));
-  return true;
+  return {};
 }
 
 LogSink storage_log_sink() {

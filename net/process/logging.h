@@ -10,6 +10,7 @@
 
 #include <string>
 
+#include "engine/base/status.h"
 #include "storage/log_sink.h"
 
 namespace sluice {
@@ -18,9 +19,8 @@ namespace sluice {
 // for an unknown level.
 bool set_log_level(const std::string& level);
 
-// An empty `file` is standard output. If the file cannot be opened, returns false with the reason
-// in `error`.
-bool open_log(const std::string& file, std::string& error);
+// An empty `file` is standard output.
+Status open_log(const std::string& file);
 
 // The sink through which storage/ logs.
 LogSink storage_log_sink();

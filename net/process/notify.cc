@@ -12,11 +12,11 @@
 
 namespace sluice {
 
-std::string write_ready_file(const std::string& path,
-                             const std::vector<std::pair<std::string, uint64_t>>& values) {
+Status write_ready_file(const std::string& path,
+                        const std::vector<std::pair<std::string, uint64_t>>& values) {
   const std::string temporary = path + ".tmp";
   std::FILE* file = std::fopen(temporary.c_str(), "we");
-  if (file == nullptr) return "cannot write " + temporary + ": " + std::strerror(errno);
+  if (file == nullptr) return io_error("cannot write " + temporary + ": " + std::strerror(errno));
   bool good = true;
   for (const auto& [name, value] : values) {
     good =
@@ -27,7 +27,7 @@ std::string write_ready_file(const std::string& path,
   if (!good || std::rename(temporary.c_str(), path.c_str()) != 0) {
     const std::string reason = std::strerror(errno);
     ::unlink(temporary.c_str());
-    return "cannot write " + path + ": " + reason;
+    return io_error("cannot write " + path + ": " + reason);
   }
   return {};
 }

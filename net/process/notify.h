@@ -6,12 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/status.h"
+
 namespace sluice {
 
 // Writes one line "name value" each, such as "port 6379". The rename makes the file appear
-// complete. Returns an empty text, or the error.
-std::string write_ready_file(const std::string& path,
-                             const std::vector<std::pair<std::string, uint64_t>>& values);
+// complete.
+Status write_ready_file(const std::string& path,
+                        const std::vector<std::pair<std::string, uint64_t>>& values);
 
 // Whether a supervisor has set $NOTIFY_SOCKET.
 bool has_notify_socket();

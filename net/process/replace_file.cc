@@ -46,32 +46,32 @@ std::string directory_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Returns an error message, or "".
-std::string replace_in(int directory, const std::string& path, const std::string& text) {
+Status replace_in(int directory, const std::string& path, const std::string& text) {
   const std::string temporary = path + ".new-" + std::to_string(::getpid());
   if (!write_synced(temporary, path, text) || std::rename(temporary.c_str(), path.c_str()) != 0) {
     const int error = errno;
     std::remove(temporary.c_str());
-    return std::strerror(error);
+    return io_error(std::strerror(error));
   }
   // Some file systems cannot sync a directory.
-  return ::fsync(directory) == 0 || errno == EINVAL ? "" : std::strerror(errno);
+  if (::fsync(directory) == 0 || errno == EINVAL) return {};
+  return io_error(std::strerror(errno));
 }
 
 }  // namespace
 
-std::string replace_file(const std::string& path, const std::string& text) {
+Status replace_file(const std::string& path, const std::string& text) {
   const std::string where = directory_of(path);
   // Before anything is written: a directory that is writable but not readable cannot be synced, and
   // the new file's name could then be lost.
   const int directory = ::open(where.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) {
-    return "the directory " + where +
-           " must be readable so that it can be synced: " + std::strerror(errno);
+    return io_error("the directory " + where +
+                    " must be readable so that it can be synced: " + std::strerror(errno));
   }
-  std::string error = replace_in(directory, path, text);
+  Status status = replace_in(directory, path, text);
   ::close(directory);
-  return error;
+  return status;
 }
 
 }  // namespace sluice

@@ -3,11 +3,13 @@
 
 #include <string>
 
+#include "engine/base/status.h"
+
 namespace sluice {
 
 // Replaces the file's contents atomically: after a crash or power failure the file has either the
-// old or the new contents, and the new ones once this has returned. The mode is kept. Returns an
-// error message, or "". The directory must be readable.
-std::string replace_file(const std::string& path, const std::string& text);
+// old or the new contents, and the new ones once this has returned. The mode is kept. The
+// directory must be readable.
+Status replace_file(const std::string& path, const std::string& text);
 
 }  // namespace sluice

@@ -27,7 +27,7 @@ std::string EmbeddedServer::start(const EmbeddedOptions& options) {
   if (const auto error = config_->apply_arguments(arguments)) return error->text();
   server_ = std::make_unique<Server>(*config_);
   if (options.directory.empty()) server_->keep_nothing();
-  std::string error = server_->start();
+  std::string error = server_->start().message();
   if (error.empty() && !server_->wait_until_ready()) {
     server_->wait();
     error = server_->failure();

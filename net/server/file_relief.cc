@@ -22,20 +22,20 @@ constexpr int64_t kReliefPauseMs = 10'000;
 }  // namespace
 
 // As in Redis, and with its texts: serves fewer clients instead of not starting.
-std::string fit_connections(Config& config) {
+Status fit_connections(Config& config) {
   const std::shared_ptr<const Settings> settings = config.settings();
   const uint64_t wanted = wanted_files(*settings);
   const uint64_t allowed = allow_files(wanted);
-  if (allowed >= wanted) return "";
+  if (allowed >= wanted) return {};
   const std::string why = std::strerror(errno);
   const uint64_t reserved = reserved_files(*settings);
   const uint64_t http = http_connections(*settings);
   const uint64_t least = reserved + (http != 0 ? 2 : 1);
   if (allowed < least) {
-    return "Your current 'ulimit -n' of " + std::to_string(allowed) +
-           " is not enough for the server to start. Please increase your open file limit to at "
-           "least " +
-           std::to_string(least) + ". Exiting.";
+    return invalid("Your current 'ulimit -n' of " + std::to_string(allowed) +
+                   " is not enough for the server to start. Please increase your open file limit "
+                   "to at least " +
+                   std::to_string(least) + ". Exiting.");
   }
   const uint64_t room = allowed - reserved;
   const auto resp = static_cast<uint64_t>(settings->maxclients);
@@ -54,16 +54,17 @@ std::string fit_connections(Config& config) {
     less.emplace_back("http-maxclients", std::to_string(less_http));
   }
   config.lower(less);
-  return "";
+  return {};
 }
 
-std::string check_connections(const Settings& settings) {
+Status check_connections(const Settings& settings) {
   const uint64_t wanted = wanted_files(settings);
   const uint64_t allowed = allow_files(wanted);
-  if (allowed >= wanted) return "";
+  if (allowed >= wanted) return {};
   const uint64_t others = wanted - static_cast<uint64_t>(settings.maxclients);
-  return "The operating system is not able to handle the specified number of clients, try with " +
-         std::to_string(allowed > others ? allowed - others : 1);
+  return invalid(
+      "The operating system is not able to handle the specified number of clients, try with " +
+      std::to_string(allowed > others ? allowed - others : 1));
 }
 
 // --- Accepting ---

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/log_pace.h"
+#include "engine/base/status.h"
 #include "net/io/listener.h"
 #include "net/io/strangers.h"
 #include "net/server/server_shared.h"
@@ -17,11 +18,11 @@
 
 namespace sluice {
 
-// Lowers maxclients and http-maxclients to what the system allows. Returns an empty text, or why
-// not even the server's own files fit.
-std::string fit_connections(Config& config);
-// For CONFIG SET maxclients: returns an empty text, or Redis's error.
-std::string check_connections(const Settings& settings);
+// Lowers maxclients and http-maxclients to what the system allows. Fails if not even the server's
+// own files fit.
+Status fit_connections(Config& config);
+// For CONFIG SET maxclients, with Redis's error.
+Status check_connections(const Settings& settings);
 
 class FileRelief {
  public:

@@ -76,13 +76,13 @@ Server::~Server() {
   shared_.io_threads.clear();
 }
 
-std::string Server::start() {
-  std::string error = fit_connections(shared_.config);
-  if (!error.empty()) return error;
+Status Server::start() {
+  Status status = fit_connections(shared_.config);
+  if (!status.ok()) return status;
   const std::shared_ptr<const Settings> settings = shared_.config.settings();
-  error = prepare(*settings);
-  if (error.empty()) error = listeners_.open(*settings);
-  if (!error.empty()) return error;
+  status = prepare(*settings);
+  if (status.ok()) status = listeners_.open(*settings);
+  if (!status.ok()) return status;
   shared_.startup_bytes.store(allocator_facts().allocated);
   shared_.state.loading.store(true);
   loading_.begin();
@@ -96,21 +96,21 @@ std::string Server::start() {
   return start_threads();
 }
 
-// The steps that need no socket and no thread. Returns an empty text, or why the server cannot
-// start.
-std::string Server::prepare(const Settings& settings) {
+// The steps that need no socket and no thread.
+Status Server::prepare(const Settings& settings) {
   apply_settings(settings, shared_.state, *shared_.engine);
   tell_group_limit(settings);
-  std::string error = load_users(*shared_.engine, settings);
-  if (!error.empty()) return error;
+  Status status = load_users(*shared_.engine, settings);
+  if (!status.ok()) return status;
   if (settings.tls_port != 0 || settings.http_tls_port != 0) {
     shared_.tls = std::make_unique<TlsService>();
     shared_.state.tls = shared_.tls.get();
-    error = shared_.tls->load(settings);
-    if (!error.empty()) return error;
+    status = shared_.tls->load(settings);
+    if (!status.ok()) return status;
   }
-  otlp_tls_ = otlp_tls(settings, error);
-  return error;
+  auto tls = otlp_tls(settings);
+  if (tls.ok()) otlp_tls_ = std::move(*tls);
+  return tls.status();
 }
 
 void Server::make_threads(const Settings& settings) {
@@ -122,7 +122,7 @@ void Server::make_threads(const Settings& settings) {
   due_timer_ = std::make_unique<DueTimer>(*shared_.io_threads[0]);
 }
 
-std::string Server::start_threads() {
+Status Server::start_threads() {
   try {
     for (const auto& thread : shared_.io_threads) thread->start();
     control_ = Thread("sluice-control", [this] { run_control(); });
@@ -130,7 +130,7 @@ std::string Server::start_threads() {
     shared_.state.stopping.store(true);
     for (const auto& thread : shared_.io_threads) thread->stop();
     for (const auto& thread : shared_.io_threads) thread->join();
-    return no_thread(failure);
+    return io_error(no_thread(failure));
   }
   shared_.io_threads[0]->post([this] { listeners_.start(); });
   return {};
@@ -160,23 +160,24 @@ int Server::wait() {
 
 // --- CONFIG SET, on the I/O thread that runs it ---
 
-// Returns an empty text, or Redis's error.
-std::string Server::check_limits(const Settings& after) const {
-  if (after.appendonly && store_.is_broken()) return "Unable to turn on AOF. Check server logs.";
+// With Redis's error.
+Status Server::check_limits(const Settings& after) const {
+  if (after.appendonly && store_.is_broken()) {
+    return invalid("Unable to turn on AOF. Check server logs.");
+  }
   return check_connections(after);
 }
 
-// Existing connections are not affected. Returns an empty text, or Redis's error; details are
-// logged.
-std::string Server::reload_tls(const Settings& after) {
-  if (shared_.tls == nullptr) return "";
-  const std::string error = shared_.tls->load(after);
-  if (error.empty()) {
+// Existing connections are not affected. Returns Redis's error; details are logged.
+Status Server::reload_tls(const Settings& after) {
+  if (shared_.tls == nullptr) return {};
+  const Status status = shared_.tls->load(after);
+  if (status.ok()) {
     spdlog::info("TLS: the certificate and the rules for new connections were read again");
-    return "";
+    return {};
   }
-  spdlog::warn("{}", error);
-  return "Unable to update TLS configuration. Check server logs.";
+  spdlog::warn("{}", status.message());
+  return invalid("Unable to update TLS configuration. Check server logs.");
 }
 
 void Server::settings_changed(const Settings& before, const Settings& after) {
@@ -241,11 +242,11 @@ void Server::announce() {
     if (tls_port != 0) ports.emplace_back("tls-port", tls_port);
     if (http_port != 0) ports.emplace_back("http-port", http_port);
     if (http_tls_port != 0) ports.emplace_back("http-tls-port", http_tls_port);
-    const std::string error = write_ready_file(settings->ready_file, ports);
-    if (!error.empty()) {
-      life_.finish(1, error);
+    const Status status = write_ready_file(settings->ready_file, ports);
+    if (!status.ok()) {
+      life_.finish(1, status.message());
       request_stop(ShutdownMode::kDefault);
-      spdlog::error("{}", error);
+      spdlog::error("{}", status.message());
       return;
     }
   }

@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/base/status.h"
 #include "engine/base/thread.h"
 #include "net/io/due_timer.h"
 #include "net/server/file_relief.h"
@@ -37,8 +38,7 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Returns an empty text, or why the server cannot start.
-  std::string start();
+  Status start();
   // Blocks until the server is ready (true) or has ended (false).
   bool wait_until_ready() { return life_.wait_until_ready(); }
   // Starts an orderly shutdown; further calls have no effect.
@@ -64,12 +64,12 @@ class Server {
   Engine& engine() { return *shared_.engine; }
 
  private:
-  std::string prepare(const Settings& settings);
+  Status prepare(const Settings& settings);
   void make_threads(const Settings& settings);
   void add_guests(const Settings& settings);
-  std::string start_threads();
-  std::string check_limits(const Settings& after) const;
-  std::string reload_tls(const Settings& after);
+  Status start_threads();
+  Status check_limits(const Settings& after) const;
+  Status reload_tls(const Settings& after);
   void settings_changed(const Settings& before, const Settings& after);
 
   // --- The control thread ---

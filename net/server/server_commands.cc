@@ -22,7 +22,7 @@ std::vector<std::pair<std::string, std::string>> ServerCommands::config_get(
   return shared_.config.get(patterns);
 }
 
-std::string ServerCommands::config_set(
+Status ServerCommands::config_set(
     const std::vector<std::pair<std::string, std::string>>& parameters) {
   return shared_.config.set(parameters);
 }
@@ -32,7 +32,7 @@ bool ServerCommands::is_secret(Bytes parameter) const {
   return directive != nullptr && directive->secret;
 }
 
-std::string ServerCommands::config_rewrite() {
+Status ServerCommands::config_rewrite() {
   const std::shared_ptr<const Settings> settings = shared_.config.settings();
   // Users of an ACL file are stored there; otherwise the user lines are updated.
   if (!settings->aclfile.empty()) return shared_.config.rewrite(std::nullopt);
@@ -58,21 +58,22 @@ constexpr const char* kNoAclFile =
 
 }  // namespace
 
-std::string ServerCommands::load_users() {
+Status ServerCommands::load_users() {
   const std::shared_ptr<const Settings> settings = shared_.config.settings();
-  if (settings->aclfile.empty()) return kNoAclFile;
-  const std::string error = load_users_file(*shared_.engine, settings->aclfile);
-  return error.empty() ? error : "ERR " + error;
+  if (settings->aclfile.empty()) return refusal(kNoAclFile);
+  const Status status = load_users_file(*shared_.engine, settings->aclfile);
+  return status.ok() ? status : refusal("ERR " + status.message());
 }
 
-std::string ServerCommands::save_users() {
+Status ServerCommands::save_users() {
   const std::shared_ptr<const Settings> settings = shared_.config.settings();
-  if (settings->aclfile.empty()) return kNoAclFile;
-  const std::string error = replace_file(settings->aclfile, shared_.engine->acl().text());
-  if (error.empty()) return error;
-  spdlog::warn("Cannot write the ACL file {}: {}", settings->aclfile, error);
-  return "ERR There was an error trying to save the ACLs. Please check the server logs for more "
-         "information";
+  if (settings->aclfile.empty()) return refusal(kNoAclFile);
+  Status status = replace_file(settings->aclfile, shared_.engine->acl().text());
+  if (status.ok()) return status;
+  spdlog::warn("Cannot write the ACL file {}: {}", settings->aclfile, status.message());
+  return refusal(
+      "ERR There was an error trying to save the ACLs. Please check the server logs for more "
+      "information");
 }
 
 void ServerCommands::reset_stats() {
@@ -178,28 +179,29 @@ void ServerCommands::users_changed() {
 
 // --- Checkpoints and the end ---
 
-std::string ServerCommands::checkpoint(bool wait) {
+Status ServerCommands::checkpoint(bool wait) {
   if (!wait) {
     const bool started = store_.start_checkpoint(PersistencePort::Kind::kSave, true) !=
                          PersistencePort::Start::kNowhere;
-    return started ? "" : "ERR nothing can be kept: the server has no directory";
+    return started ? Status() : refusal("ERR nothing can be kept: the server has no directory");
   }
-  if (const std::string error = store_.make(); !error.empty()) return "ERR " + error;
+  const Status made = store_.make();
+  if (!made.ok()) return refusal("ERR " + made.message());
   if (store_.checkpoint_runs() && store_.running_kind() == PersistencePort::Kind::kSave) {
-    return "ERR Background save already in progress";
+    return refusal("ERR Background save already in progress");
   }
   Checkpointer& checkpointer = *store_.get().checkpointer();
   const Status status = checkpointer.wait_until_done(checkpointer.request());
-  return status.ok() ? std::string() : "ERR " + status.message();
+  return status.ok() ? status : refusal("ERR " + status.message());
 }
 
-std::string ServerCommands::shutdown(ShutdownMode mode, bool /*now*/, bool /*force*/, bool abort) {
+Status ServerCommands::shutdown(ShutdownMode mode, bool /*now*/, bool /*force*/, bool abort) {
   // A shutdown never waits for replicas, so there is nothing to abort.
-  if (abort) return "ERR No shutdown in progress.";
+  if (abort) return refusal("ERR No shutdown in progress.");
   if (mode == ShutdownMode::kSave) {
-    if (const std::string error = store_.make(); !error.empty()) {
-      spdlog::warn("Cannot keep the data: {}", error);
-      return "ERR Errors trying to SHUTDOWN. Check logs.";
+    if (const Status made = store_.make(); !made.ok()) {
+      spdlog::warn("Cannot keep the data: {}", made.message());
+      return refusal("ERR Errors trying to SHUTDOWN. Check logs.");
     }
   }
   spdlog::info("User requested shutdown...");

@@ -27,12 +27,11 @@ class ServerCommands final : public ServerPort {
   void info(Bytes section, InfoWriter& out) override { info_.write(section, out); }
   std::vector<std::pair<std::string, std::string>> config_get(
       const std::vector<std::string>& patterns) override;
-  std::string config_set(
-      const std::vector<std::pair<std::string, std::string>>& parameters) override;
-  std::string config_rewrite() override;
+  Status config_set(const std::vector<std::pair<std::string, std::string>>& parameters) override;
+  Status config_rewrite() override;
   bool is_secret(Bytes parameter) const override;
-  std::string load_users() override;
-  std::string save_users() override;
+  Status load_users() override;
+  Status save_users() override;
   void reset_stats() override;
   std::vector<ClientFacts> clients(const Client& asking) override;
   ClientFacts client(const Client& asking) override;
@@ -44,9 +43,9 @@ class ServerCommands final : public ServerPort {
   void scripts_flushed() override;
   void users_changed() override;
   PersistencePort* persistence() override { return &store_; }
-  std::string checkpoint(bool wait) override;
+  Status checkpoint(bool wait) override;
   int64_t last_checkpoint_s() override { return info_.last_checkpoint_s(); }
-  std::string shutdown(ShutdownMode mode, bool now, bool force, bool abort) override;
+  Status shutdown(ShutdownMode mode, bool now, bool force, bool abort) override;
   int64_t unix_time_us() override;
   int64_t steady_time_us() override;
   void sleep_ms(int64_t duration_ms) override;

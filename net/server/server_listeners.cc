@@ -32,21 +32,21 @@ ServerListeners::ServerListeners(ServerShared& shared, FileRelief& relief)
   shared.state.listener = &resp_;
 }
 
-std::string ServerListeners::open(const Settings& settings) {
+Status ServerListeners::open(const Settings& settings) {
   const auto tcp = [&](const std::vector<std::string>& bind, int64_t port, bool tls) {
     return tcp_options(settings, bind, port, tls);
   };
   ListenOptions listen = tcp(settings.bind, settings.port, false);
   listen.unix_socket = settings.unixsocket;
   listen.unix_socket_mode = static_cast<unsigned>(settings.unixsocketperm);
-  std::string error = resp_.open(listen);
-  if (!error.empty()) return error;
-  error = resp_tls_.open(tcp(settings.bind, settings.tls_port, true));
-  if (!error.empty()) return error + " (tls-port)";
-  error = http_.open(tcp(settings.http_bind, settings.http_port, false));
-  if (!error.empty()) return error + " (http-port; 0 turns HTTP off)";
-  error = http_tls_.open(tcp(settings.http_bind, settings.http_tls_port, true));
-  return error.empty() ? error : error + " (http-tls-port)";
+  Status status = resp_.open(listen);
+  if (!status.ok()) return status;
+  status = resp_tls_.open(tcp(settings.bind, settings.tls_port, true));
+  if (!status.ok()) return io_error(status.message() + " (tls-port)");
+  status = http_.open(tcp(settings.http_bind, settings.http_port, false));
+  if (!status.ok()) return io_error(status.message() + " (http-port; 0 turns HTTP off)");
+  status = http_tls_.open(tcp(settings.http_bind, settings.http_tls_port, true));
+  return status.ok() ? status : io_error(status.message() + " (http-tls-port)");
 }
 
 void ServerListeners::start() {
@@ -63,20 +63,20 @@ void ServerListeners::leave_thread() {
 
 // Called within CONFIG SET, on the I/O thread that runs it. If that is not the listeners' own
 // thread, the old port is closed shortly after the reply.
-std::string ServerListeners::listen_anew(const Settings& after) {
-  if (after.port == shared_.config.settings()->port) return "";
+Status ServerListeners::listen_anew(const Settings& after) {
+  if (after.port == shared_.config.settings()->port) return {};
   auto fresh = std::make_shared<Listener>(shared_.state, resp_ready(), resp_refuse(), resp_adopt());
-  const std::string error = fresh->open(tcp_options(after, after.bind, after.port, false));
-  if (!error.empty()) {
-    spdlog::warn("{}", error);
-    return "Unable to listen on this port. Check server logs.";
+  const Status status = fresh->open(tcp_options(after, after.bind, after.port, false));
+  if (!status.ok()) {
+    spdlog::warn("{}", status.message());
+    return invalid("Unable to listen on this port. Check server logs.");
   }
   spdlog::info("Now accepting connections on port {} instead of port {}", fresh->port(),
                resp_.port());
   IoThread& owner = *shared_.io_threads[0];
   const auto move = [this, fresh, &owner] { resp_.take_over(*fresh, owner); };
   IoThread::current() == &owner ? move() : owner.post(move);
-  return "";
+  return {};
 }
 
 Listener::Ready ServerListeners::resp_ready() {

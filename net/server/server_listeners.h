@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/base/status.h"
 #include "net/io/listener.h"
 #include "net/server/file_relief.h"
 #include "net/server/server_shared.h"
@@ -17,15 +18,15 @@ class ServerListeners {
  public:
   ServerListeners(ServerShared& shared, FileRelief& relief);
 
-  // Called before the I/O threads start. Returns an empty text, or an error.
-  std::string open(const Settings& settings);
+  // Called before the I/O threads start.
+  Status open(const Settings& settings);
   // Called on I/O thread 0.
   void start();
   void stop();
   // Called before the I/O threads are destroyed.
   void leave_thread();
-  // For CONFIG SET port: returns an empty text, or Redis's error.
-  std::string listen_anew(const Settings& after);
+  // For CONFIG SET port, with Redis's error.
+  Status listen_anew(const Settings& after);
 
   // 0: none.
   uint16_t port() const { return resp_.port(); }

@@ -133,26 +133,22 @@ void apply_settings(const Settings& settings, ServerState& state, Engine& engine
   apply_encodings(settings);
 }
 
-std::string load_users_file(Engine& engine, const std::string& path) {
+Status load_users_file(Engine& engine, const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (!file || !(text << file.rdbuf() || file.peek() == std::ifstream::traits_type::eof())) {
-    return "Error loading ACLs, opening file '" + path + "': " + std::strerror(errno);
+    return io_error("Error loading ACLs, opening file '" + path + "': " + std::strerror(errno));
   }
   return engine.acl().load_text(text.str(), path);
 }
 
-std::string load_users(Engine& engine, const Settings& settings) {
+Status load_users(Engine& engine, const Settings& settings) {
   Acl& acl = engine.acl();
   // Set first: a user line or a line of the file for the default user overrides it.
   if (!settings.requirepass.empty()) acl.set_default_password(settings.requirepass);
-  if (!settings.aclfile.empty()) {
-    const std::string error = load_users_file(engine, settings.aclfile);
-    if (!error.empty()) return error;
-  } else {
-    const std::string error = acl.load(settings.users);
-    if (!error.empty()) return error;
-  }
+  Status status = settings.aclfile.empty() ? acl.load(settings.users)
+                                           : load_users_file(engine, settings.aclfile);
+  if (!status.ok()) return status;
   for (const std::shared_ptr<User>& user : acl.users()) {
     if (user->rules()->enabled()) continue;
     spdlog::info(

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/status.h"
 #include "engine/execution/engine.h"
 #include "net/config/settings.h"
 #include "net/io/server_state.h"
@@ -19,9 +20,9 @@ std::vector<SaveRule> save_rules(const Settings& settings);
 // At the start, and within CONFIG SET.
 void apply_settings(const Settings& settings, ServerState& state, Engine& engine);
 
-// At the start. Returns an empty text, or what is wrong with the ACL file or a user line.
-std::string load_users(Engine& engine, const Settings& settings);
+// At the start: the users of the ACL file or of the user lines.
+Status load_users(Engine& engine, const Settings& settings);
 // Loads only the ACL file.
-std::string load_users_file(Engine& engine, const std::string& path);
+Status load_users_file(Engine& engine, const std::string& path);
 
 }  // namespace sluice

@@ -18,7 +18,9 @@ namespace sluice {
 
 namespace {
 
-constexpr const char* kCannotSwitchOn = "Unable to turn on AOF. Check server logs.";
+Status no_journal(const std::string& reason = "Unable to turn on AOF. Check server logs.") {
+  return refusal("ERR CONFIG SET failed (possibly related to argument 'appendonly') - " + reason);
+}
 
 // For a directory that was empty at the start.
 class NothingToReplay final : public Replay {
@@ -207,26 +209,27 @@ int ServerStore::sync_for_exit() {
 
 // --- If nothing was kept at the start ---
 
-std::string ServerStore::make() {
+Status ServerStore::make() {
   MutexLock lock(making_);
-  if (is_ready()) return "";
-  if (keeps_nothing_) return "this server is in memory only: it has no directory";
+  if (is_ready()) return {};
+  if (keeps_nothing_) return invalid("this server is in memory only: it has no directory");
   const std::shared_ptr<const Settings> settings = shared_.config.settings();
   if (holds_data(settings->dir)) {
-    return "the directory " + settings->dir + " holds data that this server has not loaded";
+    return invalid("the directory " + settings->dir +
+                   " holds data that this server has not loaded");
   }
   StoreOptions options = this->options(*settings);
   // The journal is not valid until there is a checkpoint of what is in memory already.
   options.journal.attached = false;
   NothingToReplay nothing;
   Result<std::unique_ptr<Store>> store = Store::open(std::move(options), nothing);
-  if (!store.ok()) return store.status().message();
+  if (!store.ok()) return store.status();
   keep_seed(*settings);
-  if (!attach(**store)) return "the server is busy running a script";
+  if (!attach(**store)) return invalid("the server is busy running a script");
   store_ = std::move(*store);
   begin_serving();
   spdlog::info("Data is now kept in {}", settings->dir);
-  return "";
+  return {};
 }
 
 // Under all locks: the changes of one hold are counted completely or not at all.
@@ -245,13 +248,13 @@ bool ServerStore::attach(Store& store) NO_THREAD_SAFETY_ANALYSIS {
 
 void ServerStore::make_if_wanted() {
   if (!wanted_.exchange(false)) return;
-  const std::string error = make();
-  failed_.store(!error.empty());
-  if (!error.empty()) spdlog::warn("Cannot keep the data: {}", error);
-  if (error.empty() && save_wanted_.load()) store_->checkpointer()->request();
+  const Status status = make();
+  failed_.store(!status.ok());
+  if (!status.ok()) spdlog::warn("Cannot keep the data: {}", status.message());
+  if (status.ok() && save_wanted_.load()) store_->checkpointer()->request();
   save_wanted_.store(false);
-  if (!error.empty()) {
-    end_switch(kCannotSwitchOn, true);
+  if (!status.ok()) {
+    end_switch(no_journal(), true);
   } else if (shared_.config.settings()->appendonly) {
     begin_switch();
   }
@@ -318,43 +321,39 @@ void ServerStore::look_at_switch() {
     if (status.finished < *switch_ticket_) return;
     good = status.last_result.ok() && store_->journal().attached();
   }
-  end_switch(good ? "" : kCannotSwitchOn, !good);
+  end_switch(good ? Status() : no_journal(), !good);
 }
 
-void ServerStore::end_switch(const std::string& reason, bool back) {
-  const std::string error =
-      reason.empty()
-          ? ""
-          : "ERR CONFIG SET failed (possibly related to argument 'appendonly') - " + reason;
-  std::vector<std::function<void(const std::string&)>> listeners;
+void ServerStore::end_switch(const Status& status, bool back) {
+  std::vector<std::function<void(const Status&)>> listeners;
   {
     MutexLock lock(switch_mutex_);
     if (!switching_) return;
     switching_ = false;
     switch_ticket_.reset();
     listeners.swap(switch_listeners_);
-    if (listeners.empty()) switch_error_ = error;
+    if (listeners.empty()) switch_failure_ = status;
   }
   if (back) {
     spdlog::warn(
         "appendonly stays no: the checkpoint that makes the journal valid could not be written");
     static_cast<void>(shared_.config.set({{"appendonly", "no"}}));
   }
-  for (const auto& listener : listeners) listener(error);
+  for (const auto& listener : listeners) listener(status);
 }
 
-bool ServerStore::when_kept(std::function<void(const std::string& error)> then) {
-  std::string error;
+bool ServerStore::when_kept(std::function<void(const Status& status)> then) {
+  Status failure;
   {
     MutexLock lock(switch_mutex_);
     if (switching_) {
       switch_listeners_.push_back(std::move(then));
       return true;
     }
-    error = std::exchange(switch_error_, "");
+    failure = std::exchange(switch_failure_, {});
   }
-  if (error.empty()) return false;
-  then(error);
+  if (failure.ok()) return false;
+  then(failure);
   return true;
 }
 
@@ -387,14 +386,14 @@ void ServerStore::settings_changed(const Settings& before, const Settings& after
 void ServerStore::appendonly_changed(bool on) {
   const bool ready = is_ready();
   if (!on) {
-    end_switch("it was set to no again", false);
+    end_switch(no_journal("it was set to no again"), false);
     if (ready) static_cast<void>(store_->set_appendonly(false));
     return;
   }
   {
     MutexLock lock(switch_mutex_);
     switching_ = true;
-    switch_error_.clear();
+    switch_failure_ = {};
   }
   ready ? begin_switch() : want();
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/base/mutex.h"
+#include "engine/base/status.h"
 #include "engine/ports/persistence_port.h"
 #include "net/server/loading_progress.h"
 #include "net/server/server_life.h"
@@ -43,7 +44,7 @@ class ServerStore final : public PersistencePort {
 
   // --- PersistencePort ---
   Start start_checkpoint(Kind kind, bool may_wait) override;
-  bool when_kept(std::function<void(const std::string& error)> then) override;
+  bool when_kept(std::function<void(const Status& status)> then) override;
   bool is_journaling() const override;
   bool is_synced() const override;
   void when_synced(std::function<void(bool synced)> then) override;
@@ -53,8 +54,7 @@ class ServerStore final : public PersistencePort {
   Store& get() { return *store_; }
   uint64_t event_bytes() const { return event_file_ != nullptr ? event_file_->disk_bytes() : 0; }
   // If nothing was kept at the start: creates the store. Called by a thread that may wait for it.
-  // Returns an empty text, or an error.
-  std::string make() EXCLUDES(making_);
+  Status make() EXCLUDES(making_);
   bool checkpoint_runs() const;
   Kind running_kind() const;
   // The last attempt to create the store failed.
@@ -89,8 +89,8 @@ class ServerStore final : public PersistencePort {
   void appendonly_changed(bool on);
   void begin_switch() EXCLUDES(switch_mutex_);
   void look_at_switch() EXCLUDES(switch_mutex_);
-  // `reason` is why it failed, or empty. `back`: the setting returns to no.
-  void end_switch(const std::string& reason, bool back) EXCLUDES(switch_mutex_);
+  // `back`: the setting returns to no.
+  void end_switch(const Status& status, bool back) EXCLUDES(switch_mutex_);
 
   ServerShared& shared_;
   ServerLife& life_;
@@ -110,8 +110,8 @@ class ServerStore final : public PersistencePort {
   Mutex switch_mutex_;
   bool switching_ GUARDED_BY(switch_mutex_) = false;
   std::optional<uint64_t> switch_ticket_ GUARDED_BY(switch_mutex_);
-  std::vector<std::function<void(const std::string&)>> switch_listeners_ GUARDED_BY(switch_mutex_);
-  std::string switch_error_ GUARDED_BY(switch_mutex_);  // not reported yet
+  std::vector<std::function<void(const Status&)>> switch_listeners_ GUARDED_BY(switch_mutex_);
+  Status switch_failure_ GUARDED_BY(switch_mutex_);  // not reported yet
   // The store is being closed: the value of unsaved_changes() from then on.
   mutable Mutex close_mutex_;
   bool closing_ GUARDED_BY(close_mutex_) = false;

@@ -12,52 +12,52 @@ namespace sluice {
 
 namespace {
 
-std::string set_authorities(SSL_CTX* context, const TlsClientRules& rules) {
+Status set_authorities(SSL_CTX* context, const TlsClientRules& rules) {
   SSL_CTX_set_verify(context, rules.verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
   const std::string& file = rules.ca_file;
   const std::string& directory = rules.ca_directory;
   if (file.empty() && directory.empty()) {
-    if (SSL_CTX_set_default_verify_paths(context) == 1) return "";
-    return "Failed to use the system's CA certificates: " + take_tls_error();
+    if (SSL_CTX_set_default_verify_paths(context) == 1) return {};
+    return tls_error("Failed to use the system's CA certificates");
   }
   if (!file.empty() && SSL_CTX_load_verify_file(context, file.c_str()) != 1) {
-    return "Failed to load CA certificates: " + file + ": " + take_tls_error();
+    return tls_error("Failed to load CA certificates: " + file);
   }
   if (!directory.empty() && SSL_CTX_load_verify_dir(context, directory.c_str()) != 1) {
-    return "Failed to use CA directory: " + directory + ": " + take_tls_error();
+    return tls_error("Failed to use CA directory: " + directory);
   }
-  return "";
+  return {};
 }
 
-std::string set_certificate(SSL_CTX* context, const TlsClientRules& rules) {
+Status set_certificate(SSL_CTX* context, const TlsClientRules& rules) {
   const std::string& certificate = rules.certificate_file;
   const std::string& key = rules.key_file;
-  if (certificate.empty() && key.empty()) return "";
+  if (certificate.empty() && key.empty()) return {};
   if (SSL_CTX_use_certificate_chain_file(context, certificate.c_str()) != 1) {
-    return "Failed to load certificate: " + certificate + ": " + take_tls_error();
+    return tls_error("Failed to load certificate: " + certificate);
   }
   if (SSL_CTX_use_PrivateKey_file(context, key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return "Failed to load private key: " + key + ": " + take_tls_error();
+    return tls_error("Failed to load private key: " + key);
   }
-  return "";
+  return {};
 }
 
-std::string set_ciphers(SSL_CTX* context, const TlsClientRules& rules) {
+Status set_ciphers(SSL_CTX* context, const TlsClientRules& rules) {
   const std::string& ciphers = rules.ciphers;
   if (!ciphers.empty() && SSL_CTX_set_cipher_list(context, ciphers.c_str()) != 1) {
-    return "Failed to configure ciphers: " + ciphers;
+    return invalid("Failed to configure ciphers: " + ciphers);
   }
   const std::string& suites = rules.ciphersuites;
   if (!suites.empty() && SSL_CTX_set_ciphersuites(context, suites.c_str()) != 1) {
-    return "Failed to configure ciphersuites: " + suites;
+    return invalid("Failed to configure ciphersuites: " + suites);
   }
-  return "";
+  return {};
 }
 
 }  // namespace
 
-std::shared_ptr<const TlsClientContext> TlsClientContext::load(const TlsClientRules& rules,
-                                                               std::string& error) {
+Result<std::shared_ptr<const TlsClientContext>> TlsClientContext::load(
+    const TlsClientRules& rules) {
   ERR_clear_error();
   Handle handle(SSL_CTX_new(TLS_client_method()));
   CHECK(handle != nullptr);
@@ -65,11 +65,11 @@ std::shared_ptr<const TlsClientContext> TlsClientContext::load(const TlsClientRu
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   // An end without close_notify is accepted: RESP and HTTP messages carry their length.
   SSL_CTX_set_options(context, SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
-  error = set_authorities(context, rules);
-  if (error.empty()) error = set_certificate(context, rules);
-  if (error.empty()) error = set_ciphers(context, rules);
+  Status status = set_authorities(context, rules);
+  if (status.ok()) status = set_certificate(context, rules);
+  if (status.ok()) status = set_ciphers(context, rules);
   ERR_clear_error();
-  if (!error.empty()) return nullptr;
+  if (!status.ok()) return status;
   return std::shared_ptr<const TlsClientContext>(new TlsClientContext(std::move(handle)));
 }
 

@@ -25,9 +25,8 @@ struct TlsClientRules {
 
 class TlsClientContext {
  public:
-  // Reads the files. On failure returns null, and `error` names the file or list and the reason.
-  static std::shared_ptr<const TlsClientContext> load(const TlsClientRules& rules,
-                                                      std::string& error);
+  // Reads the files. An error names the file or list and the reason.
+  static Result<std::shared_ptr<const TlsClientContext>> load(const TlsClientRules& rules);
 
   // Creates the state of one connection, which begins the handshake. The server's certificate must
   // be valid for `name`, a host name or an address; a host name is also sent as SNI. REQUIRES: not

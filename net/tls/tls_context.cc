@@ -36,7 +36,7 @@ constexpr Protocol kProtocols[] = {{"TLSv1", SSL_OP_NO_TLSv1},
                                    {"TLSv1.2", SSL_OP_NO_TLSv1_2},
                                    {"TLSv1.3", SSL_OP_NO_TLSv1_3}};
 
-std::string set_protocols(SSL_CTX* context, const Settings& settings) {
+Status set_protocols(SSL_CTX* context, const Settings& settings) {
   uint64_t off = SSL_OP_NO_TLSv1 | SSL_OP_NO_TLSv1_1;
   if (!settings.tls_protocols.empty()) {
     for (const Protocol& protocol : kProtocols) off |= protocol.off;
@@ -46,83 +46,85 @@ std::string set_protocols(SSL_CTX* context, const Settings& settings) {
           std::begin(kProtocols), std::end(kProtocols),
           [&](const Protocol& protocol) { return equals_ignore_case(protocol.name, name); });
       if (found == std::end(kProtocols)) {
-        return "tls-protocols: Invalid tls-protocols specified. Use a combination of 'TLSv1', "
-               "'TLSv1.1', 'TLSv1.2' and 'TLSv1.3'.";
+        return invalid(
+            "tls-protocols: Invalid tls-protocols specified. Use a combination of 'TLSv1', "
+            "'TLSv1.1', 'TLSv1.2' and 'TLSv1.3'.");
       }
       off &= ~found->off;
     }
   }
   SSL_CTX_set_options(context, off);
-  return "";
+  return {};
 }
 
-std::string set_ciphers(SSL_CTX* context, const Settings& settings) {
+Status set_ciphers(SSL_CTX* context, const Settings& settings) {
   const std::string& ciphers = settings.tls_ciphers;
   if (!ciphers.empty() && SSL_CTX_set_cipher_list(context, ciphers.c_str()) != 1) {
-    return "tls-ciphers: Failed to configure ciphers: " + ciphers;
+    return invalid("tls-ciphers: Failed to configure ciphers: " + ciphers);
   }
   const std::string& suites = settings.tls_ciphersuites;
   if (!suites.empty() && SSL_CTX_set_ciphersuites(context, suites.c_str()) != 1) {
-    return "tls-ciphersuites: Failed to configure ciphersuites: " + suites;
+    return invalid("tls-ciphersuites: Failed to configure ciphersuites: " + suites);
   }
   if (settings.tls_prefer_server_ciphers) {
     SSL_CTX_set_options(context, SSL_OP_CIPHER_SERVER_PREFERENCE);
   }
-  return "";
+  return {};
 }
 
-std::string set_certificate(SSL_CTX* context, const Settings& settings) {
+Status set_certificate(SSL_CTX* context, const Settings& settings) {
   const std::string& certificate = settings.tls_cert_file;
   const std::string& key = settings.tls_key_file;
-  if (certificate.empty()) return "No tls-cert-file configured!";
-  if (key.empty()) return "No tls-key-file configured!";
+  if (certificate.empty()) return invalid("No tls-cert-file configured!");
+  if (key.empty()) return invalid("No tls-key-file configured!");
   std::string password = settings.tls_key_file_pass;
   SSL_CTX_set_default_passwd_cb(context, give_password);
   SSL_CTX_set_default_passwd_cb_userdata(context, &password);
-  std::string error;
+  Status status;
   if (SSL_CTX_use_certificate_chain_file(context, certificate.c_str()) != 1) {
-    error = "tls-cert-file: Failed to load certificate: " + certificate + ": " + take_tls_error();
+    status = tls_error("tls-cert-file: Failed to load certificate: " + certificate);
   } else if (SSL_CTX_use_PrivateKey_file(context, key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    error = "tls-key-file: Failed to load private key: " + key + ": " + take_tls_error();
+    status = tls_error("tls-key-file: Failed to load private key: " + key);
   }
   SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);
-  return error;
+  return status;
 }
 
-std::string set_clients(SSL_CTX* context, const Settings& settings, TlsAuthClients clients) {
+Status set_clients(SSL_CTX* context, const Settings& settings, TlsAuthClients clients) {
   const std::string& file = settings.tls_ca_cert_file;
   const std::string& directory = settings.tls_ca_cert_dir;
   if (clients == TlsAuthClients::kNo) {
     SSL_CTX_set_verify(context, SSL_VERIFY_NONE, nullptr);
   } else if (file.empty() && directory.empty()) {
-    return "Either tls-ca-cert-file or tls-ca-cert-dir must be specified when tls-auth-clients or "
-           "http-tls-auth-clients is enabled!";
+    return invalid(
+        "Either tls-ca-cert-file or tls-ca-cert-dir must be specified when tls-auth-clients or "
+        "http-tls-auth-clients is enabled!");
   } else {
     const int strict = clients == TlsAuthClients::kYes ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0;
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER | strict, nullptr);
   }
   if (!file.empty() && SSL_CTX_load_verify_file(context, file.c_str()) != 1) {
-    return "tls-ca-cert-file: Failed to load CA certificates: " + file + ": " + take_tls_error();
+    return tls_error("tls-ca-cert-file: Failed to load CA certificates: " + file);
   }
   if (!directory.empty() && SSL_CTX_load_verify_dir(context, directory.c_str()) != 1) {
-    return "tls-ca-cert-dir: Failed to use CA directory: " + directory + ": " + take_tls_error();
+    return tls_error("tls-ca-cert-dir: Failed to use CA directory: " + directory);
   }
-  return "";
+  return {};
 }
 
-std::string set_dh_parameters(SSL_CTX* context, const Settings& settings) {
+Status set_dh_parameters(SSL_CTX* context, const Settings& settings) {
   const std::string& path = settings.tls_dh_params_file;
   if (path.empty()) {
     SSL_CTX_set_dh_auto(context, 1);
-    return "";
+    return {};
   }
   const std::unique_ptr<BIO, decltype(&::BIO_free_all)> file(BIO_new_file(path.c_str(), "r"),
                                                              &::BIO_free_all);
   EVP_PKEY* parameters = nullptr;
   if (file != nullptr) parameters = PEM_read_bio_Parameters(file.get(), nullptr);
-  if (parameters != nullptr && SSL_CTX_set0_tmp_dh_pkey(context, parameters) == 1) return "";
+  if (parameters != nullptr && SSL_CTX_set0_tmp_dh_pkey(context, parameters) == 1) return {};
   EVP_PKEY_free(parameters);
-  return "tls-dh-params-file: Failed to load DH parameters: " + path + ": " + take_tls_error();
+  return tls_error("tls-dh-params-file: Failed to load DH parameters: " + path);
 }
 
 void set_sessions(SSL_CTX* context, const Settings& settings) {
@@ -144,8 +146,8 @@ void set_sessions(SSL_CTX* context, const Settings& settings) {
 
 }  // namespace
 
-std::shared_ptr<const TlsContext> TlsContext::load(const Settings& settings, TlsAuthClients clients,
-                                                   std::string& error) {
+Result<std::shared_ptr<const TlsContext>> TlsContext::load(const Settings& settings,
+                                                           TlsAuthClients clients) {
   ERR_clear_error();
   Handle handle(SSL_CTX_new(TLS_server_method()));
   CHECK(handle != nullptr);
@@ -157,12 +159,12 @@ std::shared_ptr<const TlsContext> TlsContext::load(const Settings& settings, Tls
   SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                 SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_read_ahead(context, 1);
-  error = set_certificate(context, settings);
-  if (error.empty()) error = set_clients(context, settings, clients);
-  if (error.empty()) error = set_protocols(context, settings);
-  if (error.empty()) error = set_ciphers(context, settings);
-  if (error.empty()) error = set_dh_parameters(context, settings);
-  if (!error.empty()) return nullptr;
+  Status status = set_certificate(context, settings);
+  if (status.ok()) status = set_clients(context, settings, clients);
+  if (status.ok()) status = set_protocols(context, settings);
+  if (status.ok()) status = set_ciphers(context, settings);
+  if (status.ok()) status = set_dh_parameters(context, settings);
+  if (!status.ok()) return status;
   set_sessions(context, settings);
   return std::shared_ptr<const TlsContext>(new TlsContext(std::move(handle)));
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/status.h"
 #include "net/config/settings.h"
 
 // OpenSSL's SSL and SSL_CTX.
@@ -23,15 +24,15 @@ struct TlsFree {
 };
 using TlsState = std::unique_ptr<ssl_st, TlsFree>;
 
-// Describes the cause of OpenSSL's last failure and clears this thread's errors.
-std::string take_tls_error();
+// `what` failed because of OpenSSL's last error. Clears this thread's errors.
+Status tls_error(const std::string& what);
 
 class TlsContext {
  public:
-  // Reads the files named by the settings, with the rules for `clients`' certificates. On failure
-  // returns null, and `error` names the directive, the file and the reason.
-  static std::shared_ptr<const TlsContext> load(const Settings& settings, TlsAuthClients clients,
-                                                std::string& error);
+  // Reads the files named by the settings, with the rules for `clients`' certificates. An error
+  // names the directive, the file and the reason.
+  static Result<std::shared_ptr<const TlsContext>> load(const Settings& settings,
+                                                        TlsAuthClients clients);
 
   // Creates the state of one connection whose client begins the handshake.
   TlsState open() const;

@@ -9,7 +9,7 @@
 
 namespace sluice {
 
-std::string TlsService::load(const Settings& settings) {
+Status TlsService::load(const Settings& settings) {
   struct Wanted {
     bool on;
     TlsAuthClients clients;
@@ -21,9 +21,9 @@ std::string TlsService::load(const Settings& settings) {
   std::string warning;
   for (size_t i = 0; i < kTlsPorts; ++i) {
     if (!wanted[i].on) continue;
-    std::string error;
-    contexts[i] = TlsContext::load(settings, wanted[i].clients, error);
-    if (contexts[i] == nullptr) return error;
+    auto context = TlsContext::load(settings, wanted[i].clients);
+    if (!context.ok()) return context.status();
+    contexts[i] = std::move(*context);
     warning = contexts[i]->warning();
   }
   if (!warning.empty()) {
@@ -31,7 +31,7 @@ std::string TlsService::load(const Settings& settings) {
   }
   MutexLock lock(mutex_);
   contexts_ = std::move(contexts);
-  return "";
+  return {};
 }
 
 std::unique_ptr<TlsStream> TlsService::open(TlsPort port, int fd) {

@@ -12,6 +12,7 @@
 
 #include "engine/base/log_pace.h"
 #include "engine/base/mutex.h"
+#include "engine/base/status.h"
 #include "net/config/settings.h"
 #include "net/tls/tls_context.h"
 #include "net/tls/tls_stream.h"
@@ -23,9 +24,8 @@ inline constexpr size_t kTlsPorts = 2;
 
 class TlsService {
  public:
-  // Reads the files for each configured port. Returns an empty text, or an error; then nothing
-  // changes.
-  std::string load(const Settings& settings);
+  // Reads the files for each configured port. On failure nothing changes.
+  Status load(const Settings& settings);
 
   // The stream of a new connection on a port that was configured in load().
   std::unique_ptr<TlsStream> open(TlsPort port, int fd);

@@ -11,11 +11,11 @@ void TlsFree::operator()(ssl_st* state) const { SSL_free(state); }
 void TlsFree::operator()(ssl_ctx_st* context) const { SSL_CTX_free(context); }
 
 // The first error is the cause; the others say where it was noticed.
-std::string take_tls_error() {
+Status tls_error(const std::string& what) {
   char text[256] = "";
   ERR_error_string_n(ERR_get_error(), text, sizeof(text));
   ERR_clear_error();
-  return text;
+  return invalid(what + ": " + text);
 }
 
 }  // namespace sluice

@@ -172,13 +172,14 @@ export class JobView implements View {
 
   private draw_facts(job: Job): void {
     const list = (items: Job["keys"]) => items.map((item) => shown(segment_of_item(item)));
-    const needs = job.needs.map((item) => job_anchor(this.ref, segment_of_item(item)));
+    const anchors = (items: Job["needs"]) => items.flatMap((item, index) =>
+      [...(index ? [", "] : []), job_anchor(this.ref, segment_of_item(item))]);
     const facts: [string, string | (Node | string)[]][] = [
       ["priority", job.pri], ["group", shown(segment_of(job, "group"))],
       ["keys", list(job.keys).join(", ")],
       ["tags", Object.keys(job.tags).map((name) =>
         `${shown(name)}=${shown(segment_of(job.tags, name))}`).join(", ")],
-      ["needs", needs.flatMap((need, index) => index ? [", ", need] : [need])],
+      ["needs", anchors(job.needs)], ["comes after", anchors(job.after ?? [])],
       ["cost", job.cost === 1 ? "" : count(job.cost)],
       ["worker", shown(segment_of(job, "worker"))],
       ["lease", job.lease === null ? "" : String(job.lease)],

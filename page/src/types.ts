@@ -110,6 +110,7 @@ export interface Job {
   crashes: number;
   retries_left: number | null;
   needs: (string | { base64: string })[];
+  after?: (string | { base64: string })[];
   lease: number | null;
   worker: string | null;
   worker_base64?: string;

@@ -16,8 +16,8 @@ function slots(text: string | undefined): string {
 const REASONS: Record<string, (words: string[]) => string> = {
   not_before: ([at]) => `It is delayed until ${moment(Number(at))}.`,
   releasing: () =>
-    "The jobs it needs have ended. Many jobs needed them; it will be released in its turn.",
-  blocked_by: (ids) => `It needs ${ids.map(shown).join(", ")} to be completed first.`,
+    "The jobs it waits for have ended. Many waited for them; it will be released in its turn.",
+  blocked_by: (ids) => `It waits for the end of ${ids.map(shown).join(", ")}.`,
   paused: () => "Its queue or its group is paused.",
   too_large: () => "Its cost exceeds a cap: it cannot run until the cap is raised.",
   group_cap: ([use]) => `Its group has reached its cap: ${slots(use)}.`,
@@ -66,7 +66,7 @@ const EVENTS: Record<string, string> = {
   updated: "Given a new payload",
   moved: "Moved",
   forgotten: "Purged",
-  ready: "Ready: its delay is over or the jobs it needs have completed",
+  ready: "Ready: its delay is over or the jobs it waited for have ended",
   started: "Started",
   completed: "Completed",
   failed: "Failed",
@@ -76,6 +76,7 @@ const EVENTS: Record<string, string> = {
   returned: "Returned by its worker",
   reclaimed: "Returned: its lease expired",
   signalled: "Its worker was asked to stop",
+  progress: "Reported progress",
 };
 
 export function event_in_words(event: QueueEvent): string {

@@ -58,6 +58,13 @@ def test_add_and_job(options):
     require_equal(sluice.json("add", "exec", "y", "--id", "a", "--if-dup", "keep")["result"],
                   "kept", "--if-dup")
     sluice.fails(SERVER_ERROR, "there is no such job", "job", "exec", "none")
+    cleanup = sluice.json("add", "exec", "x", "--id", "cleanup", "--need", "a", "--after",
+                          chosen["id"], "--after", "a")
+    require_equal(cleanup["state"], "blocked", "--after")
+    job = sluice.json("job", "exec", "cleanup")
+    require_equal((job["needs"], job["after"], job["why"]),
+                  (["a"], [chosen["id"]], "blocked_by a " + chosen["id"]), "--after")
+    require(re.search(f"after +{chosen['id']}", sluice.must("job", "exec", "cleanup")), "after")
     sluice.fails(SERVER_ERROR, "BADFIELD field=pri", "add", "exec", "x", "--pri", "nothing")
     sluice.fails(SERVER_ERROR, "not ended", "job", "exec", "a", "--wait", 1)
 
@@ -312,7 +319,7 @@ def test_errors_as_json(options):
     require_equal(error(SERVER_ERROR, "add", "exec", "x", "--id", "alarm")["code"], "DUPLICATE")
     bad = error(SERVER_ERROR, "config", "exec", "max_actve=4")
     require_equal((bad["code"], bad["nearest"]), ("BADFIELD", "max_active"))
-    require("fencing" in bad["allowed"] and len(bad["allowed"]) == 27, str(bad))
+    require("fencing" in bad["allowed"] and len(bad["allowed"]) == 29, str(bad))
     require_equal(error(USAGE_ERROR, "jobs")["code"], "USAGE")
     require_equal(error(USAGE_ERROR, "jobs", "exec", "--state", "faild")["nearest"], "failed")
     require_equal(error(SERVER_ERROR, "job", "exec", "none")["code"], "FAILED")

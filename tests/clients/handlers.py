@@ -19,17 +19,20 @@ def steps(job):
 
 def sleep(job):
     """Does not ask."""
+    job.progress("begun")
     time.sleep(job.payload)
     return "ended"
 
 
 async def sleep_async(job):
+    job.progress("begun")
     await asyncio.sleep(job.payload)
     return "ended"
 
 
 async def ignore_cancel(job):
-    """Goes on whatever it is told."""
+    """Continues whatever it is told."""
+    job.progress("begun")
     until = time.monotonic() + job.payload
     while time.monotonic() < until:
         try:
@@ -39,6 +42,7 @@ async def ignore_cancel(job):
 
 
 async def block_loop(job):
+    job.progress("begun")
     time.sleep(job.payload)
 
 
@@ -53,6 +57,7 @@ def crash(job):
     if job.payload == "throw":
         raise ValueError("thrown")
     if job.payload == "hang":
+        job.progress("begun")
         time.sleep(600)
     job.progress("half")
     return [os.getpid(), job.payload]

@@ -3,6 +3,7 @@
 
 import asyncio
 import concurrent.futures
+import contextlib
 import random
 import sys
 import threading
@@ -31,6 +32,16 @@ def end_all(server, queue=EXEC, pause_s=0.0):
             time.sleep(pause_s)
     native.close()
     return count
+
+
+@contextlib.contextmanager
+def block_for(seconds):
+    """Without a wake-up a wait takes that long."""
+    before, results.BLOCK = results.BLOCK, seconds
+    try:
+        yield
+    finally:
+        results.BLOCK = before
 
 
 def test_ends(options):
@@ -72,7 +83,7 @@ def test_a_retry_is_no_end(options):
 
 def test_a_thousand_results(options):
     """1,000 results awaited at the same time: at most 3 connections, and each gets its own."""
-    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+    with block_for(LONG_S), options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
         jobs = queue.add_many([{"payload": n} for n in range(1000)])
         with concurrent.futures.ThreadPoolExecutor(1000) as threads:
             waits = [threads.submit(job.result, 60) for job in jobs]
@@ -88,36 +99,31 @@ def test_no_lost_wake_up(options):
     """Ends that race with the waits for them are never missed, behind a slow proxy too."""
     seed = random.randrange(1 << 30)
     chance = random.Random(seed)
-    before, results.BLOCK = results.BLOCK, LONG_S
-
     def slow(_command, _reply):
         time.sleep(chance.random() * 0.004)
         return PASS
 
-    try:
-        with options.server() as server, Proxy(server.port, slow) as proxy, \
-                Queue(EXEC, url_of(proxy.port)) as queue, \
-                concurrent.futures.ThreadPoolExecutor(8) as threads:
-            done = threading.Event()
+    with block_for(LONG_S), options.server() as server, Proxy(server.port, slow) as proxy, \
+            Queue(EXEC, url_of(proxy.port)) as queue, \
+            concurrent.futures.ThreadPoolExecutor(8) as threads:
+        done = threading.Event()
 
-            def ends():
-                while not done.is_set():
-                    end_all(server, pause_s=chance.random() * 0.003)
+        def ends():
+            while not done.is_set():
+                end_all(server, pause_s=chance.random() * 0.003)
 
-            ender = threading.Thread(target=ends)
-            ender.start()
-            try:
-                waits = []
-                for n in range(300):
-                    waits.append((n, threads.submit(queue.add(n).result, LONG_S / 2)))
-                    time.sleep(chance.random() * 0.005)
-                for n, wait in waits:
-                    require_equal(wait.result(LONG_S / 2), n, f"seed {seed}")
-            finally:
-                done.set()
-                ender.join()
-    finally:
-        results.BLOCK = before
+        ender = threading.Thread(target=ends)
+        ender.start()
+        try:
+            waits = []
+            for n in range(300):
+                waits.append((n, threads.submit(queue.add(n).result, LONG_S / 2)))
+                time.sleep(chance.random() * 0.005)
+            for n, wait in waits:
+                require_equal(wait.result(LONG_S / 2), n, f"seed {seed}")
+        finally:
+            done.set()
+            ender.join()
 
 
 def test_without_events(options):
@@ -150,8 +156,8 @@ def test_without_rights(options):
     with options.server({"user": user}) as server:
         url = f"redis://u:x@127.0.0.1:{server.port}"
         with Queue(EXEC, url) as queue:
-            call_later(0.3, end_all, server)
-            require_equal(queue.add("x").result(20), "x")
+            call_later(0.3, end_job, server, EXEC, ("RESULT", b'"x"'))
+            require_equal(queue.add("y").result(20), "x")
 
 
 def test_results_across_kills(options):

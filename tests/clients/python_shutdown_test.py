@@ -62,9 +62,9 @@ class Started:
 
 
 def active(queue, payload, **options):
-    """A job that a handler runs."""
+    """A job whose handler has begun."""
     job = queue.add(payload, **options)
-    wait_until(lambda: job.get().state == "active", 60, what="it runs")
+    wait_until(lambda: job.get().progress == "begun", 60, what="it runs")
     return job
 
 
@@ -92,15 +92,29 @@ def test_sigterm_while_handlers_run(options):
     """What ends within grace is acknowledged; the rest is given back, whether it asks or not."""
     for handler in ("steps", "sleep", "sleep_async"):
         with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
-                Started(server, handler, "--concurrency", "2", "--grace", "2") as worker:
+                Started(server, handler, "--concurrency", "2", "--grace", "1.5") as worker:
             short = active(queue, 0.5)
             long = active(queue, 30)
             code, took = worker.terminate()
             require_equal(short.result(5), "ended")
             require_given_back(long)
             require_equal(code, 1 if handler == "sleep" else 0, worker.text)
-            require(2 <= took < 12, f"{handler}: {took:.1f} s")
+            require(1.5 <= took < 12, f"{handler}: {took:.1f} s")
             require_equal(queue.stats()["reclaimed"], 0)
+
+
+def test_sigterm_between_jobs(options):
+    """SIGTERM while many short jobs come and go: each is completed or given back."""
+    for after in (0.0, 0.05, 0.3):
+        with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
+                Started(server, "echo", "--concurrency", "5") as worker:
+            queue.add_many([{"payload": n} for n in range(3000)])
+            time.sleep(after)
+            code, _ = worker.terminate()
+            require_equal(code, 0, worker.text)
+            stats = queue.stats()
+            require_equal((stats["active"], stats["reclaimed"]), (0, 0))
+            require_equal(stats["completed"] + stats["pending"], 3000)
 
 
 def test_handlers_that_do_not_end(options):

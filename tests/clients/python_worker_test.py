@@ -13,7 +13,8 @@ from harness.proxy import DROP, PASS, Proxy
 from harness.python_client import raised, url_of
 from harness.servers import Server
 
-from sluice import Cancelled, Fatal, NotCompleted, Queue, Retry, Worker, errors
+from sluice import (AsyncQueue, Cancelled, Fatal, NotCompleted, Queue, Retry, Worker, errors,
+                    tracing)
 
 EXEC = "exec"
 
@@ -141,6 +142,24 @@ def test_log(options):
         native = Native(server)
         text = native.call("Q.LOG", EXEC, job.id)[1].decode()
         require_equal(text, "".join(f"line {n}\n" for n in range(100)) + "the end\n")
+        native.close()
+
+
+def test_large_progress(options):
+    """Progress above max_payload is dropped; the job keeps its lease."""
+    def handler(job):
+        job.progress("x" * 2000)
+        job.wait(1.5)
+        job.progress("small")
+        return "ended"
+
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        native = Native(server)
+        native.config(EXEC, "SET", "max_payload", 1000)
+        with working(handler, server.port):
+            job = queue.add(1)
+            require_equal(job.result(20), "ended")
+            require_equal(job.get().progress, "small")
         native.close()
 
 
@@ -324,6 +343,10 @@ def test_each_pop_reply_dropped(options):
             stats = queue.stats()
             require_equal((stats["active"], stats["pending"], stats["reclaimed"]), (0, 0, 0))
             require_equal(worker.counts["lost"], 0)
+            # The server takes an ACK with a token that it knows for a repeat, and skips it.
+            tokens = [words[words.index(b"REQID") + 1] for words in pops]
+            for place, words in enumerate(pops):
+                require(words[0] == b"Q.POP" or tokens[place] not in tokens[:place], "a new token")
 
 
 def test_drop_while_draining(options):
@@ -392,6 +415,78 @@ def test_queue_that_goes(options):
             connection.call("DEL", EXEC)
         wait_until(lambda: worker.counts["lost"] == 1, what="it hears it")
         require_equal(queue.add("second").result(20), "second")
+
+
+def test_serve(options):
+    """serve() runs in a program's own event loop; cancelling it gives back what runs."""
+    async def handler(job):
+        if job.payload == "wait":
+            job.progress("begun")
+            await asyncio.sleep(600)
+        return job.payload
+
+    async def use(url, queue):
+        worker = Worker(EXEC, handler, url, concurrency=5, grace=0.5)
+        serving = asyncio.create_task(worker.serve())
+        async with AsyncQueue(EXEC, url) as own:
+            jobs = await asyncio.gather(*(own.add(n) for n in range(50)))
+            results = await asyncio.gather(*(job.result(20) for job in jobs))
+            require_equal(results, list(range(50)))
+            job = await own.add("wait")
+            while (await job.get()).progress != "begun":
+                await asyncio.sleep(0.05)
+            serving.cancel()
+            try:
+                await serving
+                raise AssertionError("serve() was cancelled")
+            except asyncio.CancelledError:
+                pass
+            info = await job.get()
+            require_equal((info.state, info.fields["attempts"]), ("pending", 0))
+            require_equal(queue.stats()["reclaimed"], 0)
+
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        asyncio.run(use(url_of(server.port), queue))
+
+
+def test_traceparent(options):
+    """A handler runs in a span below the one that `traceparent` names."""
+    spans = []
+
+    @contextlib.contextmanager
+    def run_under(parent, name):
+        spans.append((parent, name))
+        yield
+
+    before = tracing.available, tracing._run_under, tracing._propagate
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        job = queue.add(1, tags={"traceparent": "00-1-2-01"})
+        tracing.available, tracing._run_under = True, run_under
+        try:
+            Worker(EXEC, lambda job: 2, url_of(server.port), burst=True).run()
+        finally:
+            tracing.available, tracing._run_under, tracing._propagate = before
+        require_equal(job.result(20), 2)
+        require_equal(spans, [("00-1-2-01", EXEC)])
+
+
+def test_quiet(options):
+    """A quiet worker gets no jobs, says so, and finishes what it runs."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
+            working(lambda job: job.wait(job.payload), server.port, concurrency=2) as worker:
+        native = Native(server)
+        job = queue.add(2)
+        wait_until(lambda: job.get().state == "active", what="it runs")
+        native.config(EXEC, "WORKER", worker.name, "SET", "quiet", "on")
+        more = queue.add(0)
+        began = time.monotonic()
+        wait_until(lambda: worker.quiet, what="the worker knows")
+        require(time.monotonic() - began < 1.5, "within 1.5 s")
+        job.result(20)
+        require_equal(more.get().state, "pending")
+        native.config(EXEC, "WORKER", worker.name, "SET", "quiet", "off")
+        more.result(20)
+        native.close()
 
 
 def test_servers_that_refuse(options):

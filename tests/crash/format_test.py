@@ -21,7 +21,7 @@ import sys
 import tarfile
 import tempfile
 
-from harness import require, require_equal, summary, wait_until
+from harness import info, require, require_equal, summary, wait_until
 from harness.servers import DEFAULT_SLUICE, Server
 
 GOLDEN = pathlib.Path(__file__).resolve().parent / "golden"
@@ -49,6 +49,7 @@ BEFORE_CHECKPOINT = [
     ["Q.ADD", "queue", "waits", b"\x00payload\xff", "KEY", "lang:python", "TAG", "lang", "python"],
     ["Q.ADD", "queue", "later", "x", "AT", YEAR_2100_MS, "PRI", "CRITICAL"],
     ["Q.ADD", "queue", "blocked", "x", "NEED", "waits"],
+    ["Q.ADD", "queue", "follows", "x", "NEED", "waits", "AFTER", "later"],
     ["Q.POP", 1, "queue", "WORKER", "w"],
     ["Q.ACK", "queue", "done", 1, "RESULT", "its result"],
     ["ZADD", "shown:pending", 1, "a", 2, "b"],
@@ -56,7 +57,16 @@ BEFORE_CHECKPOINT = [
     ["Q.CONFIG", "shown", "SET", "events", f"1000:{CENTURY_MS}"],
     ["Q.ADOPT", "shown", "PENDING", "shown:pending", "ACTIVE", "shown:active",
      "PAYLOAD", "shown:payload:"],
+    ["Q.CONFIG", "logged", "SET", "log_bytes", 20, "retain_completed", f"100:{CENTURY_MS}",
+     "events", f"100:{CENTURY_MS}"],
+    ["Q.ADD", "logged", "ends", "x"],
+    ["Q.ADD", "logged", "runs", "x"],
+    ["Q.POP", 1, "logged", "COUNT", 2],
+    ["Q.TOUCH", "logged", "ends", 1, "LOG", b"before the checkpoint\n"],
+    ["Q.TOUCH", "logged", "runs", 2, "LOG", b"before\x00"],
 ]
+# A client that follows the job must wait for its progress to become an event.
+FOLLOW = ["Q.EVENTS", "logged", "$", "ID", "runs", "BLOCK", 0]
 AFTER_CHECKPOINT = [
     ["SET", "replaced", "after"],
     ["APPEND", "string", "more"],
@@ -89,6 +99,9 @@ AFTER_CHECKPOINT = [
     ["EVAL", "for i = 1, 700 do redis.call('Q.ADD', 'needed', 'job ' .. i, i, 'NEED', 'base') end "
      "return 1", 0],
     ["Q.POP", 1, "needed"],
+    ["Q.TOUCH", "logged", "runs", 2, "PROGRESS", "half", "LOG", b"behind\xff"],
+    ["Q.TOUCH", "logged", "ends", 1, "LOG", b"behind it"],
+    ["Q.ACK", "logged", "ends", 1],
 ]
 # The process dies before all have heard of it.
 RELEASE = ["EVAL", "return redis.call('Q.ACK', 'needed', 'base', "
@@ -103,7 +116,8 @@ READS = [
     ["Q.CONFIG", "queue", "GROUP", "team.*", "GET", "max_active"],
     ["Q.GET", "queue", "done", "WITH", "payload", "WITH", "result"],
     ["Q.GET", "queue", "waits", "WITH", "payload"],
-    ["Q.GET", "queue", "later"], ["Q.GET", "queue", "blocked"], ["Q.GET", "queue", "urgent"],
+    ["Q.GET", "queue", "later"], ["Q.GET", "queue", "blocked"], ["Q.GET", "queue", "follows"],
+    ["Q.GET", "queue", "urgent"],
     ["Q.GET", "queue", "last"], ["Q.LIST", "queue", "BY", "AGE"], ["Q.EVENTS", "queue", "-"],
     ["Q.LIST", "shown", "WITH", "payload"], ["Q.EVENTS", "shown", "-"],
     ["Q.LIST", "shown later", "BRIEF"],
@@ -114,6 +128,8 @@ READS = [
     ["BLPOP", "nothing", 1],
     ["EVAL", "local stats = redis.call('Q.STATS', 'needed') return {stats[2], stats[8], "
      "redis.call('Q.GET', 'needed', 'job 700')[4]}", 0],
+    ["Q.LOG", "logged", "ends"], ["Q.LOG", "logged", "runs", "FROM", 3],
+    ["Q.GET", "logged", "ends"], ["Q.EVENTS", "logged", "-"],
     # What a pop decides: the order, and tokens that no earlier lease had.
     ["EVAL", "local job = redis.call('Q.POP', 1, 'queue')[1] return {job[4], job[6]}", 0],
     ["EVAL", "local job = redis.call('Q.POP', 1, 'queue')[1] return {job[4], job[6]}", 0],
@@ -139,6 +155,9 @@ def write_directory(program, name):
             for words in BEFORE_CHECKPOINT:
                 require(not connection.call(*words).raw.startswith(b"-"), f"{words} failed")
             require_equal(connection.call("SAVE").raw, b"+OK\r\n", "SAVE")
+            follower = server.connect()
+            follower.send(*FOLLOW)
+            wait_until(lambda: info(connection)["blocked_clients"] == "1", what="the follower")
             for words in AFTER_CHECKPOINT:
                 require(not connection.call(*words).raw.startswith(b"-"), f"{words} failed")
             with contextlib.suppress(OSError):
@@ -158,6 +177,7 @@ def write_directory(program, name):
             lines = [json.dumps([words, ask(connection, words)])
                      for words in map(to_text, READS)]
             require(any("pending" in line and ":700" in line for line in lines), "no release")
+            require(any("progress" in line and "logged" in line for line in lines), "no progress")
     (GOLDEN / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="ascii")
 
 

@@ -9,7 +9,8 @@ gap, no admission passed a cap, tokens grow. What it tells is compared with ever
 and a recount of them with every gauge and total of Q.STATS. Events that were told before are told
 again as they were, and as many as should be kept. Every connection then knows (queue_client.py)
 what was acknowledged to it and is there, that units over two queues are whole, that a lost pop
-asked for again gives the same jobs, and that rules and progress are those that it set.
+asked for again gives the same jobs, that rules and progress are those that it set, and that a log
+has every byte that it has written, once.
 """
 
 import sys
@@ -50,6 +51,7 @@ class QueueKillRun(KillRun):
             for client in self.clients:
                 self.counts["in flight kept"] += client.verify(shown)
                 client.verify_setting(link)
+                client.verify_logs(link, shown)
                 client.repeat_lost_pop(link)
             # What timers add from here on counts for the next time.
             for story in self.stories.values():

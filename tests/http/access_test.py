@@ -38,6 +38,7 @@ ROUTES = [
     ("GET", QUEUE + "/events", None, "read"),
     ("GET", QUEUE + "/jobs", None, "read"),
     ("GET", JOB, None, "read"),
+    ("GET", JOB + "/stream", None, "read"),
     ("GET", "/api/v1/openapi.json", None, "read"),
     ("GET", EXECUTIONS, None, "read"),
     ("GET", EXECUTIONS + "queue", None, "read"),

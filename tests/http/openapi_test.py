@@ -34,6 +34,11 @@ def faults(value, schema, schemas, where="answer"):
     if "$ref" in schema:
         yield from faults(value, schemas[schema["$ref"].rsplit("/", 1)[1]], schemas, where)
         return
+    if "oneOf" in schema:
+        tried = [list(faults(value, one, schemas, where)) for one in schema["oneOf"]]
+        if tried.count([]) != 1:
+            yield f"{where}: fits {tried.count([])} of {len(tried)}: {tried}"
+        return
     known = {"type", "properties", "required", "additionalProperties", "items", "enum"}
     require(set(schema) <= known, f"{where}: the test does not know {set(schema) - known}")
     kinds = schema.get("type", list(KINDS) + ["integer", "number"])
@@ -123,6 +128,12 @@ def call_everything(api):
     api.call("POST", jobs, {"id_base64": "/w==", "payload_base64": "/w==", "delay_ms": 60000})
     api.call("POST", jobs, {"id": "a", "payload": "x", "ifdup": "KEEP"})
     api.call("POST", jobs, {"id": "a", "payload": "x"}, status=409)
+    api.call("POST", jobs, [{"id": "f", "payload": "{}", "after": ["d"]},
+                            {"id": "a", "payload": "x"}, {"id_base64": "/g==", "payload": "x"},
+                            {"id": "a", "payload": "x", "ifdup": "keep"},
+                            {"payload": "x", "pri": "?"},
+                            {"payload": "x", "needs": ["none"]}], status=200)
+    api.call("POST", jobs, [], status=200)
     popped = api.call("POST", queue + ":pop", {"worker": "w", "count": 3, "match": ["k"]})["jobs"]
     leases = {job["id"]: job["lease"] for job in popped}
     first, second, third = leases
@@ -138,7 +149,8 @@ def call_everything(api):
     api.call("POST", f"{jobs}/{third}:cancel", {}, status=409)
     for path in ("/jobs?with=payload&with=result&limit=3", "/jobs?state=completed&by=age",
                  "/jobs?by=dispatch&count=10", "/events?after=-&id=a",
-                 "/jobs/a", "/jobs/%FF?with=payload", "", "?window_ms=1000", "/config",
+                 f"/jobs/{first}/stream",
+                 "/jobs/a", "/jobs/f", "/jobs/%FF?with=payload", "", "?window_ms=1000", "/config",
                  "/config?group=*",
                  "/config?key_glob=*", "/bands", "/groups", "/tags/lang", "/workers",
                  "/bands?with=wait_buckets&with=run_buckets",

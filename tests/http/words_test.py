@@ -86,7 +86,8 @@ def test_reserved_words_are_no_ids(options):
         for name in "where", "Where", "ALL", "all", "*", "":
             for path, body in ((JOBS, {"id": name, "payload": ""}),
                                (QUEUE + ":pop", {"id": name}),
-                               (JOBS, {"payload": "", "needs": [name]})):
+                               (JOBS, {"payload": "", "needs": [name]}),
+                               (JOBS, {"payload": "", "after": [name]})):
                 require_problem(client.post(path, body), 422, "BADFIELD")
             grading = {"key": name, "collation": {"type": "team", "id": "7"}, "priority": 0}
             for path in "", "/immediate":

@@ -30,7 +30,7 @@ def output(*command):
 
 PROGRAMS = ["sluice-server", "sluice", "sluice-journal", "sluice-import"]
 DOCUMENTS = ["README.md", "QUEUE.md", "REDIS.md", "COMMANDS.md", "HTTP.md", "ARCHITECTURE.md",
-             "docs/operating.md", "bench/results/README.md"]
+             "docs/operating.md", "docs/packages.md", "bench/results/README.md"]
 # On every Debian, as apt needs them.
 ALWAYS_THERE = {"libc6", "libgcc-s1", "libstdc++6"}
 

@@ -29,6 +29,7 @@ struct HistoryStyle {
   bool ties = false;        // TIED leases, and lost connections
   bool wall_steps = false;  // the wall clock goes back at times
   bool named = false;       // many pops by ID
+  bool quiets = false;      // workers that become quiet, and that are lost with all their leases
   bool long_steps = true;   // steps of the clocks that reach retention
 };
 
@@ -42,7 +43,8 @@ class HistoryGenerator {
     std::vector<Words> out;
     for (const char* name : {"one", "two"}) {
       out.push_back({"Q.CONFIG", name, "SET", "retry", "1", "backoff", "40:300", "lease_ms", "500",
-                     "crash_limit", "2", "retain_completed", "4:3000", "retain_failed", "3:5000"});
+                     "crash_limit", "2", "retain_completed", "4:3000", "retain_failed", "3:5000",
+                     "log_bytes", "20"});
       if (style_.fair) out.push_back({"Q.CONFIG", name, "SET", "fair", "on"});
       if (style_.lifo) out.push_back({"Q.CONFIG", name, "SET", "order", "lifo:2"});
       if (style_.aging) out.push_back({"Q.CONFIG", name, "SET", "aging_ms", "200"});
@@ -76,6 +78,7 @@ class HistoryGenerator {
     if (kind < 92) return {"Q.RETRY", queue(), id()};
     if (kind < 93) return {"Q.PURGE", queue(), "WHERE", "STATE", one_of({"completed", "failed"})};
     if (kind < 97) return configure();
+    if (kind < 98) return {"Q.LOG", queue(), id(), "FROM", number(0, 60), "COUNT", number(1, 20)};
     return {"Q.GET", queue(), id(), "WITH", "payload"};
   }
 
@@ -139,9 +142,10 @@ class HistoryGenerator {
     if (chance(10)) more({"LEASE", number(100, 2000)});
     if (chance(10)) more({"MAXRUN", number(100, 900)});
     if (chance(20)) more({"RETRY", number(0, 3)});
+    if (chance(10)) more({"BRIEF"});
     if (chance(10)) more({"BACKOFF", "10", "100"});
     if (style_.bytes && chance(20)) more({"TAG", "t", "v" + number(0, 999)});
-    if (exists && !replaces) return words;
+    if (exists && !replaces) return awaited(std::move(words));
     // Fields that an update must not change.
     if (chance(60)) more({"GROUP", group()});
     if (chance(30)) more({"KEY", key()});
@@ -150,7 +154,16 @@ class HistoryGenerator {
     if (chance(10)) more({"BOOST", one_of({"-50", "-5", "5", "50", "500"})});
     if (style_.costs && chance(30)) more({"COST", chance(80) ? "2" : "3"});
     if (style_.needs && !active && chance(15)) more({"NEED", "j" + std::to_string(pick(kIds))});
-    return words;
+    while (style_.needs && !active && chance(15)) more({"AFTER", "j" + std::to_string(pick(kIds))});
+    return awaited(std::move(words));
+  }
+
+  // The model must know the id before the reply.
+  Words awaited(Words add) {
+    const bool brief = std::find(add.begin(), add.end(), "BRIEF") != add.end();
+    if (!style_.waiters || add[2] == "*" || brief || !chance(12)) return add;
+    add.insert(add.end(), {"WAIT", "0"});
+    return add;
   }
 
   Words pop_options() {
@@ -164,6 +177,8 @@ class HistoryGenerator {
     if (chance(10)) more({"CAP", number(2, 6)});
     if (style_.ties && chance(50)) more({"TIED"});
     if (chance(15)) more({"MATCH", key()});
+    if (chance(20)) more({"BRIEF"});
+    if (chance(20)) more({"WITH", one_of({"error", "progress", "group"}), "WITH", "error"});
     if (style_.waiters && chance(50)) more({"BLOCK", "0"});
     return words;
   }
@@ -178,6 +193,7 @@ class HistoryGenerator {
     if (chance(10)) words = {"Q.POP", "2", "one", "two"};
     if (chance(10)) {
       words.insert(words.end(), {"WORKER", one_of({"w1", "w2"}), "REQID", "r" + number(1, 3)});
+      if (chance(30)) words.push_back("BRIEF");
       return words;
     }
     const Words options = pop_options();
@@ -211,6 +227,14 @@ class HistoryGenerator {
   }
 
   Words refuse() {
+    if (style_.quiets && chance(20)) {
+      return {"Q.NACK",
+              queue(),
+              "WHERE",
+              "WORKER",
+              one_of({"w1", "w2", "w3"}),
+              one_of({"LOST", "SILENT"})};
+    }
     Words words{"Q.NACK", queue()};
     add_pairs(words, [&] {
       if (chance(60)) words.push_back(one_of({"SILENT", "FAIL", "FATAL"}));
@@ -224,7 +248,9 @@ class HistoryGenerator {
     add_pairs(words, [&] {
       if (chance(60)) words.insert(words.end(), {"LEASE", number(300, 900)});
       if (chance(30)) words.insert(words.end(), {"PROGRESS", number(1, 100)});
+      if (chance(40)) words.insert(words.end(), {"LOG", "[" + number(1, 10'000) + "]"});
     });
+    if (chance(30)) words.insert(words.end(), {"WORKER", one_of({"w1", "w2"})});
     return words;
   }
 
@@ -249,6 +275,15 @@ class HistoryGenerator {
 
   Words configure() {
     const std::string name = queue();
+    if (style_.quiets && chance(50)) {
+      return {"Q.CONFIG",
+              name,
+              "WORKER",
+              one_of({"w1", "w2", "w*"}),
+              "SET",
+              "quiet",
+              one_of({"on", "off", "off"})};
+    }
     if (style_.rates && chance(40)) {
       const std::string rate = one_of({"3/100:2", "10/1000", "1/50:1", "1/4000", "0"});
       if (chance(40)) return {"Q.CONFIG", name, "SET", "rate", rate};

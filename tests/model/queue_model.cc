@@ -98,7 +98,7 @@ void QueueModel::bind(ModelJob& job) {
 
 // Its needs and its gate determine its state.
 void QueueModel::begin_waiting(ModelJob& job) {
-  if (!job.needs.empty()) {
+  if (!job.needs.empty() || !job.afters.empty()) {
     job.state = "blocked";
     return;
   }
@@ -147,11 +147,29 @@ void QueueModel::admit(ModelJob& job, const ModelPop& spec, uint64_t token) {
   last_token_ = token;
 }
 
-RespValue QueueModel::popped(const ModelJob& job) const {
+RespValue QueueModel::popped(const ModelJob& job, const ModelPop& spec) const {
+  const auto text_or_null = [](const std::string& text) {
+    return text.empty() ? RespValue() : RespValue::of(text);
+  };
+  if (spec.brief) {
+    std::vector<RespValue> fields{RespValue::of(name_),
+                                  RespValue::of(job.id),
+                                  RespValue::of(static_cast<int64_t>(job.run->token)),
+                                  RespValue::of(job.attempts),
+                                  RespValue::of(job.payload),
+                                  RespValue::of(job.run->term_ms)};
+    RespValue asked = RespValue::map();
+    if (spec.with.contains("progress")) asked.put("progress", text_or_null(job.progress));
+    if (spec.with.contains("error")) asked.put("error", text_or_null(job.error));
+    if (spec.with.contains("group")) asked.put("group", job.group);
+    if (!spec.with.empty()) fields.push_back(asked);
+    return RespValue::array(std::move(fields));
+  }
   RespValue keys = RespValue::array();
   for (const std::string& key : job.keys) keys.items.push_back(RespValue::of(key));
-  return RespValue::map()
-      .put("queue", name_)
+  RespValue out = RespValue::map();
+  if (spec.with.contains("error")) out.put("error", text_or_null(job.error));
+  return out.put("queue", name_)
       .put("id", job.id)
       .put("lease", static_cast<int64_t>(job.run->token))
       .put("deadline", deadline(job))
@@ -162,7 +180,7 @@ RespValue QueueModel::popped(const ModelJob& job) const {
       .put("keys", keys)
       .put("cost", job.cost)
       .put("enqueued", clock_.now.shown_ms(job.enqueued_ms))
-      .put("progress", job.progress.empty() ? RespValue() : RespValue::of(job.progress))
+      .put("progress", text_or_null(job.progress))
       .put("payload", job.payload);
 }
 
@@ -176,16 +194,15 @@ RespValue QueueModel::pop(const ModelPop& spec, const RespValue& observed) {
   tick();
   RespValue out = RespValue::array();
   if (is_repeat(spec)) {
+    std::map<uint64_t, RespValue> by_token;
     for (ModelJob& job : jobs_) {
       if (!job.active() || job.run->worker != spec.worker) continue;
       if (job.run->request != spec.request) continue;
       if (!job.run->cancelled) job.run->deadline_steady = clock_.now.steady_ms + job.run->term_ms;
       job.run->connection = spec.connection;
-      out.items.push_back(popped(job));
+      by_token[job.run->token] = popped(job, spec);
     }
-    std::sort(out.items.begin(), out.items.end(), [](const RespValue& a, const RespValue& b) {
-      return a.number("lease") < b.number("lease");
-    });
+    for (const auto& [token, job] : by_token) out.items.push_back(job);
     return out;
   }
   if (spec.id.has_value()) {
@@ -197,10 +214,11 @@ RespValue QueueModel::pop(const ModelPop& spec, const RespValue& observed) {
     ModelJob* job = choose(spec, place);
     if (job == nullptr) break;
     const size_t index = out.size();
-    const uint64_t token =
-        index < observed.size() ? static_cast<uint64_t>(observed.items[index].number("lease")) : 0;
-    admit(*job, spec, token);
-    out.items.push_back(popped(*job));
+    const RespValue seen = index < observed.size() ? observed.items[index] : RespValue();
+    const int64_t lease = spec.brief && seen.size() > 2 ? std::atoll(seen.items[2].text.c_str())
+                                                        : seen.number("lease");
+    admit(*job, spec, static_cast<uint64_t>(lease));
+    out.items.push_back(popped(*job, spec));
   }
   return out.items.empty() ? RespValue() : out;
 }
@@ -228,6 +246,7 @@ bool QueueModel::succeed(ModelJob& job) {
   if (!job.successor.has_value()) return false;
   const ModelAdd next = *job.successor;
   const std::vector<std::string> named_needs = job.named_needs;
+  const std::vector<std::string> named_afters = job.named_afters;
   const uint64_t acknowledged = job.state == "completed" ? job.last_token : job.acknowledged;
   job.successor.reset();
   ModelAdd spec = next;
@@ -247,7 +266,9 @@ bool QueueModel::succeed(ModelJob& job) {
   add_new(spec, "added");
   forget_shares();
   find(next.id)->acknowledged = acknowledged;
+  ends_.push_back({next.id, "", "", false});
   if (next.mode == "UPDATE") find(next.id)->named_needs = named_needs;
+  if (next.mode == "UPDATE") find(next.id)->named_afters = named_afters;
   return true;
 }
 
@@ -269,28 +290,46 @@ void QueueModel::finish(ModelJob& job, const std::string& state, const std::stri
   job.finished_ms = queue_ms_;
   ++totals_[state];
   pair(job);
+  ends_.push_back({id, state, state == "completed" ? job.result : "", job.successor.has_value()});
   // Jobs that need this id wait for the successor, unless the need has just been met.
   const bool goes_on = succeed(job);
   if (!goes_on || state == "completed") resolve(id, state);
+  release_followers(id);
   drop_retained();
+}
+
+// The jobs that wait for the end of this one, by rank.
+std::vector<std::string> QueueModel::waiting_for(const std::string& id, bool after) const {
+  std::map<std::pair<int64_t, uint64_t>, std::string> by_rank;
+  for (const ModelJob& job : jobs_) {
+    if (job.state != "blocked" || !(after ? job.afters : job.needs).contains(id)) continue;
+    by_rank[{job.ticket.rank, job.ticket.seq}] = job.id;
+  }
+  std::vector<std::string> out;
+  for (const auto& [place, waiting] : by_rank) out.push_back(waiting);
+  return out;
+}
+
+// Jobs that come after this one continue, however it has ended.
+void QueueModel::release_followers(const std::string& id) {
+  for (const std::string& follower : waiting_for(id, true)) {
+    ModelJob& job = *find(follower);
+    job.afters.erase(id);
+    if (job.needs.empty() && job.afters.empty()) begin_waiting(job);
+  }
 }
 
 // Jobs that need this job continue, or end with it, ordered by rank. (There are never so many that
 // some have to wait for their turn: see queue_release_test.cc.)
 void QueueModel::resolve(const std::string& id, const std::string& state) {
-  std::map<std::pair<int64_t, uint64_t>, std::string> dependents;
-  for (const ModelJob& job : jobs_) {
-    if (job.state != "blocked" || !job.needs.contains(id)) continue;
-    dependents[{job.ticket.rank, job.ticket.seq}] = job.id;
-  }
-  for (const auto& [place, dependent] : dependents) {
+  for (const std::string& dependent : waiting_for(id, false)) {
     ModelJob* job = find(dependent);
     if (job == nullptr || job->state != "blocked") continue;
     if (state != "completed") {
       finish(*job, "cancelled", "need " + id);
     } else {
       job->needs.erase(id);
-      if (job->needs.empty()) begin_waiting(*job);
+      if (job->needs.empty() && job->afters.empty()) begin_waiting(*job);
     }
   }
 }
@@ -371,10 +410,18 @@ RespValue QueueModel::touch(const Words& words, int connection) {
     run.deadline_steady = clock_.now.steady_ms + run.term_ms;
   }
   if (has_word(words, 4, "PROGRESS")) job->progress = text_option(words, 4, "PROGRESS");
+  if (number("log_bytes") != 0) job->log += text_option(words, 4, "LOG");
+  for (; static_cast<int64_t>(job->log.size()) > number("log_bytes"); ++job->log_gone) {
+    job->log.erase(0, 1);
+  }
   const int64_t due = std::min(run.deadline_steady, run.run_deadline_steady);
-  return RespValue::map()
-      .put("left_ms", due - clock_.now.steady_ms)
+  RespValue out = RespValue::map();
+  out.put("left_ms", due - clock_.now.steady_ms)
       .put("cancel", run.cancelled ? RespValue::of(run.reason) : RespValue());
+  if (has_word(words, 4, "WORKER")) {
+    out.put("quiet", std::string(quiet(text_option(words, 4, "WORKER")) ? "t" : "f"));
+  }
+  return out;
 }
 
 RespValue QueueModel::cancel(const Words& words) {

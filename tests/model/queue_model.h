@@ -69,6 +69,7 @@ struct ModelAdd {
   std::set<std::string> keys;
   std::optional<int64_t> cost;
   std::vector<std::string> needs;
+  std::vector<std::string> afters;  // that are no needs
   ModelOptions options;
 };
 
@@ -92,8 +93,12 @@ struct ModelJob {
   int64_t retries_used = 0;
   std::set<std::string> needs;           // that are not met yet
   std::vector<std::string> named_needs;  // all needs that were given
+  std::set<std::string> afters;          // whose end it still waits for
+  std::vector<std::string> named_afters;
   std::string error;
   std::string progress;
+  std::string log;
+  int64_t log_gone = 0;  // bytes of the log that are no longer kept
   std::string result;
   std::optional<ModelRun> run;
   std::optional<ModelAdd> successor;
@@ -122,6 +127,8 @@ struct ModelPop {
   std::set<std::string> match;
   std::optional<int64_t> block_ms;
   bool tied = false;
+  bool brief = false;
+  std::set<std::string> with;
   int connection = 0;  // that sent the pop
 };
 
@@ -143,6 +150,14 @@ struct ModelWorld {
   std::function<int64_t(const std::string& queue, const std::string& id)> observed_gate;
 };
 
+// What ended under an id, for clients that wait for it.
+struct ModelEnd {
+  std::string id;
+  std::string state;  // empty: nothing has ended, but a successor has become the job
+  std::string result;
+  bool has_successor = false;
+};
+
 class QueueModel {
  public:
   QueueModel(std::string name, const ModelWorld& clock) : name_(std::move(name)), clock_(clock) {}
@@ -156,12 +171,17 @@ class QueueModel {
   RespValue acknowledge(const Words& words);
   RespValue refuse(const Words& words, const RespValue& observed);
   RespValue touch(const Words& words, int connection);
+  RespValue lose_worker(const std::string& worker, bool silent);
+  bool quiet(const std::string& worker) const {
+    return !worker.empty() && rule_value(worker_rules_, worker, "quiet") == "on";
+  }
   RespValue cancel(const Words& words);
   RespValue move(const Words& words);
   RespValue retry(const Words& words);
   RespValue purge(const std::string& state);
   RespValue configure(const Words& words);
   RespValue get(const std::string& id);
+  RespValue log(const Words& words);
   RespValue stats();
 
   void connection_lost(int connection);
@@ -174,6 +194,8 @@ class QueueModel {
   ModelJob* choose(const ModelPop& spec, ModelPlace& place);
   // The error of a waiting pop by id, or null.
   RespValue gone(const ModelPop& spec);
+  // Since the last call, in order.
+  std::vector<ModelEnd> take_ends() { return std::exchange(ends_, {}); }
 
   // --- For the test ---
   const std::list<ModelJob>& jobs() const { return jobs_; }
@@ -269,7 +291,7 @@ class QueueModel {
   static void bind(ModelJob& job);
   void begin_waiting(ModelJob& job);
   void admit(ModelJob& job, const ModelPop& spec, uint64_t token);
-  RespValue popped(const ModelJob& job) const;
+  RespValue popped(const ModelJob& job, const ModelPop& spec) const;
   RespValue deadline(const ModelJob& job) const;
   // `counts`: whether the run is used to estimate run times.
   void end_run(ModelJob& job, bool counts);
@@ -282,6 +304,8 @@ class QueueModel {
   void check_backoff(const ModelJob& job, int64_t gate_ms);
   bool succeed(ModelJob& job);
   void resolve(const std::string& id, const std::string& state);
+  void release_followers(const std::string& id);
+  std::vector<std::string> waiting_for(const std::string& id, bool after) const;
   void lose_lease(ModelJob& job);
   void forget(const std::string& id);
   void drop_retained();
@@ -293,6 +317,7 @@ class QueueModel {
   std::map<std::string, std::string> config_;
   std::vector<Rule> group_rules_;
   std::vector<Rule> key_rules_;
+  std::vector<Rule> worker_rules_;
   int64_t queue_ms_ = 0;
   uint64_t next_seq_ = 1;
   uint64_t next_finish_ = 1;
@@ -306,6 +331,7 @@ class QueueModel {
   int64_t adaptive_max_ = 0;  // 0: `adaptive off`
   std::map<std::string, int64_t> totals_;
   std::map<std::string, std::string> worker_tokens_;
+  std::vector<ModelEnd> ends_;
   std::string broken_;
 };
 
@@ -324,7 +350,8 @@ class ModelServer {
   Expected run(int connection, const Words& words, const RespValue& observed,
                const std::map<int, RespValue>& deliveries);
   Expected run_timers(const std::map<int, RespValue>& deliveries);
-  void stop_waiting(int connection);
+  // A command that shows a job when its time is over replies, the others do not.
+  std::optional<RespValue> stop_waiting(int connection);
   // The connection is lost; a new one takes its number.
   void disconnect(int connection);
   bool waits(int connection) const;
@@ -342,7 +369,19 @@ class ModelServer {
 
     RespValue answered(const RespValue& value) const;
   };
+  // A Q.ADD ... WAIT.
+  struct Await {
+    int connection = 0;
+    std::string queue;
+    std::string id;
+    RespValue added;
+    bool for_successor = false;
+  };
   RespValue execute(const Words& words, const RespValue& observed, int connection, bool& blocked);
+  static RespValue add(QueueModel& queue, const Words& words, const RespValue& observed);
+  RespValue add_awaited(const Words& words, const RespValue& observed, int connection,
+                        bool& blocked);
+  void tell_ends(Expected& expected);
   RespValue end_runs(const Words& words, const RespValue& observed, int connection, bool& blocked);
   RespValue pop(const Waiter& waiter, const RespValue& observed, bool& blocked);
   void serve(const std::map<int, RespValue>& deliveries, Expected& expected);
@@ -350,6 +389,8 @@ class ModelServer {
 
   std::map<std::string, QueueModel> queues_;
   std::list<Waiter> waiters_;
+  std::list<Await> awaits_;
+  std::optional<Await> begun_;  // by the present command
 };
 
 ModelPop parse_model_pop(const Words& words, size_t from);

@@ -46,6 +46,11 @@ RespValue QueueModel::add_new(ModelAdd spec, const char* result) {
     const ModelJob* needed = find(need);
     if (needed != nullptr && needed->state != "completed") job.needs.insert(need);
   }
+  job.named_afters = spec.afters;
+  for (const std::string& id : spec.afters) {
+    const ModelJob* first = find(id);
+    if (first != nullptr && !first->terminal()) job.afters.insert(id);
+  }
   jobs_.push_back(job);
   ++totals_["added"];
   begin_waiting(jobs_.back());
@@ -56,6 +61,7 @@ RespValue QueueModel::set_successor(ModelJob& old, ModelAdd spec) {
   const bool replaces = spec.mode == "REPLACE";
   if (replaces && too_large(spec)) return RespValue::error("BADFIELD field=cost");
   if (replaces && !spec.needs.empty()) return RespValue::error("BADFIELD field=need");
+  if (replaces && !spec.afters.empty()) return RespValue::error("BADFIELD field=after");
   // Both count from now on, not from when it becomes the job.
   if (spec.at_ms.has_value()) spec.gate_ms = *spec.at_ms + clock_.now.ahead_ms;
   if (spec.delay_ms.has_value()) spec.gate_ms = queue_ms_ + *spec.delay_ms;
@@ -115,6 +121,9 @@ RespValue QueueModel::add(const Words& words, const RespValue& observed) {
       return RespValue::error(about("NEEDFAILED", *needed));
     }
   }
+  for (const std::string& id : spec.afters) {
+    if (find(id) == nullptr) return RespValue::error("NOJOB id=" + id);
+  }
   if (old != nullptr && old->waiting()) {
     const std::string group = spec.group.value_or("");
     const std::string refused = group == old->group ? "" : check_group(group);
@@ -128,12 +137,19 @@ RespValue QueueModel::add(const Words& words, const RespValue& observed) {
     const bool itself =
         std::find(spec.needs.begin(), spec.needs.end(), spec.id) != spec.needs.end();
     if (itself || (needs && needed)) return RespValue::error("BADFIELD field=need");
-    // Jobs that need this id wait for the new job.
+    for (const std::string& id : spec.afters) {
+      const bool waits = needed && !find(id)->terminal();
+      if (id == spec.id || waits) return RespValue::error("BADFIELD field=after");
+    }
+    // Jobs that need this id wait for the new job, those that come after it do not.
     ++totals_["cancelled"];
+    ends_.push_back({spec.id, "cancelled", "", false});
     const ModelJob left = *old;
     forget(spec.id);
     pair(left);
-    return add_new(spec, "replaced");
+    add_new(spec, "replaced");
+    release_followers(spec.id);
+    return told("replaced", *find(spec.id));
   }
   const std::string refused = check_limits(spec);
   if (!refused.empty()) return RespValue::error(refused);

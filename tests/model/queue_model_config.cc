@@ -33,6 +33,7 @@ const std::map<std::string, std::string> kDefaults = {
     {"retain_completed", "1000:3600000"},
     {"retain_failed", "10000:604800000:67108864"},
     {"max_payload", "1048576"},
+    {"log_bytes", "16384"},
     {"full", "reject"},
     {"fencing", "on"},
 };
@@ -139,9 +140,11 @@ std::string QueueModel::check_limits(const ModelAdd& spec) {
   const bool queue_full = full(number("max_waiting"), waiting(nullptr)) ||
                           full(number("max_total"), waiting(nullptr) + active(nullptr));
   // No job is displaced for one that could not run either.
-  const bool blocked = std::any_of(spec.needs.begin(), spec.needs.end(), [&](const auto& need) {
-    return find(need)->state != "completed";
-  });
+  const bool blocked =
+      std::any_of(spec.needs.begin(), spec.needs.end(),
+                  [&](const auto& need) { return find(need)->state != "completed"; }) ||
+      std::any_of(spec.afters.begin(), spec.afters.end(),
+                  [&](const auto& id) { return !find(id)->terminal(); });
   const int band = spec.band.value_or(default_band());
   const bool displaces = value("full") == "displace" && !blocked && last_below(band) != nullptr;
   if (queue_full && !displaces) return "QFULL *";
@@ -188,8 +191,10 @@ RespValue QueueModel::configure(const Words& words) {
   exists = true;
   tick();
   size_t at = 2;
-  if (words[at] == "GROUP" || words[at] == "KEY") {
-    std::vector<Rule>* rules = words[at] == "GROUP" ? &group_rules_ : &key_rules_;
+  if (words[at] == "GROUP" || words[at] == "KEY" || words[at] == "WORKER") {
+    std::vector<Rule>* rules = words[at] == "GROUP" ? &group_rules_
+                               : words[at] == "KEY" ? &key_rules_
+                                                    : &worker_rules_;
     const std::string glob = words[at + 1];
     const auto old = std::find_if(rules->begin(), rules->end(),
                                   [&](const Rule& rule) { return rule.glob == glob; });
@@ -203,6 +208,7 @@ RespValue QueueModel::configure(const Words& words) {
       if (old != rules->end()) rules->erase(old);
       rules->push_back(rule);
     }
+    if (rules == &worker_rules_) return RespValue::of("OK");
   } else {
     change_fields(config_, words, at);
   }
@@ -224,8 +230,8 @@ ModelPop parse_model_pop(const Words& words, size_t from) {
   ModelPop spec;
   for (size_t i = from; i < words.size(); ++i) {
     const std::string& word = words[i];
-    if (word == "TIED") {
-      spec.tied = true;
+    if (word == "TIED" || word == "BRIEF") {
+      (word == "TIED" ? spec.tied : spec.brief) = true;
       continue;
     }
     const std::string& argument = words.at(++i);
@@ -237,9 +243,18 @@ ModelPop parse_model_pop(const Words& words, size_t from) {
     if (word == "ID") spec.id = argument;
     if (word == "MATCH") spec.match.insert(argument);
     if (word == "REQID") spec.request = argument;
+    if (word == "WITH") spec.with.insert(argument);
   }
   return spec;
 }
+
+namespace {
+
+bool is_in(const std::vector<std::string>& all, const std::string& one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
+}
+
+}  // namespace
 
 ModelAdd parse_model_add(const Words& words) {
   ModelAdd spec;
@@ -262,6 +277,7 @@ ModelAdd parse_model_add(const Words& words) {
     if (word == "RETRY") spec.options.retry = number;
     if (word == "IFDUP") spec.mode = argument;
     if (word == "NEED") spec.needs.push_back(argument);
+    if (word == "AFTER" && !is_in(spec.afters, argument)) spec.afters.push_back(argument);
     if (word == "BACKOFF") {
       spec.options.backoff_ms = std::pair(number, to_number(words.at(i + 2)));
       ++i;
@@ -271,6 +287,7 @@ ModelAdd parse_model_add(const Words& words) {
       ++i;
     }
   }
+  std::erase_if(spec.afters, [&](const std::string& id) { return is_in(spec.needs, id); });
   return spec;
 }
 

@@ -226,6 +226,7 @@ ModelJob* QueueModel::first_in_order(const std::set<std::string>& match, ModelPl
 
 ModelJob* QueueModel::choose(const ModelPop& spec, ModelPlace& place) {
   tick();
+  if (quiet(spec.worker)) return nullptr;
   // A job too large for the free slots keeps them: no other job passes it.
   if (!spec.id.has_value()) {
     ModelJob* first = first_in_order(spec.match, place);

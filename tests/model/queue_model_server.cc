@@ -11,11 +11,18 @@ namespace {
 
 size_t retained_bytes(const ModelJob& job) {
   size_t bytes = job.id.size() + job.payload.size() + job.result.size() + job.progress.size() +
-                 job.error.size() + job.group.size();
+                 job.error.size() + job.group.size() + job.log.size();
   for (const std::string& key : job.keys) bytes += key.size();
   for (const std::string& need : job.named_needs) bytes += need.size();
   for (const auto& [name, value] : job.options.tags) bytes += name.size() + value.size();
   return bytes;
+}
+
+RespValue without_payload(RespValue job) {
+  const auto at = std::find_if(job.items.begin(), job.items.end(),
+                               [](const RespValue& item) { return item.text == "payload"; });
+  job.items.erase(at, at + 2);
+  return job;
 }
 
 }  // namespace
@@ -43,6 +50,24 @@ void QueueModel::lose_lease(ModelJob& job) {
     ++totals_["reclaimed"];
     back(job, 0, false);
   }
+}
+
+// Q.NACK ... WHERE WORKER.
+RespValue QueueModel::lose_worker(const std::string& worker, bool silent) {
+  tick();
+  std::map<uint64_t, std::string> runs;
+  for (const ModelJob& job : jobs_) {
+    if (job.active() && job.run->worker == worker) runs[job.run->token] = job.id;
+  }
+  for (const auto& [token, id] : runs) {
+    if (silent) {
+      refuse({"Q.NACK", name_, id, std::to_string(token), "SILENT"}, {});
+    } else {
+      lose_lease(*find(id));
+    }
+  }
+  const RespValue count = RespValue::of(static_cast<int64_t>(runs.size()));
+  return RespValue::array({RespValue::of("0"), count});
 }
 
 void QueueModel::drop_retained() {
@@ -179,10 +204,28 @@ RespValue QueueModel::get(const std::string& id) {
         .put("deadline", deadline(*job))
         .put("cancel", job->run->cancelled ? RespValue::of(job->run->reason) : RespValue());
   }
+  if (!job->named_afters.empty()) {
+    RespValue after = RespValue::array();
+    for (const std::string& one : job->named_afters) after.items.push_back(RespValue::of(one));
+    out.put("after", after);
+  }
   if (job->state == "delayed") {
     out.put("not_before", clock_.now.shown_ms(job->ticket.gate_ms));
   }
   return out;
+}
+
+RespValue QueueModel::log(const Words& words) {
+  const ModelJob* job = find(words.at(2));
+  if (job == nullptr) return {};
+  const int64_t end = job->log_gone + static_cast<int64_t>(job->log.size());
+  const int64_t from = std::atoll(words.at(4).c_str());
+  const int64_t at = std::max(std::min(from, end), job->log_gone);
+  const std::string bytes = job->log.substr(static_cast<size_t>(at - job->log_gone),
+                                            static_cast<size_t>(std::atoll(words.at(6).c_str())));
+  const int64_t next = at + static_cast<int64_t>(bytes.size());
+  return RespValue::array({RespValue::of(at), RespValue::of(bytes), RespValue::of(next),
+                           RespValue::of(job->terminal() && next == end ? "t" : "f")});
 }
 
 std::string QueueModel::describe() const {
@@ -236,6 +279,16 @@ std::vector<Words> single_commands(const Words& words) {
 
 }  // namespace
 
+// With BRIEF the reply is the id.
+RespValue ModelServer::add(QueueModel& queue, const Words& words, const RespValue& observed) {
+  const auto brief = std::find(words.begin() + 4, words.end(), "BRIEF");
+  if (brief == words.end()) return queue.add(words, observed);
+  Words rest = words;
+  rest.erase(rest.begin() + (brief - words.begin()));
+  const RespValue added = queue.add(rest, RespValue::map().put("id", observed.text));
+  return added.is_error() ? added : RespValue::of(added.field("id"));
+}
+
 RespValue ModelServer::Waiter::answered(const RespValue& value) const {
   return answers.has_value() ? RespValue::array({*answers, value}) : value;
 }
@@ -243,6 +296,9 @@ RespValue ModelServer::Waiter::answered(const RespValue& value) const {
 // Q.ACK, Q.NACK and Q.TOUCH.
 RespValue ModelServer::end_runs(const Words& words, const RespValue& observed, int connection,
                                 bool& blocked) {
+  if (words[2] == "WHERE") {
+    return this->queue(words[1]).lose_worker(words[4], words.back() == "SILENT");
+  }
   const std::vector<Words> commands = single_commands(words);
   const bool several = commands.size() > 1;
   std::set<std::string> ids;
@@ -262,7 +318,11 @@ RespValue ModelServer::end_runs(const Words& words, const RespValue& observed, i
     }
     answers.items.push_back(answer);
   }
-  if (several && words[0] == "Q.TOUCH") return RespValue::array({RespValue::of("f"), answers});
+  if (several && words[0] == "Q.TOUCH") {
+    const auto worker = std::find(words.begin(), words.end(), "WORKER");
+    const bool quiet = worker != words.end() && queue.quiet(*(worker + 1));
+    return RespValue::array({RespValue::of(quiet ? "t" : "f"), answers});
+  }
   const RespValue reply = several ? answers : answers.items[0];
   const auto then = std::find(words.begin(), words.end(), "POP");
   if (then == words.end() || reply.is_error()) return reply;
@@ -305,15 +365,51 @@ RespValue ModelServer::execute(const Words& words, const RespValue& observed, in
     return end_runs(words, observed, connection, blocked);
   }
   QueueModel& queue = this->queue(words[1]);
-  if (name == "Q.ADD") return queue.add(words, observed);
+  if (name == "Q.ADD") return add_awaited(words, observed, connection, blocked);
   if (name == "Q.CANCEL") return queue.cancel(words);
   if (name == "Q.MOVE") return queue.move(words);
   if (name == "Q.RETRY") return queue.retry(words);
   if (name == "Q.PURGE") return queue.purge(words.at(4));
   if (name == "Q.CONFIG") return queue.configure(words);
   if (name == "Q.GET") return queue.get(words[2]);
+  if (name == "Q.LOG") return queue.log(words);
   if (name == "Q.STATS") return queue.stats();
   return RespValue::error("the model does not know " + name);
+}
+
+RespValue ModelServer::add_awaited(const Words& words, const RespValue& observed, int connection,
+                                   bool& blocked) {
+  QueueModel& queue = this->queue(words[1]);
+  RespValue added = add(queue, words, observed);
+  const bool waits = words.size() > 5 && words[words.size() - 2] == "WAIT";
+  if (added.is_error() || !waits) return added;
+  const ModelJob* job = queue.find(words[2]);
+  if (job->terminal()) return RespValue::array({added, without_payload(queue.get(words[2]))});
+  blocked = true;
+  begun_ = Await{connection, words[1], words[2], added, added.field("result") == "queued"};
+  return {};
+}
+
+void ModelServer::tell_ends(Expected& expected) {
+  for (auto& [name, queue] : queues_) {
+    for (const ModelEnd& end : queue.take_ends()) {
+      for (auto await = awaits_.begin(); await != awaits_.end();) {
+        const bool concerned = await->queue == name && await->id == end.id;
+        if (concerned && end.state.empty()) await->for_successor = false;
+        if (!concerned || end.state.empty() || (end.has_successor && await->for_successor)) {
+          ++await;
+          continue;
+        }
+        RespValue job = RespValue::map();
+        job.put("id", end.id).put("state", end.state);
+        if (end.state == "completed") job.put("result", end.result);
+        expected.served[await->connection] = RespValue::array({await->added, job});
+        await = awaits_.erase(await);
+      }
+    }
+  }
+  if (begun_.has_value()) awaits_.push_back(*begun_);
+  begun_.reset();
 }
 
 // The first job in dispatch order that any waiter accepts goes to the earliest such waiter.
@@ -362,6 +458,7 @@ ModelServer::Expected ModelServer::run(int connection, const Words& words,
                                        const std::map<int, RespValue>& deliveries) {
   Expected expected;
   expected.reply = execute(words, observed, connection, expected.blocked);
+  tell_ends(expected);
   serve(deliveries, expected);
   return expected;
 }
@@ -369,6 +466,7 @@ ModelServer::Expected ModelServer::run(int connection, const Words& words,
 ModelServer::Expected ModelServer::run_timers(const std::map<int, RespValue>& deliveries) {
   Expected expected;
   for (auto& [name, queue] : queues_) queue.run_timers();
+  tell_ends(expected);
   serve(deliveries, expected);
   return expected;
 }
@@ -378,17 +476,26 @@ void ModelServer::disconnect(int connection) {
   for (auto& [name, queue] : queues_) queue.connection_lost(connection);
 }
 
-void ModelServer::stop_waiting(int connection) {
+std::optional<RespValue> ModelServer::stop_waiting(int connection) {
   waiters_.remove_if([&](const Waiter& waiter) { return waiter.connection == connection; });
+  const auto await = std::find_if(awaits_.begin(), awaits_.end(),
+                                  [&](const Await& one) { return one.connection == connection; });
+  if (await == awaits_.end()) return std::nullopt;
+  const RespValue job = without_payload(queue(await->queue).get(await->id));
+  RespValue reply = RespValue::array({await->added, job});
+  awaits_.erase(await);
+  return reply;
 }
 
 bool ModelServer::waits(int connection) const {
-  return std::any_of(waiters_.begin(), waiters_.end(),
-                     [&](const Waiter& waiter) { return waiter.connection == connection; });
+  const auto is_its = [&](const auto& waiter) { return waiter.connection == connection; };
+  return std::any_of(waiters_.begin(), waiters_.end(), is_its) ||
+         std::any_of(awaits_.begin(), awaits_.end(), is_its);
 }
 
 void ModelServer::restart() {
   waiters_.clear();
+  awaits_.clear();
   for (auto& [name, queue] : queues_) queue.restart();
 }
 

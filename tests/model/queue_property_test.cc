@@ -146,7 +146,14 @@ class History {
       if (!model_.waits(tired)) return;
       note("connection " + std::to_string(tired) + " gives up");
       server_.give_up(static_cast<size_t>(tired));
-      return model_.stop_waiting(tired);
+      const std::map<int, RespValue> deliveries = server_.take_deliveries();
+      ModelServer::Expected expected;
+      if (const auto reply = model_.stop_waiting(tired)) {
+        // The timers have served it, and have done what else is due.
+        expected = model_.run_timers(deliveries);
+        expected.served[tired] = *reply;
+      }
+      return compare_served(expected, deliveries);
     }
     execute(idle[pick(idle.size())], generator_.command());
   }
@@ -279,6 +286,7 @@ class History {
       for (const std::string& id : ids) {
         if (!failure_.empty()) return;
         execute(kObserver, {"Q.GET", name, id, "WITH", "payload"});
+        execute(kObserver, {"Q.LOG", name, id, "FROM", "0", "COUNT", "1000"});
       }
     }
   }
@@ -479,6 +487,14 @@ TEST_CASE("histories with larger numbers more urgent") {
   style.aging = true;
   style.reserves = true;
   run_histories(style, 2, 73);
+}
+
+TEST_CASE("histories with workers that are quiet, and that are lost") {
+  HistoryStyle style;
+  style.quiets = true;
+  style.waiters = true;
+  style.restarts = true;
+  run_histories(style, 3, 107);
 }
 
 TEST_CASE("histories with tied leases and lost connections") {

@@ -1,7 +1,8 @@
-// Ends of jobs that very many others need, against a naive model: random histories of jobs that
-// need each other. As many dependents are released as one lock hold allows, the others in later
-// slices. In between, the needed jobs are added again; jobs are cancelled, moved and replaced; the
-// queue is renamed; the server is restarted from its journal or from a checkpoint.
+// Ends of jobs that very many others wait for, against a naive model: random histories of jobs that
+// need each other, or come after each other. As many dependents are released as one lock hold
+// allows, the others in later slices. In between, the needed jobs are added again; jobs are
+// cancelled, moved and replaced; the queue is renamed; the server is restarted from its journal or
+// from a checkpoint.
 //
 // SLUICE_OPERATIONS=n sets the length of each history, SLUICE_SEED=n runs one of them.
 #include <algorithm>
@@ -30,9 +31,10 @@ constexpr int kToldPerHold = 256;
 using Life = uint64_t;
 
 struct MadeJob {
-  Life life = 0;
+  Life life = 0;      // that jobs need: kept where a successor or a replacement takes the id
+  Life end_life = 0;  // that jobs come after: it ends with each end
   std::string state;
-  std::set<Life> needs;  // whose end it has not been notified of
+  std::set<Life> needs;  // of whose end it has not been notified, of both kinds
   bool has_successor = false;
   std::pair<int64_t, uint64_t> place = {};  // determines the turn of dependents
 
@@ -54,11 +56,13 @@ class NeedsModel {
   void end(const std::string& id, const std::string& state) {
     MadeJob& job = jobs.at(id);
     const Life life = job.life;
+    const Life end_life = job.end_life;
     if (job.has_successor) {
       job.has_successor = false;
       job.state = "pending";
+      job.end_life = next_life++;
       // Jobs that need this id wait for the successor, unless the need has just been met.
-      if (state != "completed") return;
+      if (state != "completed") return meet(end_life);
       job.life = next_life++;
     } else {
       job.state = state;
@@ -70,6 +74,16 @@ class NeedsModel {
     } else {
       fail(life);
     }
+    meet(end_life);
+  }
+
+  void replace(const std::string& id, const std::set<Life>& needs) {
+    MadeJob& job = jobs.at(id);
+    const Life end_life = job.end_life;
+    job.end_life = next_life++;
+    job.needs = needs;
+    job.state = needs.empty() ? "pending" : "blocked";
+    meet(end_life);
   }
 
   void clear() {
@@ -113,7 +127,7 @@ class NeedsModel {
         continue;
       }
       for (const auto& [name, job] : jobs) {
-        if (job.life == need) live.insert(name);
+        if (job.life == need || job.end_life == need) live.insert(name);
       }
     }
     return live.empty() ? "releasing" : "blocked_by";
@@ -219,7 +233,10 @@ class ReleaseHistory {
         for (const Life need : job.needs) ++needed[need];
       }
       return *std::max_element(ids.begin(), ids.end(), [&](const auto& a, const auto& b) {
-        return needed[model_.jobs.at(a).life] < needed[model_.jobs.at(b).life];
+        const MadeJob& first = model_.jobs.at(a);
+        const MadeJob& second = model_.jobs.at(b);
+        return needed[first.life] + needed[first.end_life] <
+               needed[second.life] + needed[second.end_life];
       });
     }
     return ids[pick(ids.size())];
@@ -232,17 +249,29 @@ class ReleaseHistory {
   // A new life. `needs`: ids of jobs that have not ended.
   void add(const std::string& id, const std::vector<std::string>& needs, const std::string& more) {
     std::string line = "Q.ADD " + name_ + " " + id + " '' " + more;
-    MadeJob job{model_.next_life++, "pending", {}, false, {}};
-    for (const std::string& need : needs) {
-      line += " NEED " + need;
-      job.needs.insert(model_.jobs.at(need).life);
-    }
+    MadeJob job = new_job();
+    for (const std::string& need : needs) job.needs.insert(wait_for(need, line));
     if (!needs.empty()) job.state = "blocked";
     const std::string reply = say(line);
     INFO(line, " -> ", reply);
     REQUIRE(reply.find("result=added") != std::string::npos);
     model_.jobs[id] = job;
     read_place(id);
+  }
+
+  MadeJob new_job() {
+    MadeJob job;
+    job.life = model_.next_life++;
+    job.end_life = model_.next_life++;
+    job.state = "pending";
+    return job;
+  }
+
+  // Adds the option, of one kind or the other.
+  Life wait_for(const std::string& id, std::string& line) {
+    const bool after = pick(3) == 0;
+    line += (after ? " AFTER " : " NEED ") + id;
+    return after ? model_.jobs.at(id).end_life : model_.jobs.at(id).life;
   }
 
   std::string new_id() {
@@ -338,21 +367,18 @@ class ReleaseHistory {
     std::string line = "Q.ADD " + name_ + " " + id + " '' IFDUP REPLACE";
     std::set<Life> needs;
     const std::string need = pick(2) == 0 ? any({"blocked", "pending", "active"}) : "";
-    if (!need.empty()) {
-      line += " NEED " + need;
-      needs.insert(model_.jobs.at(need).life);
-    }
+    if (!need.empty()) needs.insert(wait_for(need, line));
+    const bool refused = !needs.empty() && (need == id || model_.has_dependents(id));
+    model_.begin();
     const std::string reply = say(line);
-    if (!needs.empty() && (need == id || model_.has_dependents(id))) {
+    if (refused) {
       INFO(line);
-      REQUIRE(reply == "-BADFIELD field=need");
+      REQUIRE(reply.rfind("-BADFIELD field=", 0) == 0);
       return;
     }
     INFO(line, " -> ", reply);
     REQUIRE(reply.rfind("{", 0) == 0);
-    MadeJob& job = model_.jobs.at(id);  // the same life: jobs that need the id still need it
-    job.needs = needs;
-    job.state = needs.empty() ? "pending" : "blocked";
+    model_.replace(id, needs);
     read_place(id);
   }
 
@@ -369,7 +395,7 @@ class ReleaseHistory {
       return;
     }
     say("Q.RETRY " + name_ + " " + id);
-    model_.jobs.at(id) = {model_.next_life++, "pending", {}, false, {}};
+    model_.jobs.at(id) = new_job();
     read_place(id);
   }
 
@@ -477,7 +503,7 @@ class ReleaseHistory {
 
 }  // namespace
 
-TEST_CASE("histories of jobs that very many others need") {
+TEST_CASE("histories of jobs that very many others wait for") {
   const char* text = std::getenv("SLUICE_OPERATIONS");
   const size_t operations = text != nullptr ? std::strtoull(text, nullptr, 10) : 250;
   size_t releasing = 0;

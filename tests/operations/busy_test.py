@@ -12,6 +12,9 @@ from harness import require
 SLACK_S = 0.25
 # The machine may stall; it is the best of so many that counts.
 TRIES = 5
+# What a script of these touches in one piece, at most: a text of 60 MB and the buffer that it was
+# made in.
+PIECE_BYTES = 128 << 20
 
 SCRIPTS = {
     "find": "string.find(string.rep('a', 1e5), string.rep('.-', 20) .. 'b')",
@@ -38,19 +41,27 @@ SCRIPTS = {
 
 
 class Stopwatch:
-    """Time that has passed while the server had a processor: others may take it away."""
+    """Time that has passed while a process had a processor: others may take it away."""
 
-    def __init__(self, server):
-        self.server = server
+    def __init__(self, pid):
+        self.pid = pid
         self.began = time.monotonic(), self.processor_s()
 
     def processor_s(self):
-        with open(f"/proc/{self.server.process.pid}/stat", encoding="ascii") as file:
+        with open(f"/proc/{self.pid}/stat", encoding="ascii") as file:
             fields = file.read().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def seconds(self):
         return min(time.monotonic() - self.began[0], self.processor_s() - self.began[1])
+
+
+def new_memory_s():
+    """How long the machine takes to hand out a piece: a virtual one may get each page from its
+    host, and nothing can interrupt a script meanwhile."""
+    watch = Stopwatch(os.getpid())
+    require(len(b"x" * PIECE_BYTES) == PIECE_BYTES, "the memory is there")
+    return watch.seconds()
 
 
 def run_once(server, script):
@@ -63,11 +74,11 @@ def run_once(server, script):
         # It may come before the script.
         while reply == b"+PONG\r\n":
             require(not busy.has_input(), "the script runs until it is killed")
-            watch = Stopwatch(server)
+            watch = Stopwatch(server.process.pid)
             reply = other.call("PING").raw
         ping_s = watch.seconds()
         require(reply.startswith(b"-BUSY "), f"busy: {reply}")
-        watch = Stopwatch(server)
+        watch = Stopwatch(server.process.pid)
         require(other.call("SCRIPT", "KILL").raw == b"+OK\r\n", "the script can be killed")
         reply = busy.read_reply().raw
         kill_s = watch.seconds()
@@ -78,10 +89,12 @@ def run_once(server, script):
 def require_soon(server, name, script, threshold_s):
     seen = []
     for _ in range(TRIES):
-        seen.append(run_once(server, script))
-        if seen[-1][0] <= threshold_s + SLACK_S and seen[-1][1] <= SLACK_S:
+        slack_s = SLACK_S + new_memory_s()
+        ping_s, kill_s = run_once(server, script)
+        seen.append((ping_s, kill_s, slack_s))
+        if ping_s <= threshold_s + slack_s and kill_s <= slack_s:
             return
-    require(False, f"{name}: PING and SCRIPT KILL took {seen}")
+    require(False, f"{name}: PING and SCRIPT KILL took, and may take beyond the threshold: {seen}")
 
 
 def test_others_are_answered(options):

@@ -252,6 +252,44 @@ def test_a_kill_amid_a_release(options):
                 require_equal(connection.call("DEBUG", "DIGEST").raw, digest, what)
 
 
+def test_a_kill_amid_a_release_of_followers(options):
+    """After the end of a failed job those that come after it are ready, each once, and those that
+    need it cancelled; a job of its id that came meanwhile changes nothing."""
+    count = 1500
+    disk = {"appendonly": "yes", "appendfsync": "always", "save": ""}
+    words = ("Q.NACK", "queue", "needed", "1", "FATAL")
+    for passes, checkpoint in itertools.product((1, 4, 8), (False, True)):
+        what = f"{passes}, {checkpoint}"
+        with options.server(disk, environment=dying_at(passes)) as server:
+            with server.connect() as connection:
+                connection.call("Q.CONFIG", "queue", "SET", "lease_ms", NEVER_MS,
+                                "retain_completed", "10000")
+                needing(connection, server, count)
+                fill(connection.call, "queue",
+                     "redis.call('Q.ADD', KEYS[1], 'after ' .. i, '', 'AFTER', 'needed')", count)
+                if checkpoint:
+                    require_equal(connection.call("SAVE").raw, b"+OK\r\n")
+                end_once(server, words)
+            server.environment = None
+            server.start()
+            with server.connect() as connection:
+                # It may have died before the end was in the journal.
+                connection.call(*words)
+                connection.call("Q.RETRY", "queue", "needed")
+                connection.call("Q.ADD", "queue", "later", "", "AFTER", "needed")
+                wait_until(lambda: stat(connection, "blocked") == 1, what="the rest")
+                for kind, prefix in ("ready", b"after"), ("cancelled", b""):
+                    told = [event[3] for event in all_events(connection, kind)]
+                    require_equal((len(told), len(set(told))), (count, count), f"{what}: {kind}")
+                    require_equal([job for job in told if not job.startswith(prefix)], [], what)
+                require_equal(stat(connection, "pending"), count + 1, what)
+                digest = connection.call("DEBUG", "DIGEST").raw
+            server.kill()
+            server.start()
+            with server.connect() as connection:
+                require_equal(connection.call("DEBUG", "DIGEST").raw, digest, what)
+
+
 def all_events(connection, kind):
     after, events = "-", []
     while True:

@@ -27,7 +27,8 @@ inline std::string dump_options(const JobOptions* options) {
       dump_number("lease", options->lease_ms) + dump_number("max_run", options->max_run_ms) +
       dump_number("retry", int64_t{options->retry}) +
       dump_number("base", options->backoff_base_ms) + dump_number("max", options->backoff_max_ms);
-  for (const std::string& need : options->needs) out += dump_text("need", need);
+  for (const std::string& need : options->by_need()) out += dump_text("need", need);
+  for (const std::string& id : options->by_after()) out += dump_text("after", id);
   for (const auto& [name, value] : options->tags) out += dump_text("tag:" + name, value);
   // These options count as absent if none of them is given.
   static const std::string kNothing = " lease=-1 max_run=-1 retry=-1 base=-1 max=-1";
@@ -122,15 +123,26 @@ inline void dump_indexes(const Queue& queue, std::vector<std::string>& out) {
   for (const auto& [need, jobs] : queue.dependents) {
     out.push_back("dependents of " + need + dump_number("jobs", uint64_t{jobs.size()}));
   }
+  for (const auto& [id, jobs] : queue.followers) {
+    out.push_back("followers of " + id + dump_number("jobs", uint64_t{jobs.size()}));
+  }
   for (const auto& [number, release] : queue.releases.by_number()) {
     out.push_back("release" + dump_number("number", number) + dump_text("need", release.need) +
+                  dump_number("followers", int64_t{release.followers}) +
                   dump_number("completed", int64_t{release.completed}) +
                   dump_order(" of", release.dependents));
   }
   for (const auto& [name, worker] : queue.workers()) {
+    if (worker->active.empty()) continue;  // known to this process only
     out.push_back("worker" + dump_text("name", name) + dump_text("request", worker->request_token) +
                   dump_number("active", uint64_t{worker->active.size()}));
   }
+}
+
+inline std::string dump_log(const Job& job) {
+  const JobLog* log = job.extras_if() == nullptr ? nullptr : job.extras_if()->log.get();
+  if (log == nullptr) return "";
+  return dump_number("log from", log->offset) + dump_text("log", log->bytes);
 }
 
 inline std::vector<std::string> dump_queue(const Queue& queue) {
@@ -152,7 +164,7 @@ inline std::vector<std::string> dump_queue(const Queue& queue) {
     }
     out.push_back(line);
   }
-  queue.jobs.for_each([&](const Job* job) { out.push_back(dump_job(*job)); });
+  queue.jobs.for_each([&](const Job* job) { out.push_back(dump_job(*job) + dump_log(*job)); });
   dump_indexes(queue, out);
   queue.events.read(0, [&](const Event& event) {
     std::string line = "event " + std::to_string(event.seq) + " " + std::to_string(event.time_ms) +

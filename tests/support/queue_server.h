@@ -103,8 +103,16 @@ class QueueServer {
     ports_[connection]->messages.clear();
     return out;
   }
-  // Times out the blocked command. Returns false if its reply was already on the way.
+  // Times out the blocked command. Returns false if its reply was already on the way. Commands that
+  // are served when their time is over have a reply then.
   bool give_up(size_t connection) {
+    const std::shared_ptr<Waiter> waiter = sessions_.at(connection)->client.waiter;
+    if (waiter->served_when_late) {
+      const bool waits = waiter->is_waiting();
+      engine_->departures().leave_late(waiter);
+      run_timers();
+      return waits;
+    }
     return engine_->cancel_waiter(sessions_.at(connection)->client);
   }
   // The connection is lost; a new one takes its number.
@@ -275,6 +283,7 @@ class QueueServer {
       for (const std::string& id : ids) {
         add({"Q.GET", queue, id, "WITH", "payload", "WITH", "result"},
             {"deadline", "eta_ms", "why"});  // a renewal is not journaled
+        add({"Q.LOG", queue, id}, {});
       }
       add({"Q.EVENTS", queue, "0", "COUNT", "1000"}, {});
     }

@@ -28,12 +28,10 @@ class QuietServer final : public ServerPort {
       const std::vector<std::string>&) override {
     return {};
   }
-  std::string config_set(const std::vector<std::pair<std::string, std::string>>&) override {
-    return {};
-  }
-  std::string config_rewrite() override { return {}; }
-  std::string load_users() override { return {}; }
-  std::string save_users() override { return {}; }
+  Status config_set(const std::vector<std::pair<std::string, std::string>>&) override { return {}; }
+  Status config_rewrite() override { return {}; }
+  Status load_users() override { return {}; }
+  Status save_users() override { return {}; }
   void reset_stats() override {}
   std::vector<ClientFacts> clients(const Client&) override { return {}; }
   ClientFacts client(const Client&) override { return {}; }
@@ -41,9 +39,9 @@ class QuietServer final : public ServerPort {
     return 0;
   }
   bool unblock_client(uint64_t, bool) override { return false; }
-  std::string checkpoint(bool) override { return {}; }
+  Status checkpoint(bool) override { return {}; }
   int64_t last_checkpoint_s() override { return 0; }
-  std::string shutdown(ShutdownMode, bool, bool, bool) override { return {}; }
+  Status shutdown(ShutdownMode, bool, bool, bool) override { return {}; }
   int64_t unix_time_us() override { return wall_us += wall_step_us; }
   int64_t steady_time_us() override { return steady_us += step_us; }
   void sleep_ms(int64_t) override {}

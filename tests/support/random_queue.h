@@ -60,6 +60,7 @@ class RandomQueue {
     if (options_.costs && random(4) == 0) add = add + Words{"COST", std::to_string(1 + random(3))};
     if (random(6) == 0) add = add + Words{"BOOST", std::to_string(random(2000))};
     if (options_.needs && !ids.empty() && random(5) == 0) add = add + Words{"NEED", one_of(ids)};
+    if (options_.needs && !ids.empty() && random(9) == 0) add = add + Words{"AFTER", one_of(ids)};
     const RespValue reply = server.run(add);
     // A needed job may have failed or be forgotten; a cost may exceed a cap.
     for (const char* code : {"NEEDFAILED", "NOJOB", "BADFIELD field=cost"}) {

@@ -88,10 +88,9 @@ std::shared_ptr<const TlsClientContext> tls_of(const Arguments& arguments) {
     throw usage_error(
         "--cert and --key go together; --key goes before a command that has its own --key");
   }
-  std::string error;
-  auto context = TlsClientContext::load(rules, error);
-  if (context == nullptr) throw usage_error(error);
-  return context;
+  auto context = TlsClientContext::load(rules);
+  if (!context.ok()) throw usage_error(context.status().message());
+  return *context;
 }
 
 struct Meaning {
@@ -172,8 +171,8 @@ void Connection::set_patience(int64_t ms) {
 void Connection::begin_tls() {
   limit_waits(kConnectMs);
   tls_ = std::make_unique<TlsChannel>(*address_.tls, address_.tls_name, context_->fd);
-  const std::string failure = tls_->shake_hands(std::chrono::milliseconds(kConnectMs));
-  if (!failure.empty()) fail(failure);
+  const Status status = tls_->shake_hands(std::chrono::milliseconds(kConnectMs));
+  if (!status.ok()) fail(status.message());
 }
 
 void Connection::connect() {
@@ -223,8 +222,9 @@ RespValue Connection::receive() {
   void* received = nullptr;
   if (context_ == nullptr) fail();
   if (tls_ != nullptr) {
-    const std::string failure = tls_->read_reply(context_->reader, &received);
-    if (!failure.empty()) fail(failure);
+    const Result<void*> reply = tls_->read_reply(context_->reader);
+    if (!reply.ok()) fail(reply.status().message());
+    received = *reply;
   } else if (::redisGetReply(context_.get(), &received) != REDIS_OK) {
     fail();
   }

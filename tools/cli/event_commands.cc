@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* kTypes =
     "added updated moved forgotten ready started completed failed cancelled expired retrying "
-    "returned reclaimed signalled";
+    "returned reclaimed signalled progress";
 constexpr int64_t kUsualEvents = 20;
 constexpr int64_t kMostEvents = 10'000'000;
 constexpr int64_t kPage = 1000;

@@ -56,6 +56,8 @@ constexpr Option kAddOptions[] = {
     {"--retry", "N", "number of retries", "RETRY"},
     {"--backoff", "BASE:MAX", "delay between retries, in milliseconds", "BACKOFF", nullptr, ':'},
     {"--need", "ID", "a job that must complete first; may be repeated", "NEED", nullptr, 0, true},
+    {"--after", "ID", "a job that must end first, in whatever way; may be repeated", "AFTER",
+     nullptr, 0, true},
     {"--max-wait", "MS", "reject it if it would wait longer", "MAXWAIT"},
     {"--if-dup", "MODE", "what to do if the id is in use", "IFDUP", "error keep update replace"},
 };

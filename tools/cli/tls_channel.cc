@@ -45,7 +45,7 @@ std::string TlsChannel::reason(int result) const {
   }
 }
 
-std::string TlsChannel::shake_hands(std::chrono::milliseconds limit) {
+Status TlsChannel::shake_hands(std::chrono::milliseconds limit) {
   // An interrupted wait would start again with the socket's whole limit.
   const auto deadline = std::chrono::steady_clock::now() + limit;
   int result = 0;
@@ -54,10 +54,11 @@ std::string TlsChannel::shake_hands(std::chrono::milliseconds limit) {
     errno = 0;
     result = SSL_connect(state_.get());
   } while (result != 1 && interrupted(result) && std::chrono::steady_clock::now() < deadline);
-  return result == 1 ? "" : reason(result) + certificate_refusal(state_.get());
+  if (result == 1) return {};
+  return io_error(reason(result) + certificate_refusal(state_.get()));
 }
 
-std::string TlsChannel::flush() {
+Status TlsChannel::flush() {
   size_t sent = 0;
   while (sent < requests_.size()) {
     const auto size = static_cast<int>(std::min<size_t>(requests_.size() - sent, INT_MAX));
@@ -67,27 +68,28 @@ std::string TlsChannel::flush() {
     if (result > 0) {
       sent += static_cast<size_t>(result);
     } else if (!interrupted(result)) {
-      return reason(result);
+      return io_error(reason(result));
     }
   }
   requests_.clear();
-  return "";
+  return {};
 }
 
-std::string TlsChannel::read_reply(redisReader* reader, void** reply) {
+Result<void*> TlsChannel::read_reply(redisReader* reader) {
+  void* reply = nullptr;
   std::array<char, 16384> input{};  // the size of a TLS record
   for (;;) {
-    if (::redisReaderGetReply(reader, reply) != REDIS_OK) return reader->errstr;
-    if (*reply != nullptr) return "";
-    const std::string failure = flush();
-    if (!failure.empty()) return failure;
+    if (::redisReaderGetReply(reader, &reply) != REDIS_OK) return io_error(reader->errstr);
+    if (reply != nullptr) return reply;
+    Status status = flush();
+    if (!status.ok()) return status;
     ERR_clear_error();
     errno = 0;
     const int result = SSL_read(state_.get(), input.data(), static_cast<int>(input.size()));
-    if (result <= 0 && !interrupted(result)) return reason(result);
+    if (result <= 0 && !interrupted(result)) return io_error(reason(result));
     if (result <= 0) continue;
     if (::redisReaderFeed(reader, input.data(), static_cast<size_t>(result)) != REDIS_OK) {
-      return reader->errstr;
+      return io_error(reader->errstr);
     }
   }
 }

@@ -2,13 +2,14 @@
 // not support TLS, so hiredis only formats requests and parses replies; this class transports the
 // bytes.
 //
-// Used by one thread. Does not own the socket, whose time limits apply. Failures are returned as
-// text, after which the connection can only be closed.
+// Used by one thread. Does not own the socket, whose time limits apply. After a failure the
+// connection can only be closed.
 #pragma once
 
 #include <chrono>
 #include <string>
 
+#include "engine/base/status.h"
 #include "net/tls/tls_client.h"
 
 struct redisReader;
@@ -22,21 +23,19 @@ class TlsChannel {
   TlsChannel(const TlsChannel&) = delete;
   TlsChannel& operator=(const TlsChannel&) = delete;
 
-  // Returns an empty text, or why the handshake failed. `limit` is the socket's own, which applies
-  // to each wait.
-  std::string shake_hands(std::chrono::milliseconds limit);
+  // `limit` is the socket's own, which applies to each wait.
+  Status shake_hands(std::chrono::milliseconds limit);
 
   // Buffers a request until the next read.
   void append(const char* data, size_t size) { requests_.append(data, size); }
   // Writes the buffered requests and reads until there is a reply, which the caller then owns (made
-  // by hiredis). Returns an empty text, or why there is no reply; an error found by the reader
-  // stays in the reader.
-  std::string read_reply(redisReader* reader, void** reply);
+  // by hiredis). An error found by the reader stays in the reader.
+  Result<void*> read_reply(redisReader* reader);
 
  private:
   bool interrupted(int result) const;
   std::string reason(int result) const;
-  std::string flush();
+  Status flush();
 
   TlsState state_;
   std::string requests_;

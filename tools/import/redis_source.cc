@@ -44,6 +44,8 @@ std::string info_field(Bytes info, const std::string& name) {
   return std::string(rest.substr(0, rest.find_first_of("\r\n")));
 }
 
+Status error_reply(const RedisReply& reply) { return invalid("Redis replied: " + reply.text); }
+
 }  // namespace
 
 RedisSource::~RedisSource() {
@@ -52,58 +54,58 @@ RedisSource::~RedisSource() {
 
 // --- The connection ---
 
-std::string RedisSource::open_socket(const RedisAddress& address) {
+Status RedisSource::open_socket(const RedisAddress& address) {
   if (address.port.empty()) {
     sockaddr_un path{};
     path.sun_family = AF_UNIX;
-    if (address.host.size() >= sizeof(path.sun_path)) return "the path is too long";
+    if (address.host.size() >= sizeof(path.sun_path)) return invalid("the path is too long");
     std::memcpy(path.sun_path, address.host.data(), address.host.size());
     socket_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const bool good =
         socket_ >= 0 && ::connect(socket_, reinterpret_cast<sockaddr*>(&path), sizeof(path)) == 0;
-    return good ? "" : std::strerror(errno);
+    return good ? Status() : io_error(std::strerror(errno));
   }
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const int failed = ::getaddrinfo(address.host.c_str(), address.port.c_str(), &hints, &found);
-  if (failed != 0) return ::gai_strerror(failed);
-  std::string error = "no address";
+  if (failed != 0) return io_error(::gai_strerror(failed));
+  Status status = io_error("no address");
   for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
     socket_ = ::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
     if (socket_ >= 0 && ::connect(socket_, at->ai_addr, at->ai_addrlen) == 0) {
-      error.clear();
+      status = {};
       break;
     }
-    error = std::strerror(errno);
+    status = io_error(std::strerror(errno));
     if (socket_ >= 0) ::close(socket_);
     socket_ = -1;
   }
   ::freeaddrinfo(found);
-  return error;
+  return status;
 }
 
-std::string RedisSource::connect(const RedisAddress& address) {
+Status RedisSource::connect(const RedisAddress& address) {
   const std::string where = address.port.empty() ? address.host : address.host + ":" + address.port;
-  std::string error = open_socket(address);
-  if (!error.empty()) return "cannot connect to " + where + ": " + error;
+  const Status opened = open_socket(address);
+  if (!opened.ok()) return io_error("cannot connect to " + where + ": " + opened.message());
   const timeval patience{kPatienceSeconds, 0};
   ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   ::setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
   const int on = 1;
   if (!address.port.empty()) ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  RedisReply reply;
+  Result<RedisReply> reply = RedisReply();
   if (!address.user.empty()) {
-    error = ask({"AUTH", address.user, address.password}, reply);
+    reply = ask({"AUTH", address.user, address.password});
   } else if (!address.password.empty()) {
-    error = ask({"AUTH", address.password}, reply);
+    reply = ask({"AUTH", address.password});
   }
-  if (!error.empty()) return error;
-  error = ask({"INFO", "server"}, reply);
-  version_ = info_field(reply.text, "redis_version");
+  if (reply.ok()) reply = ask({"INFO", "server"});
+  if (!reply.ok()) return reply.status();
+  version_ = info_field(reply->text, "redis_version");
   constexpr int kFirstWithExpireTime = 7;
   exact_expiries_ = std::atoi(version_.c_str()) >= kFirstWithExpireTime;
-  return error;
+  return {};
 }
 
 void RedisSource::send(std::initializer_list<Bytes> words) {
@@ -146,10 +148,10 @@ bool RedisSource::fill() {
   return count > 0;
 }
 
-std::string RedisSource::lost() const {
-  if (errno_ == EAGAIN) return "no reply from Redis for a minute";
-  return std::string("lost the connection to Redis") +
-         (errno_ == 0 ? "" : std::string(": ") + std::strerror(errno_));
+Status RedisSource::lost() const {
+  if (errno_ == EAGAIN) return io_error("no reply from Redis for a minute");
+  return io_error(std::string("lost the connection to Redis") +
+                  (errno_ == 0 ? "" : std::string(": ") + std::strerror(errno_)));
 }
 
 bool RedisSource::receive_line(std::string& line) {
@@ -191,60 +193,61 @@ bool RedisSource::receive(RedisReply& reply) {
   return true;
 }
 
-std::string RedisSource::ask(std::initializer_list<Bytes> words, RedisReply& reply) {
+Result<RedisReply> RedisSource::ask(std::initializer_list<Bytes> words) {
+  RedisReply reply;
   send(words);
   if (!flush() || !receive(reply)) return lost();
-  return reply.kind == '-' ? "Redis replied: " + reply.text : "";
+  if (reply.kind == '-') return error_reply(reply);
+  return reply;
 }
 
 // --- Reading the data ---
 
-std::string RedisSource::find_databases(std::vector<Database>& databases) {
-  RedisReply reply;
-  std::string error = ask({"INFO", "keyspace"}, reply);
-  if (!error.empty()) return error;
+Result<std::vector<RedisSource::Database>> RedisSource::find_databases() {
+  const Result<RedisReply> reply = ask({"INFO", "keyspace"});
+  if (!reply.ok()) return reply.status();
+  std::vector<Database> databases;
   // db0:keys=5,expires=0,avg_ttl=0
   for (int number = 0; number < 1 << 14; ++number) {
-    const std::string sizes = info_field(reply.text, "db" + std::to_string(number));
+    const std::string sizes = info_field(reply->text, "db" + std::to_string(number));
     if (!sizes.starts_with("keys=")) continue;
     databases.push_back({number, std::strtoull(sizes.c_str() + 5, nullptr, 10)});
   }
-  return {};
+  return databases;
 }
 
-std::string RedisSource::read_libraries(const PutLibrary& put) {
-  RedisReply reply;
-  const std::string error = ask({"FUNCTION", "DUMP"}, reply);
+Status RedisSource::read_libraries(const PutLibrary& put) {
+  const Result<RedisReply> reply = ask({"FUNCTION", "DUMP"});
   // Redis before 7.0 has no functions.
-  if (reply.kind == '-' && reply.text.starts_with("ERR unknown command")) return {};
-  if (!error.empty()) return error;
+  if (reply.status().message().starts_with("Redis replied: ERR unknown command")) return {};
+  if (!reply.ok()) return reply.status();
   std::vector<std::string> codes;
-  if (rdb::read_functions(reply.text, kMaxStringBytes, codes) != rdb::FunctionsFault::kNone) {
-    return "cannot parse the payload of FUNCTION DUMP";
+  if (rdb::read_functions(reply->text, kMaxStringBytes, codes) != rdb::FunctionsFault::kNone) {
+    return invalid("cannot parse the payload of FUNCTION DUMP");
   }
   for (const std::string& code : codes) {
-    std::string refusal = put(code);
-    if (!refusal.empty()) return "cannot load a function library: " + refusal;
+    const Status status = put(code);
+    if (!status.ok()) return invalid("cannot load a function library: " + status.message());
   }
   return {};
 }
 
-std::string RedisSource::read_keys(int database, const PutKey& put) {
-  RedisReply reply;
-  std::string error = ask({"SELECT", std::to_string(database)}, reply);
+Status RedisSource::read_keys(int database, const PutKey& put) {
+  Result<RedisReply> reply = ask({"SELECT", std::to_string(database)});
   std::string cursor = "0";
   do {
-    if (error.empty()) error = ask({"SCAN", cursor, "COUNT", kScanCount}, reply);
-    if (!error.empty()) return error;
-    if (reply.elements.size() != 2) return "cannot parse the reply to SCAN";
-    cursor = reply.elements[0].text;
-    error = read_values(database, reply.elements[1].elements, put);
-  } while (error.empty() && cursor != "0");
-  return error;
+    if (reply.ok()) reply = ask({"SCAN", cursor, "COUNT", kScanCount});
+    if (!reply.ok()) return reply.status();
+    if (reply->elements.size() != 2) return invalid("cannot parse the reply to SCAN");
+    cursor = reply->elements[0].text;
+    Status status = read_values(database, reply->elements[1].elements, put);
+    if (!status.ok()) return status;
+  } while (cursor != "0");
+  return {};
 }
 
-std::string RedisSource::read_values(int database, const std::vector<RedisReply>& names,
-                                     const PutKey& put) {
+Status RedisSource::read_values(int database, const std::vector<RedisReply>& names,
+                                const PutKey& put) {
   for (size_t begin = 0; begin < names.size(); begin += kPipelinedKeys) {
     const size_t end = std::min(names.size(), begin + kPipelinedKeys);
     for (size_t i = begin; i < end; ++i) {
@@ -256,16 +259,16 @@ std::string RedisSource::read_values(int database, const std::vector<RedisReply>
       RedisReply expiry;
       RedisReply payload;
       if (!receive(expiry) || !receive(payload)) return lost();
-      if (expiry.kind == '-') return "Redis replied: " + expiry.text;
-      if (payload.kind == '-') return "Redis replied: " + payload.text;
+      if (expiry.kind == '-') return error_reply(expiry);
+      if (payload.kind == '-') return error_reply(payload);
       constexpr int64_t kNoKey = -2;
       if (payload.null || expiry.integer == kNoKey) {
         ++vanished_;
         continue;
       }
-      std::string error =
+      Status status =
           put_value(database, names[i].text, payload.text, expire_ms(expiry.integer), put);
-      if (!error.empty()) return error;
+      if (!status.ok()) return status;
     }
   }
   return {};
@@ -276,24 +279,25 @@ int64_t RedisSource::expire_ms(int64_t replied_ms) const {
   return exact_expiries_ ? replied_ms : wall_ms() + std::max<int64_t>(replied_ms, 1);
 }
 
-std::string RedisSource::put_value(int database, Bytes name, Bytes payload, int64_t expire_ms,
-                                   const PutKey& put) {
+Status RedisSource::put_value(int database, Bytes name, Bytes payload, int64_t expire_ms,
+                              const PutKey& put) {
   const std::string place =
       "the key " + printable_bytes(name) + " of database " + std::to_string(database);
   OwnedEntry entry;
   switch (rdb::read_payload(payload, kMaxStringBytes, name, entry)) {
     case rdb::PayloadFault::kFooter:
-      return place + " is in an unsupported format: formats up to Redis 7.0 are supported";
+      return invalid(place + " is in an unsupported format: formats up to Redis 7.0 are supported");
     case rdb::PayloadFault::kData: {
       const Bytes foreign = rdb::foreign_type_name(static_cast<uint8_t>(payload[0]));
-      return place + (foreign.empty() ? " cannot be parsed" : " holds " + std::string(foreign));
+      return invalid(place +
+                     (foreign.empty() ? " cannot be parsed" : " holds " + std::string(foreign)));
     }
     case rdb::PayloadFault::kNone:
       break;
   }
   if (expire_ms != 0) entry->set_expire_ms(expire_ms);
-  std::string refusal = put(database, std::move(entry));
-  return refusal.empty() ? "" : place + ": " + refusal;
+  const Status status = put(database, std::move(entry));
+  return status.ok() ? status : invalid(place + ": " + status.message());
 }
 
 }  // namespace sluice::import

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "engine/base/bytes.h"
+#include "engine/base/status.h"
 #include "engine/keyspace/entry.h"
 
 namespace sluice::import {
@@ -43,20 +44,19 @@ class RedisSource {
     int number;
     uint64_t keys;
   };
-  // Returns an empty text to continue, else the reason to stop.
-  using PutKey = std::function<std::string(int database, OwnedEntry entry)>;
-  using PutLibrary = std::function<std::string(Bytes code)>;
+  // A failure ends the reading.
+  using PutKey = std::function<Status(int database, OwnedEntry entry)>;
+  using PutLibrary = std::function<Status(Bytes code)>;
 
   RedisSource() = default;
   ~RedisSource();
   RedisSource(const RedisSource&) = delete;
   RedisSource& operator=(const RedisSource&) = delete;
 
-  // These functions return an empty text, or the reason of the failure.
-  std::string connect(const RedisAddress& address);
-  std::string find_databases(std::vector<Database>& databases);
-  std::string read_libraries(const PutLibrary& put);
-  std::string read_keys(int database, const PutKey& put);
+  Status connect(const RedisAddress& address);
+  Result<std::vector<Database>> find_databases();
+  Status read_libraries(const PutLibrary& put);
+  Status read_keys(int database, const PutKey& put);
 
   const std::string& version() const { return version_; }
   // Number of keys that SCAN returned and that no longer existed when they were read.
@@ -64,7 +64,7 @@ class RedisSource {
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  std::string open_socket(const RedisAddress& address);
+  Status open_socket(const RedisAddress& address);
   void send(std::initializer_list<Bytes> words);
   bool flush();
   bool receive(RedisReply& reply);
@@ -72,13 +72,12 @@ class RedisSource {
   bool receive_bytes(size_t count, std::string& bytes);
   bool fill();
   // Sends one command. An error reply counts as a failure.
-  std::string ask(std::initializer_list<Bytes> words, RedisReply& reply);
-  std::string lost() const;
-  std::string read_values(int database, const std::vector<RedisReply>& names, const PutKey& put);
+  Result<RedisReply> ask(std::initializer_list<Bytes> words);
+  Status lost() const;
+  Status read_values(int database, const std::vector<RedisReply>& names, const PutKey& put);
   // The expiry in Unix time, from the reply of PEXPIRETIME or PTTL; 0 if the key has none.
   int64_t expire_ms(int64_t replied_ms) const;
-  std::string put_value(int database, Bytes name, Bytes payload, int64_t expire_ms,
-                        const PutKey& put);
+  Status put_value(int database, Bytes name, Bytes payload, int64_t expire_ms, const PutKey& put);
 
   int socket_ = -1;
   int errno_ = 0;

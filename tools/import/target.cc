@@ -22,46 +22,47 @@ ImportTarget::~ImportTarget() {
   server_->wait();
 }
 
-std::string ImportTarget::open(const std::string& directory) {
+Status ImportTarget::open(const std::string& directory) {
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
-  if (failed) return "cannot create " + directory + ": " + failed.message();
+  if (failed) return io_error("cannot create " + directory + ": " + failed.message());
   config_ = std::make_unique<Config>();
   // A `save` rule makes the server open the directory without a journal; this one never fires.
   const std::vector<std::string> arguments = {
       "--dir",        directory,      "--port", "0",          "--http-port", "0",
       "--appendonly", "no",           "--save", "2000000000", "2000000000",  "--loglevel",
       "warning",      "--io-threads", "1"};
-  if (const auto error = config_->apply_arguments(arguments)) return error->text();
+  if (const auto error = config_->apply_arguments(arguments)) return invalid(error->text());
   server_ = std::make_unique<Server>(*config_);
-  std::string error = server_->start();
-  if (error.empty() && !server_->wait_until_ready()) {
+  Status status = server_->start();
+  if (status.ok() && !server_->wait_until_ready()) {
     server_->wait();
-    error = server_->failure();
+    status = io_error(server_->failure());
   }
-  if (!error.empty()) {
+  if (!status.ok()) {
     server_.reset();
-    return error;
+    return status;
   }
   execution_ = std::make_unique<Execution>(server_->engine());
   client_.user = server_->engine().acl().default_user();
   return refuse_filled(directory);
 }
 
-std::string ImportTarget::refuse_filled(const std::string& directory) const {
+Status ImportTarget::refuse_filled(const std::string& directory) const {
   uint64_t keys = 0;
   for (int database = 0; database < kDatabases; ++database) {
     keys += server_->engine().key_count(database);
   }
   const size_t libraries = script_engine(server_->engine()).functions()->libraries.size();
   if (keys == 0 && libraries == 0) return {};
-  return directory + " already holds data (" + std::to_string(keys) + " keys, " +
-         std::to_string(libraries) + " function libraries): import into an empty directory";
+  return invalid(directory + " already holds data (" + std::to_string(keys) + " keys, " +
+                 std::to_string(libraries) +
+                 " function libraries): import into an empty directory");
 }
 
-std::string ImportTarget::put_key(int database, OwnedEntry entry, bool replace) {
+Status ImportTarget::put_key(int database, OwnedEntry entry, bool replace) {
   if (database >= kDatabases) {
-    return "only " + std::to_string(kDatabases) + " databases are supported";
+    return invalid("only " + std::to_string(kDatabases) + " databases are supported");
   }
   execution_->set_now_ms(server_->engine().server().unix_time_us() / 1000);
   if (entry->expire_ms() != 0 && entry->expire_ms() <= execution_->now_ms()) {
@@ -74,7 +75,7 @@ std::string ImportTarget::put_key(int database, OwnedEntry entry, bool replace) 
   if ((counts_.keys + counts_.replaced) % kKeysInAHold == 0) execution_->finish();
   if (!is_new) {
     ++counts_.replaced;
-    return replace ? "" : "duplicate key";
+    return replace ? Status() : invalid("duplicate key");
   }
   ++counts_.keys;
   ++counts_.by_type[static_cast<size_t>(type)];
@@ -83,26 +84,29 @@ std::string ImportTarget::put_key(int database, OwnedEntry entry, bool replace) 
   return {};
 }
 
-std::string ImportTarget::put_library(Bytes code) {
+Status ImportTarget::put_library(Bytes code) {
   ByteBuffer out;
   RespReply reply(out, client_.protocol);
   const Bytes words[] = {"FUNCTION", "LOAD", code};
   execution_->execute(client_, Request(words), reply);
   execution_->finish();
   const Bytes text = out.view();
-  if (text.empty() || text[0] == '-') return std::string(text.substr(1, text.find('\r') - 1));
+  if (text.empty() || text[0] == '-') {
+    return invalid(std::string(text.substr(1, text.find('\r') - 1)));
+  }
   ++counts_.libraries;
   return {};
 }
 
-std::string ImportTarget::commit() {
+Status ImportTarget::commit() {
   execution_->finish();
   execution_.reset();
   server_->request_stop(ShutdownMode::kSave);
   const int exit_code = server_->wait();
   const std::string failure = server_->failure();
   server_.reset();
-  return exit_code == 0 ? "" : failure.empty() ? "cannot write the checkpoint" : failure;
+  if (exit_code == 0) return {};
+  return io_error(failure.empty() ? "cannot write the checkpoint" : failure);
 }
 
 }  // namespace sluice::import

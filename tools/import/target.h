@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/base/status.h"
 #include "engine/clients/client.h"
 #include "engine/execution/execution.h"
 #include "engine/keyspace/entry.h"
@@ -38,19 +39,18 @@ class ImportTarget {
   ImportTarget(const ImportTarget&) = delete;
   ImportTarget& operator=(const ImportTarget&) = delete;
 
-  // These functions return an empty text, or the reason of the failure.
   // open() rejects a directory that is in use, or that holds keys or functions.
-  std::string open(const std::string& directory);
+  Status open(const std::string& directory);
   // `replace`: the key may exist already and is then replaced.
-  std::string put_key(int database, OwnedEntry entry, bool replace);
-  std::string put_library(Bytes code);
+  Status put_key(int database, OwnedEntry entry, bool replace);
+  Status put_library(Bytes code);
   // Writes the checkpoint and releases the directory.
-  std::string commit();
+  Status commit();
 
   const ImportCounts& counts() const { return counts_; }
 
  private:
-  std::string refuse_filled(const std::string& directory) const;
+  Status refuse_filled(const std::string& directory) const;
 
   std::unique_ptr<Config> config_;
   std::unique_ptr<Server> server_;

@@ -106,7 +106,8 @@ class Lease:
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
-    """`start`, `stop`, `lost`, `completed`, `failed` or `returned`, and the lease."""
+    """What is to be done or told: `start`, `stop`, `refused` (its progress or log is too large), `lost`,
+    `completed`, `failed` or `returned`."""
 
     kind: str
     lease: Lease
@@ -115,6 +116,8 @@ class Effect:
 
 @dataclasses.dataclass(eq=False)
 class Pop:
+    """A pop whose reply is not known yet."""
+
     token: int
     count: int
     place: str  # command, blocking; unsure: its reply was lost
@@ -123,6 +126,8 @@ class Pop:
 
 @dataclasses.dataclass(frozen=True)
 class Command:
+    """What is sent, and what its reply will be about."""
+
     kind: str  # ack, nack, touch, pop
     words: wire.Words
     leases: tuple[Lease, ...] = ()
@@ -130,6 +135,8 @@ class Command:
 
 
 class Plan:
+    """The state of a worker."""
+
     def __init__(self, queues: Sequence[bytes], worker: bytes, concurrency: int, *,
                  heartbeat: float = 1.0, options: wire.Words = (), burst: bool = False,
                  max_jobs: Optional[int] = None) -> None:
@@ -184,6 +191,11 @@ class Plan:
         return len(self._busy)
 
     @property
+    def idle(self) -> bool:
+        """Whether nothing is held and nothing to be sent, but for a pop that may be outstanding."""
+        return not self._held and not self._ended and not self._busy
+
+    @property
     def settled(self) -> bool:
         """Whether no lease is held, and no pop is outstanding."""
         return not self._held and not self._ended and self._pop is None
@@ -217,12 +229,14 @@ class Plan:
             self._beat_at = now + self._interval()
         settled = self._settles()
         out += settled
+        repeated = self._pop is not None
         pop = self._next_pop(bool(settled))
         if pop is None:
             return out
         acks = [command for command in settled if command.kind == "ack"]
         words = self._pop_words(pop)
-        if pop.place == "command" and len(self._queues) == 1 and acks:
+        # With a token that was used before the server would take the ACK for a repeat, too.
+        if not repeated and len(self._queues) == 1 and acks:
             place = out.index(acks[-1])
             out[place] = dataclasses.replace(
                 acks[-1], words=(*acks[-1].words, "POP", *words[2 + len(self._queues):]), pop=pop)
@@ -368,6 +382,8 @@ class Plan:
             fields = dict(wire.pairs(part))
             self.quiet = bool(fields.get("quiet", False))
             part = fields["cancel"]
+        if isinstance(part, errors.TooBig):
+            return [Effect("refused", lease)]  # The next heartbeat is without it.
         if isinstance(part, errors.ServerError):
             if self._held.pop(lease.key, None) is None:
                 return []  # Its outcome is on the way, and hears it too.
@@ -420,13 +436,17 @@ def _acked(lease: Lease) -> bool:
 
 
 def _by_queue(leases: Iterable[Lease]) -> Iterator[tuple[bytes, tuple[Lease, ...]]]:
-    """The leases of each queue, at most MAX_PAIRS at once."""
-    groups: dict[bytes, list[Lease]] = {}
+    """The leases of each queue, at most MAX_PAIRS in one command, and an id only once: a job that
+    was lost unnoticed may be here again under a newer lease."""
+    groups: dict[bytes, list[dict[bytes, Lease]]] = {}
     for lease in leases:
-        groups.setdefault(lease.queue, []).append(lease)
-    for queue, group in groups.items():
-        for start in range(0, len(group), MAX_PAIRS):
-            yield queue, tuple(group[start:start + MAX_PAIRS])
+        chunks = groups.setdefault(lease.queue, [{}])
+        if lease.id in chunks[-1] or len(chunks[-1]) == MAX_PAIRS:
+            chunks.append({})
+        chunks[-1][lease.id] = lease
+    for queue, chunks in groups.items():
+        for chunk in chunks:
+            yield queue, tuple(chunk.values())
 
 
 def _joined(command: str, queue: bytes, parts: Sequence[wire.Words]) -> wire.Words:

@@ -81,6 +81,8 @@ class ProcessSlots(ThreadSlots):
 
 
 class Child:
+    """A child process, and the job that it runs."""
+
     def __init__(self, handler: Callable[[WorkerJob], Any], codec: Codec) -> None:
         self._pipe, theirs = _spawn.Pipe()
         self._lock = threading.Lock()

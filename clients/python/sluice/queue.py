@@ -18,7 +18,8 @@ _BLOCK = 5.0
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """One event of a queue. `time` is unix seconds; `fields` are those of Q.EVENTS."""
+    """One event of a queue. `time` is unix seconds; `fields` are those of Q.EVENTS. The field
+    `progress` is bytes, at most the first 4096."""
 
     seq: int
     time: float

@@ -42,6 +42,8 @@ def end_of_log(link: Link, key: bytes) -> int:
 
 
 class Results:
+    """The waits of one queue in this process."""
+
     def __init__(self, connect: Connect, link: Link, key: bytes, timeout: float) -> None:
         self._connect = connect
         self._link = link
@@ -59,7 +61,7 @@ class Results:
         self._asked = 0  # waits so far; the follower knows of the first `_seen`
         self._seen = 0
         self._client: Any = None  # of the blocking connection, while it may block
-        self._block = BLOCK
+        self._may_unblock = True
 
     def wait(self, id: str, timeout: Optional[float]) -> Any:
         """Q.GET's reply when the job has ended. Raises ResultTimeout."""
@@ -121,7 +123,7 @@ class Results:
         while self._seen < asked and (client := self._client) is not None:
             reply = self._link.exchange([("CLIENT", "UNBLOCK", client)])[0]
             if isinstance(reply, errors.ServerError):
-                self._block = BLOCK_ALONE
+                self._may_unblock = False
             if reply != 0:
                 return
             time.sleep(0.001)  # Its command is on the way.
@@ -189,9 +191,10 @@ class Results:
                 read.discard(event[3])
 
     def _events(self, cursor: int, ids: set[bytes]) -> wire.Words:
+        block = BLOCK if self._may_unblock else BLOCK_ALONE
         filtered = wire.each("ID", sorted(ids)) if len(ids) <= MAX_FILTER else ()
         return ("Q.EVENTS", self._key, cursor, "COUNT", 1000,
-                "BLOCK", wire.milliseconds(self._block), *wire.each("TYPE", ENDS), *filtered)
+                "BLOCK", wire.milliseconds(block), *wire.each("TYPE", ENDS), *filtered)
 
     def _get(self, ids: set[bytes]) -> None:
         """Reads these jobs, and serves those that have ended or are gone."""

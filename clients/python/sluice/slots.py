@@ -19,6 +19,8 @@ Finished = Callable[[WorkerJob, Outcome, Any], None]  # the job, how it ended, r
 
 
 class Slots(Protocol):
+    """What the worker needs of threads, tasks and processes."""
+
     def start(self, job: WorkerJob) -> None:
         """Runs the handler for the job."""
 
@@ -100,7 +102,7 @@ class TaskSlots:
         self._loop.call_soon_threadsafe(self._cancel, job)
 
     def kill(self, job: WorkerJob) -> None:
-        self._loop.call_soon_threadsafe(self._cancel, job)
+        """Another cancel would interrupt what the task does because of the first."""
 
     def close(self) -> None:
         pass

@@ -15,7 +15,7 @@ import time
 import uuid
 from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
-from sluice import wire
+from sluice import tracing, wire
 from sluice.codec import Codec, codec_of
 from sluice.errors import CodecError, SluiceError
 from sluice.job import WorkerJob
@@ -27,6 +27,7 @@ from sluice.slots import Slots, TaskSlots, ThreadSlots
 Handler = Callable[[WorkerJob], Any]
 
 REPLY_MARGIN = 2.0  # beyond BLOCK, for the reply of a blocking pop
+END_POLL = 0.1  # between two looks whether the end has come
 END_MARGIN = 1.0  # for handlers that were told to stop at the end of grace
 UNREACHABLE_MARGIN = 5.0  # for giving jobs back to a server that does not answer
 
@@ -80,20 +81,20 @@ class Worker:
         self.queues = (queues,) if isinstance(queues, str) else tuple(queues)
         if not self.queues or concurrency < 1:
             raise ValueError("a worker needs a queue, and concurrency of at least 1")
-        is_async = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
-            getattr(handler, "__call__", None))
-        if is_async and processes:
+        self._is_async = _is_async(handler)
+        if self._is_async and processes:
             raise ValueError("with processes the handler is a def")
         self.name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self.counts = {"started": 0, "completed": 0, "failed": 0, "returned": 0, "lost": 0}
         self._handler = handler
-        self._is_async = is_async
         self._processes = processes
         self._codec = codec_of(codec)
         self._connect = connect_to(server)
         self._timeout = timeout
         self._grace = grace
         self._log = logger or logging.getLogger("sluice")
+        if tracing.available and "tags" not in with_:
+            with_ = (*with_, "tags")
         self._hooks = {"started": on_started, "completed": on_completed, "failed": on_failed,
                        "lost": on_lost}
         self._plan = Plan(
@@ -106,6 +107,7 @@ class Worker:
         self._jobs: dict[Lease, WorkerJob] = {}
         self._values: dict[Lease, Any] = {}  # what handlers returned or raised
         self._stops = 0
+        self._stopped_at = 0.0
         self._deadline: Optional[float] = None  # of grace
         self._ready = threading.Event()
         self._reached: Optional[bool] = None  # as it was logged last
@@ -182,6 +184,11 @@ class Worker:
         """Whether the server has answered, and the worker takes jobs."""
         return self._ready.is_set()
 
+    @property
+    def quiet(self) -> bool:
+        """Whether the operator has told the worker to be quiet: it gets no jobs."""
+        return self._plan.quiet
+
     def wait_ready(self, timeout: Optional[float] = None) -> bool:
         """Waits until the worker is ready. False if the time is over."""
         return self._ready.wait(timeout)
@@ -227,7 +234,10 @@ class Worker:
 
     def _wait(self, now: float) -> float:
         wait = self._plan.wait(now)
-        return wait if self._deadline is None else min(wait, max(self._deadline - now, 0.0), 0.1)
+        if self._deadline is None:
+            return wait
+        left = self._deadline - now
+        return min(wait, END_POLL, left) if left > 0 else min(wait, END_POLL)
 
     def _take(self, slots: Slots, timeout: float) -> None:
         """Waits for something to happen, and takes all that has."""
@@ -262,6 +272,9 @@ class Worker:
         lease = effect.lease
         if effect.kind == "start":
             self._start(slots, lease)
+            return
+        if effect.kind == "refused":
+            self._log.warning("job %r of %r: its progress or log is too large", lease.id, lease.queue)
             return
         if effect.kind == "stop":
             slots.stop(self._jobs[lease], lease.stop or "")
@@ -310,10 +323,15 @@ class Worker:
         self._plan.drain()
         now = time.monotonic()
         self._deadline = now if self._stops > 1 else now + self._grace
+        self._stopped_at = now
 
     def _overdue(self, slots: Slots, now: float) -> bool:
         """At the end of grace gives back what still runs. True when nothing is left to wait for."""
-        if self._deadline is None or now < self._deadline:
+        if self._deadline is None:
+            return False
+        if self._plan.idle and now - self._stopped_at > UNREACHABLE_MARGIN:
+            return True
+        if now < self._deadline:
             return False
         for lease in self._plan.give_back():
             job = self._jobs[lease]
@@ -369,6 +387,11 @@ class _Blocking:
             reply = self._link.exchange([command.words])[0]
             self._inbox.put(("popped", command, reply))
         self._link.close()
+
+
+def _is_async(handler: Handler) -> bool:
+    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
+        getattr(handler, "__call__", None))
 
 
 def _exc_info(value: Any) -> Any:

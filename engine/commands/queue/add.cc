@@ -1,10 +1,11 @@
 // Q.ADD.
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "engine/commands/queue/args.h"
+#include "engine/commands/queue/await.h"
 #include "engine/commands/queue/queues.h"
-#include "engine/commands/queue/reply.h"
-#include "engine/reply/map_reply.h"
 #include "engine/work/add.h"
 
 namespace sluice {
@@ -81,6 +82,8 @@ bool read_place_option(OptionReader& options, const QueueConfig& config, JobSpec
     spec.cost = narrow<uint32_t>(options.integer(1, kMaxCost));
   } else if (options.is("NEED", 1)) {
     add_once(options, options.job_id(), spec.needs, kMaxNeeds);
+  } else if (options.is("AFTER", 1)) {
+    add_once(options, options.job_id(), spec.afters, kMaxNeeds);
   } else {
     return false;
   }
@@ -111,7 +114,13 @@ bool read_run_option(OptionReader& options, JobSpec& spec) {
   return true;
 }
 
-bool parse_job(Call& call, const QueueConfig& config, JobSpec& spec) {
+// What the reply is, besides the job.
+struct AddReply {
+  bool brief = false;              // only the id
+  std::optional<int64_t> wait_ms;  // at the job's end; 0: without limit
+};
+
+bool parse_job(Call& call, const QueueConfig& config, JobSpec& spec, AddReply& wanted) {
   spec.id = call.args[2];
   spec.payload = call.args[3];
   if (spec.id != "*" && !is_job_id(spec.id)) {
@@ -120,29 +129,38 @@ bool parse_job(Call& call, const QueueConfig& config, JobSpec& spec) {
   }
   OptionReader options(call, 4);
   while (options.next()) {
-    if (!read_place_option(options, config, spec) && !read_run_option(options, spec)) {
+    if (read_place_option(options, config, spec) || read_run_option(options, spec)) continue;
+    if (options.is("BRIEF")) {
+      wanted.brief = true;
+    } else if (options.is("WAIT", 1)) {
+      wanted.wait_ms = options.time();
+    } else {
       options.unknown();
     }
   }
   if (spec.delay_ms && spec.at_ms) options.fail(errors::kSyntax);
+  if (wanted.brief && wanted.wait_ms) options.fail(errors::kSyntax);
+  // An id in both is needed.
+  std::erase_if(spec.afters, [&](Bytes id) {
+    return std::find(spec.needs.begin(), spec.needs.end(), id) != spec.needs.end();
+  });
+  if (spec.needs.size() + spec.afters.size() > kMaxNeeds && !options.failed()) {
+    reply_bad_field(call, "after");
+    return false;
+  }
   return !options.failed();
 }
 
-void reply_added(Call& call, const KeyRef& key, const Queue& queue, const AddOutcome& outcome) {
+AddedJob added_job(const Call& call, const KeyRef& key, const Queue& queue,
+                   const AddOutcome& outcome) {
   const Job* job = outcome.job;
-  const JobState state = queue.shown_state(job);
-  MapReply map(call.reply, 5);
-  map.text("id", job->id());
-  map.text("result", outcome.result);
-  map.text("state", job_state_name(state));
-  if (state != JobState::kPending) {
-    map.null("position");
-    return map.null("eta_ms");
-  }
+  AddedJob added{outcome.result, queue.shown_state(job), {}, {}};
+  if (added.state != JobState::kPending) return added;
   const uint64_t position = queue.position(job);
-  map.count("position", position);
+  added.position = static_cast<int64_t>(position);
   const int64_t eta_ms = queue.eta_ms(job, position, {queue.queue_ms, waiting_pops(call, key)});
-  eta_ms >= 0 ? map.integer("eta_ms", eta_ms) : map.null("eta_ms");
+  if (eta_ms >= 0) added.eta_ms = eta_ms;
+  return added;
 }
 
 }  // namespace
@@ -152,7 +170,8 @@ void q_add_command(Call& call) {
   Found<Queue> queue = find_own_queue(call, key);
   if (queue.refused()) return;
   JobSpec spec;
-  if (!parse_job(call, config_of(queue), spec)) return;
+  AddReply wanted;
+  if (!parse_job(call, config_of(queue), spec, wanted)) return;
   const bool existed = queue != nullptr;
   if (!existed) queue = find_or_create_queue(call, key);
   const Result<AddOutcome> outcome = [&] {
@@ -163,7 +182,18 @@ void q_add_command(Call& call) {
     drop_new_queue(call, key, existed);
     return call.reply.error(outcome.status().message());
   }
-  reply_added(call, key, *queue, *outcome);
+  const Bytes id = outcome->job->id();
+  if (wanted.brief) return call.reply.bulk(id);
+  const AddedJob added = added_job(call, key, *queue, *outcome);
+  if (!wanted.wait_ms) return reply_added(call.reply, id, added);
+  AwaitedJob request;
+  request.with.result = true;
+  request.awaits_successor = added.result == "queued";
+  request.added = added;
+  if (call.nested || !can_be_awaited(call, queue, id)) {
+    return reply_awaited(call, key, queue, id, request);
+  }
+  await_end(call, call.args[1], id, std::move(request), *wanted.wait_ms);
 }
 
 }  // namespace sluice

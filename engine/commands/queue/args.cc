@@ -195,6 +195,10 @@ bool read_pop_option(OptionReader& options, PopOptions& pop) {
     add_match(options, spec.match);
   } else if (options.is("REQID", 1)) {
     spec.request_token = options.name(1).value_or(Bytes());
+  } else if (options.is("BRIEF")) {
+    pop.fields.brief = true;
+  } else if (options.is("WITH", 1)) {
+    if (!parse_popped_field(options.value(), pop.fields)) options.bad_value();
   } else {
     return false;
   }

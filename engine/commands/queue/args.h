@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/base/limits.h"
+#include "engine/commands/queue/reply.h"
 #include "engine/execution/call.h"
 #include "engine/queue/job_id.h"
 #include "engine/work/pop.h"
@@ -138,6 +139,7 @@ struct PopOptions {
   PopSpec spec;
   bool blocks = false;
   int64_t block_ms = 0;  // 0: without limit
+  PoppedFields fields;
   // Not empty: they stand before the jobs in the reply, however the pop ends.
   Answers answers;
 };

@@ -1,4 +1,4 @@
-// Q.CONFIG: the configuration of a queue, at its three levels.
+// Q.CONFIG: the configuration of a queue, at its levels.
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,19 +18,28 @@ struct ConfigTarget {
   size_t verb = 2;  // the argument with the operation
 };
 
+struct RuleWord {
+  Bytes word;
+  Bytes field;  // in errors
+  ConfigLevel level;
+};
+constexpr RuleWord kRuleWords[] = {{"GROUP", "group", ConfigLevel::kGroup},
+                                   {"KEY", "key", ConfigLevel::kKey},
+                                   {"WORKER", "worker", ConfigLevel::kWorker}};
+
 // Returns false with the error replied.
 bool parse_target(Call& call, ConfigTarget& target) {
-  const bool is_group = call.option(2, "GROUP");
-  if (is_group || call.option(2, "KEY")) {
+  for (const RuleWord& rule : kRuleWords) {
+    if (!call.option(2, rule.word)) continue;
     if (call.args.size() < 5) {
       call.reply.error(errors::kSyntax);
       return false;
     }
-    target.level = is_group ? ConfigLevel::kGroup : ConfigLevel::kKey;
+    target.level = rule.level;
     target.pattern = call.args[3];
     target.verb = 4;
     if (target.pattern.empty() || !is_glob_of_names(target.pattern)) {
-      reply_bad_field(call, is_group ? "group" : "key");
+      reply_bad_field(call, rule.field);
       return false;
     }
   }

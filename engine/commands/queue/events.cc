@@ -1,9 +1,13 @@
 // Q.EVENTS: the history of a queue's jobs, at once or as it happens.
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <unordered_set>
 
+#include "engine/base/hash.h"
 #include "engine/base/limits.h"
 #include "engine/base/numbers.h"
 #include "engine/commands/queue/args.h"
@@ -20,18 +24,24 @@ constexpr int64_t kDefaultCount = 100;
 // lock. Chunks with an event of the reply do not count, so a reply has as many events as requested.
 constexpr EventLog::Bounds kMaxLookedAt{.events = 100'000, .chunks_read = 256};
 
+struct HashId {
+  using is_transparent = void;
+  size_t operator()(Bytes id) const { return hash_bytes(id); }
+};
+
 struct EventsRequest final : WaiterRequest {
   uint64_t after = 0;
   bool from_oldest = false;  // `-`: the retained events, from `after` on
   int64_t count = kDefaultCount;
   uint32_t types = 0;  // event_bit of the requested types
-  std::string id;      // only of this job; empty: of all jobs
+  // Only of these jobs; empty: of all jobs.
+  std::unordered_set<std::string, HashId, std::equal_to<>> ids;
   bool blocks = false;
   int64_t block_ms = 0;
 
   uint32_t wanted_types() const { return types == 0 ? kEveryEventType : types; }
   // REQUIRES: the event has one of these types.
-  bool wants(const Event& event) const { return id.empty() || event.id == id; }
+  bool wants(const Event& event) const { return ids.empty() || ids.contains(event.id); }
 };
 
 // A missing queue has no events; the events of a queue made later have numbers from the floor on.
@@ -46,7 +56,14 @@ uint64_t oldest_seq(const EventLog& log) {
   return log.empty() ? log.last_seq() + 1 : log.oldest_seq();
 }
 
-bool parse_events(Call& call, const Queue* queue, EventsRequest& request) {
+void read_followed_job(Call& call, OptionReader& options, EventsRequest& request) {
+  const Bytes id = options.value();
+  if (!may_name_job(call, id)) return options.bad_value();
+  request.ids.emplace(id);
+  if (request.ids.size() > kMaxFollowedJobs) options.bad_value();
+}
+
+bool parse_start(Call& call, const Queue* queue, EventsRequest& request) {
   const Bytes from = call.args[2];
   if (from == "-") {
     request.from_oldest = true;
@@ -63,6 +80,11 @@ bool parse_events(Call& call, const Queue* queue, EventsRequest& request) {
     request.from_oldest = *seq == 0;
     request.after = static_cast<uint64_t>(*seq);
   }
+  return true;
+}
+
+bool parse_events(Call& call, const Queue* queue, EventsRequest& request) {
+  if (!parse_start(call, queue, request)) return false;
   OptionReader options(call, 3);
   while (options.next()) {
     if (options.is("COUNT", 1)) {
@@ -75,8 +97,7 @@ bool parse_events(Call& call, const Queue* queue, EventsRequest& request) {
       if (!parse_event_type(options.value(), type)) options.bad_value();
       request.types |= event_bit(type);
     } else if (options.is("ID", 1)) {
-      request.id = options.value();
-      if (!may_name_job(call, request.id)) options.bad_value();
+      read_followed_job(call, options, request);
     } else {
       options.unknown();
     }
@@ -148,7 +169,7 @@ bool try_reply_events(Call& call, const EventLog& log, const EventsRequest& requ
   };
   const EventLog::Looked looked = log.read(request.after, request.wanted_types(), bounds, tell);
   const bool passed_over = looked.seq > told;
-  if (passed_over && (!request.id.empty() || looked.stopped)) {
+  if (passed_over && (!request.ids.empty() || looked.stopped)) {
     open();
     reply_mark(call.reply, looked, call.unit.times);
     ++count;
@@ -233,7 +254,13 @@ void q_events_command(Call& call) {
   waiter->served_when_gone = true;
   waiter->timeout_ms = request->block_ms;
   waiter->queue.event_types = request->wanted_types();
-  waiter->queue.job_id = request->id;
+  for (const std::string& id : request->ids) {
+    if (waiter->queue.job_id.empty()) {
+      waiter->queue.job_id = id;
+    } else {
+      waiter->queue.more_job_ids.push_back(id);
+    }
+  }
   waiter->request = std::move(request);
   const Bytes keys[] = {call.args[1]};
   call.block(keys, std::move(waiter));

@@ -11,6 +11,7 @@
 #include "engine/commands/queue/reply.h"
 #include "engine/execution/engine.h"
 #include "engine/queue/queue_error.h"
+#include "engine/work/quiet.h"
 #include "engine/work/serving.h"
 
 namespace sluice {
@@ -25,43 +26,50 @@ void begin_answered(Reply& reply, const Answers& answers) {
   reply_answers(reply, answers);
 }
 
-// A waiting pop, and what stands before its jobs.
+// A waiting pop, and the form of its reply.
 struct AnsweredPop final : PopRequest {
+  PoppedFields fields;
   Answers answers;
   void begin_reply(Reply& reply) const override { begin_answered(reply, answers); }
 };
 
-void reply_jobs(Call& call, Bytes name, const Queue& queue, const std::vector<Job*>& jobs) {
+void reply_jobs(Call& call, Bytes name, const Queue& queue, const std::vector<Job*>& jobs,
+                const PoppedFields& fields) {
   call.reply.array(jobs.size());
   for (const Job* job : jobs) {
-    reply_popped_job(call.reply, name, queue, *job, call.unit.times);
+    reply_popped_job(call.reply, name, queue, *job, call.unit.times, fields);
   }
 }
 
-// Returns true if it has replied with jobs or an error, behind these answers; false if this queue
-// has no job for this pop now.
-bool pop_from(Call& call, const KeyRef& key, const PopSpec& spec, const Answers& answers) {
+// kReplied: with jobs or an error, behind the answers. Otherwise this queue has no job for this pop
+// now, or none at all while its worker is quiet.
+enum class Taken : uint8_t { kReplied, kNothing, kQuiet };
+
+Taken pop_from(Call& call, const KeyRef& key, const PopSpec& spec, const PoppedFields& fields,
+               const Answers& answers) {
   // Q.ACK, which alone has answers, has found the queue before.
   const Found<Queue> queue = find_own_queue(call, key);
-  if (queue.refused()) return true;
+  if (queue.refused()) return Taken::kReplied;
   if (queue == nullptr) {
-    if (!spec.id) return false;
+    if (!spec.id) return Taken::kNothing;
     begin_answered(call.reply, answers);
     call.reply.error(
         QueueError("GONE").with("id", Bytes(*spec.id)).with("state", "unknown").text());
-    return true;
+    return Taken::kReplied;
   }
   QueueWork work = queue_work(call, key, *queue);
   const Result<std::vector<Job*>> jobs = pop_jobs(work, spec, holder_of(call.client));
   if (!jobs.ok()) {
     begin_answered(call.reply, answers);
     call.reply.error(jobs.status().message());
-    return true;
+    return Taken::kReplied;
   }
-  if (jobs->empty()) return false;
+  if (jobs->empty()) {
+    return queue->config.quiet(spec.worker) ? Taken::kQuiet : Taken::kNothing;
+  }
   begin_answered(call.reply, answers);
-  reply_jobs(call, key.key, *queue, *jobs);
-  return true;
+  reply_jobs(call, key.key, *queue, *jobs, fields);
+  return Taken::kReplied;
 }
 
 // Whether the worker holds jobs that it got by this very request.
@@ -82,7 +90,7 @@ bool pop_again(Call& call, std::span<const Bytes> keys, const PopOptions& option
     const Entry* entry = call.find(key);
     if (entry == nullptr || entry->type() != Type::kQueue) continue;
     if (!holds_request(entry->object<Queue>(), spec)) continue;
-    return pop_from(call, key, spec, options.answers);
+    return pop_from(call, key, spec, options.fields, options.answers) == Taken::kReplied;
   }
   return false;
 }
@@ -106,11 +114,18 @@ bool stands_behind_others(Call& call, const KeyRef& key, const PopSpec& spec) {
   return !holds_request(queue, spec) && choose_job(work, spec).job != nullptr;
 }
 
+void wait_quietly(Call& call, const KeyRef& key, const std::shared_ptr<Waiter>& waiter) {
+  const Entry* entry = call.find(key);
+  CHECK(entry != nullptr && entry->type() == Type::kQueue);  // its rule has been read
+  QueueWork work = queue_work(call, key, entry->object<Queue>());
+  begin_quiet_wait(work, waiter);
+}
+
 void serve_blocked_pop(Call& call, Bytes name) {
-  const PopSpec& spec = static_cast<const PopRequest&>(*call.waiter->request).spec;
-  call.waiter->begin_reply(call.reply);
-  const bool replied = pop_from(call, KeyRef(name), spec, {});
-  CHECK(replied);  // it was chosen because it can be served
+  const auto& request = static_cast<const AnsweredPop&>(*call.waiter->request);
+  request.begin_reply(call.reply);
+  const Taken taken = pop_from(call, KeyRef(name), request.spec, request.fields, {});
+  CHECK(taken == Taken::kReplied);  // it was chosen because it can be served
 }
 
 }  // namespace
@@ -151,15 +166,18 @@ void pop_or_block(Call& call, std::span<const Bytes> keys, PopOptions options) {
   const PopSpec& spec = options.spec;
   if (pop_again(call, keys, options)) return;
   std::vector<Bytes> behind_others;
+  std::vector<Bytes> quiet_at;
   for (const Bytes name : keys) {
     const KeyRef key = call.key(name);
     // A pop that cannot wait for its turn takes a present job.
     if (!call.nested && stands_behind_others(call, key, spec)) {
       const auto end = behind_others.end();
       if (std::find(behind_others.begin(), end, name) == end) behind_others.push_back(name);
-    } else if (pop_from(call, key, spec, options.answers)) {
-      return;
+      continue;
     }
+    const Taken taken = pop_from(call, key, spec, options.fields, options.answers);
+    if (taken == Taken::kReplied) return;
+    if (taken == Taken::kQuiet) quiet_at.push_back(name);
   }
   if (call.nested || (!options.blocks && behind_others.empty())) {
     begin_answered(call.reply, options.answers);
@@ -167,10 +185,15 @@ void pop_or_block(Call& call, std::span<const Bytes> keys, PopOptions options) {
   }
   auto request = std::make_unique<AnsweredPop>();
   request->spec = std::move(options.spec);
+  request->fields = options.fields;
   request->answers = std::move(options.answers);
   const std::shared_ptr<Waiter> waiter = make_pop_waiter(std::move(request), options.block_ms);
   waiter->serve = serve_blocked_pop;
-  if (options.blocks) return call.block(keys, waiter);
+  if (options.blocks) {
+    call.block(keys, waiter);
+    for (const Bytes name : quiet_at) wait_quietly(call, call.key(name), waiter);
+    return;
+  }
   waiter->queue.in_passing = true;
   waiter->queue.queues_before = behind_others.size();
   call.block(behind_others, waiter);

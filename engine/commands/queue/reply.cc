@@ -102,7 +102,9 @@ void put_budgets(MapReply& map, const Queue& queue, const Job& job, JobState sta
   map.integer_or_null("retries_left",
                       lives ? std::optional(retries_left(queue, job)) : std::nullopt);
   const JobOptions* options = job.options();
-  map.texts("needs", options == nullptr ? std::vector<std::string>() : options->needs);
+  map.texts("needs", options == nullptr ? std::span<const std::string>() : options->by_need());
+  // Few jobs have it; the others' replies do not grow by it.
+  if (options != nullptr && options->after_count != 0) map.texts("after", options->by_after());
 }
 
 // When the lease or the MAXRUN of the run expires, by the wall clock.
@@ -146,11 +148,43 @@ void put_brief(MapReply& map, const Job& job, JobState state, const ShownAt& at)
 
 }  // namespace
 
+bool parse_popped_field(Bytes name, PoppedFields& fields) {
+  if (equals_ignore_case(name, "tags")) return fields.tags = true;
+  if (equals_ignore_case(name, "progress")) return fields.progress = true;
+  if (equals_ignore_case(name, "error")) return fields.error = true;
+  if (equals_ignore_case(name, "group")) return fields.group = true;
+  return false;
+}
+
+namespace {
+
+// Everything that a worker needs for most jobs, in as few bytes as possible.
+void reply_brief_job(Reply& reply, Bytes queue_name, const Job& job, const PoppedFields& fields) {
+  const JobExtras& extras = *job.extras_if();
+  const size_t asked = fields.asked();
+  reply.array(asked == 0 ? 6 : 7);
+  reply.bulk(queue_name);
+  reply.bulk(job.id());
+  reply.integer(static_cast<int64_t>(job.run()->token));
+  reply.integer(extras.attempts);
+  reply.bulk(job.payload());
+  reply.integer(job.run()->lease_ms);
+  if (asked == 0) return;
+  MapReply map(reply, asked);
+  if (fields.tags) put_tags(map, job);
+  if (fields.progress) map.text_or_null("progress", extras.progress);
+  if (fields.error) map.text_or_null("error", extras.error);
+  if (fields.group) map.text("group", job.lane->group->name);
+}
+
+}  // namespace
+
 void reply_popped_job(Reply& reply, Bytes queue_name, const Queue& queue, const Job& job,
-                      const Times& now) {
+                      const Times& now, const PoppedFields& fields) {
+  if (fields.brief) return reply_brief_job(reply, queue_name, job, fields);
   const JobRun& run = *job.run();
   const JobExtras& extras = *job.extras_if();
-  MapReply map(reply, 15);
+  MapReply map(reply, fields.error ? 16 : 15);
   map.text("queue", queue_name);
   map.text("id", job.id());
   map.count("lease", run.token);
@@ -166,6 +200,7 @@ void reply_popped_job(Reply& reply, Bytes queue_name, const Queue& queue, const 
   map.integer("max_run_ms", max_run_ms(queue, job));
   map.text_or_null("progress", extras.progress);
   map.text("payload", job.payload());
+  if (fields.error) map.text_or_null("error", extras.error);
 }
 
 bool parse_shown_field(Bytes name, ShownFields& fields) {
@@ -180,7 +215,7 @@ size_t waiting_pops(const Call& call, const KeyRef& key) {
   if (shard.waiters.no_queue_waiters()) return 0;
   const QueueWaiters* waiters =
       shard.waiters.find_queue(call.client.database, std::string(key.key));
-  return waiters == nullptr ? 0 : waiters->all_pops.size();
+  return waiters == nullptr ? 0 : waiters->taking_pops();
 }
 
 ShownAt::ShownAt(const Queue& queue, const Times& times, ShownFields asked)

@@ -14,9 +14,23 @@
 
 namespace sluice {
 
+// What a pop shows of each job. The fields that `WITH` asks for are a map behind a brief job;
+// otherwise those that the job's map lacks are added to it.
+struct PoppedFields {
+  bool brief = false;
+  bool tags = false;
+  bool progress = false;
+  bool error = false;
+  bool group = false;
+
+  size_t asked() const { return size_t{tags} + size_t{progress} + size_t{error} + size_t{group}; }
+};
+// Returns false if there is no such field.
+bool parse_popped_field(Bytes name, PoppedFields& fields);
+
 // The reply of Q.POP for each job. REQUIRES: the job is active.
 void reply_popped_job(Reply& reply, Bytes queue_name, const Queue& queue, const Job& job,
-                      const Times& now);
+                      const Times& now, const PoppedFields& fields);
 
 // The fields that Q.GET and Q.LIST reply only on request (`WITH field`), or omit (`BRIEF`).
 struct ShownFields {

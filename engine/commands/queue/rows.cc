@@ -19,20 +19,22 @@ constexpr KeySpec adopted_keys(const char* word) {
 const Command kRows[] = {
     {.name = "q.add",
      .arity = -4,
-     .flags = kWrite | kDenyOom | kFast,
-     .acl = kAclWrite | kAclFast,
+     .flags = kWrite | kDenyOom | kFast | kBlocking,
+     .acl = kAclWrite | kAclFast | kAclBlocking,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyInsert)},
      .handler = q_add_command,
      .group = "queue",
      .complexity = "O(log N), where N is the number of jobs in the queue.",
-     .summary = "Adds a job to a queue.",
+     .summary = "Adds a job to a queue; waits for its end with WAIT.",
      .syntax = "queue <id | *> payload [PRI band] [BOOST milliseconds] "
                "[DELAY milliseconds | AT unix-time-milliseconds] [GROUP group] "
                "[KEY label [KEY label ...]] [COST slots] [TTL milliseconds] [LEASE milliseconds] "
                "[MAXRUN milliseconds] [RETRY times] "
                "[BACKOFF base-milliseconds max-milliseconds] "
                "[IFDUP <ERROR | KEEP | UPDATE | REPLACE>] [NEED id [NEED id ...]] "
-               "[TAG name value [TAG name value ...]] [MAXWAIT milliseconds]"},
+               "[AFTER id [AFTER id ...]] "
+               "[TAG name value [TAG name value ...]] [MAXWAIT milliseconds] "
+               "[BRIEF | WAIT milliseconds]"},
     {.name = "q.pop",
      .arity = -3,
      .flags = kWrite | kBlocking | kMovableKeys,
@@ -44,7 +46,7 @@ const Command kRows[] = {
      .summary = "Takes the next jobs that may run, each with a lease; waits for them with BLOCK.",
      .syntax = "numqueues queue [queue ...] [WORKER worker] [COUNT count] [BLOCK milliseconds] "
                "[LEASE milliseconds] [TIED] [CAP slots] [ID id] [MATCH label [MATCH label ...]] "
-               "[REQID token]"},
+               "[REQID token] [BRIEF] [WITH field [WITH field ...]]"},
     {.name = "q.ack",
      .arity = -4,
      .flags = kWrite | kBlocking,
@@ -58,20 +60,22 @@ const Command kRows[] = {
                "[AND id <lease | *> [RESULT result] [AND id <lease | *> [RESULT result] ...]] "
                "[POP [WORKER worker] [COUNT count] [BLOCK milliseconds] [LEASE milliseconds] "
                "[TIED] [CAP slots] [ID id] "
-               "[MATCH label [MATCH label ...]] [REQID token]]"},
+               "[MATCH label [MATCH label ...]] [REQID token] [BRIEF] "
+               "[WITH field [WITH field ...]]]"},
     {.name = "q.nack",
      .arity = -4,
-     .flags = kWrite | kFast,
-     .acl = kAclWrite | kAclFast,
+     .flags = kWrite,
+     .acl = kAclWrite | kAclSlow,
      .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
      .handler = q_nack_command,
      .group = "queue",
      .complexity = "O(log N) for each job.",
-     .summary = "Returns jobs: as failed, or as if never taken.",
-     .syntax = "queue id <lease | *> [SILENT | FAIL | FATAL] [DELAY milliseconds] [ERROR text] "
+     .summary = "Returns jobs: as failed, or as if never taken; those of a worker with WHERE.",
+     .syntax = "queue <id <lease | *> [SILENT | FAIL | FATAL] [DELAY milliseconds] [ERROR text] "
                "[AND id <lease | *> [SILENT | FAIL | FATAL] [DELAY milliseconds] [ERROR text] "
                "[AND id <lease | *> [SILENT | FAIL | FATAL] [DELAY milliseconds] [ERROR text] "
-               "...]]"},
+               "...]] | WHERE WORKER worker [CURSOR cursor] [LOST | SILENT | FAIL] "
+               "[ERROR text]>"},
     {.name = "q.touch",
      .arity = -4,
      .flags = kWrite | kFast,
@@ -81,9 +85,9 @@ const Command kRows[] = {
      .group = "queue",
      .complexity = "O(log N) for each job.",
      .summary = "Extends leases, and returns whether the jobs must stop.",
-     .syntax = "queue id <lease | *> [LEASE milliseconds] [PROGRESS progress] "
-               "[AND id <lease | *> [LEASE milliseconds] [PROGRESS progress] "
-               "[AND id <lease | *> [LEASE milliseconds] [PROGRESS progress] ...]] "
+     .syntax = "queue id <lease | *> [LEASE milliseconds] [PROGRESS progress] [LOG bytes] "
+               "[AND id <lease | *> [LEASE milliseconds] [PROGRESS progress] [LOG bytes] "
+               "[AND id <lease | *> [LEASE milliseconds] [PROGRESS progress] [LOG bytes] ...]] "
                "[WORKER worker]"},
     {.name = "q.cancel",
      .arity = -3,
@@ -178,7 +182,17 @@ const Command kRows[] = {
      .complexity = "O(M), where M is the number of examined events, at most 100000.",
      .summary = "Reads the events of a queue's jobs; waits for more with BLOCK.",
      .syntax = "queue <seq | - | $> [COUNT count] [BLOCK milliseconds] [TYPE type [TYPE type ...]] "
-               "[ID id]"},
+               "[ID id [ID id ...]]"},
+    {.name = "q.log",
+     .arity = -3,
+     .flags = kReadonly | kBlocking,
+     .acl = kAclRead | kAclSlow | kAclBlocking,
+     .keys = {keys_at(1, kKeyRo | kKeyAccess)},
+     .handler = q_log_command,
+     .group = "queue",
+     .complexity = "O(N), where N is the number of returned bytes.",
+     .summary = "Reads the log of a job; waits for more with BLOCK.",
+     .syntax = "queue id [FROM offset] [COUNT bytes] [BLOCK milliseconds]"},
     {.name = "q.config",
      .arity = -3,
      .flags = kWrite,
@@ -187,8 +201,8 @@ const Command kRows[] = {
      .handler = q_config_command,
      .group = "queue",
      .complexity = "O(G), where G is the number of groups and keys in use.",
-     .summary = "Reads and changes the configuration of a queue, of its groups and its keys.",
-     .syntax = "queue [GROUP glob | KEY glob] <GET [field [field ...]] | "
+     .summary = "Reads and changes the configuration of a queue, of its groups, keys and workers.",
+     .syntax = "queue [GROUP glob | KEY glob | WORKER glob] <GET [field [field ...]] | "
                "SET <field value [field value ...]> | RESET>"},
     {.name = "q.adopt",
      .arity = -3,

@@ -1,8 +1,11 @@
 // Giving back and extending runs: Q.NACK, Q.TOUCH.
 #include "engine/work/run.h"
+#include "engine/base/numbers.h"
 #include "engine/commands/queue/pairs.h"
 #include "engine/commands/queue/queues.h"
+#include "engine/execution/refusal.h"
 #include "engine/reply/map_reply.h"
+#include "engine/work/progress.h"
 #include "engine/work/retry.h"
 
 namespace sluice {
@@ -18,6 +21,7 @@ struct NackPair : LeasePair {
 struct TouchPair : LeasePair {
   std::optional<int64_t> lease_ms;
   std::optional<Bytes> progress;
+  Bytes log;
 };
 
 struct TouchRequest {
@@ -55,6 +59,8 @@ bool read_touch_option(OptionReader& options, TouchPair& pair, TouchRequest& tou
     pair.lease_ms = options.integer(kMinLeaseMs, kMaxLeaseMs);
   } else if (options.is("PROGRESS", 1)) {
     pair.progress = options.value();
+  } else if (options.is("LOG", 1)) {
+    pair.log = options.value();
   } else if (options.is("WORKER", 1)) {
     touch.worker = options.name(1).value_or(Bytes());
   } else {
@@ -69,6 +75,11 @@ Result<NackOutcome> nack(QueueWork* work, const NackPair& pair) {
                   pair.error_text);
 }
 
+// A job may nevertheless have the id WHERE: a lease follows it.
+bool selects_jobs(const Call& call) {
+  return call.option(2, "WHERE") && call.args[3] != "*" && !parse_i64(call.args[3]);
+}
+
 void reply_nack(Call& call, const Result<NackOutcome>& outcome) {
   if (!outcome.ok()) return call.reply.error(outcome.status().message());
   MapReply map(call.reply, 3);
@@ -79,14 +90,25 @@ void reply_nack(Call& call, const Result<NackOutcome>& outcome) {
   map.integer("attempts_left", outcome->attempts_left);
 }
 
-Result<TouchOutcome> touch(QueueWork* work, const TouchPair& pair, const Holder& holder) {
+// Bytes for which there is no room are dropped: the lease counts more.
+void write_log(Call& call, QueueWork& work, Bytes id, Bytes bytes) {
+  if (bytes.empty() || !refuse_growth(call.engine, kDenyOom).ok()) return;
+  append_log(work, work.queue().find(id), bytes);
+}
+
+Result<TouchOutcome> touch(Call& call, QueueWork* work, const TouchPair& pair) {
   if (work == nullptr) return no_job(pair.id);
   if (pair.progress) {
     Status size = check_size(work->queue(), *pair.progress);
     if (!size.ok()) return size;
   }
-  return touch_job(*work, pair.id, pair.lease, pair.lease_ms,
-                   pair.progress ? &*pair.progress : nullptr, holder);
+  Status size = check_size(work->queue(), pair.log);
+  if (!size.ok()) return size;
+  Result<TouchOutcome> outcome =
+      touch_job(*work, pair.id, pair.lease, pair.lease_ms,
+                pair.progress ? &*pair.progress : nullptr, holder_of(call.client));
+  if (outcome.ok()) write_log(call, *work, pair.id, pair.log);
+  return outcome;
 }
 
 void reply_touch(Call& call, const Result<TouchOutcome>& outcome, std::optional<bool> quiet) {
@@ -106,6 +128,7 @@ void reply_stop(Call& call, const Result<TouchOutcome>& outcome) {
 }  // namespace
 
 void q_nack_command(Call& call) {
+  if (selects_jobs(call)) return nack_where(call);
   LeasePairs<NackPair> pairs;
   if (!read_pairs(call, pairs, read_nack_option)) return;
   const KeyRef key = call.key(1);
@@ -130,17 +153,17 @@ void q_touch_command(Call& call) {
   std::optional<QueueWork> work;
   if (queue != nullptr) work.emplace(call.database(key), key, *queue, call.unit);
   QueueWork* const present = work ? &*work : nullptr;
-  const Holder holder = holder_of(call.client);
-  const bool quiet = false;
+  if (work) work->queue().hear_worker(request.worker);
+  const bool quiet = work && work->queue().config.quiet(request.worker);
   if (!request.pairs.several()) {
-    const Result<TouchOutcome> outcome = touch(present, request.pairs.first, holder);
+    const Result<TouchOutcome> outcome = touch(call, present, request.pairs.first);
     return reply_touch(call, outcome, request.worker.empty() ? std::nullopt : std::optional(quiet));
   }
   call.reply.array(2);
   call.reply.boolean(quiet);
   call.reply.array(request.pairs.size());
   request.pairs.for_each(
-      [&](const TouchPair& pair) { reply_stop(call, touch(present, pair, holder)); });
+      [&](const TouchPair& pair) { reply_stop(call, touch(call, present, pair)); });
 }
 
 }  // namespace sluice

@@ -11,6 +11,7 @@
 #include "engine/commands/queue/args.h"
 #include "engine/commands/queue/queues.h"
 #include "engine/commands/queue/reply.h"
+#include "engine/commands/queue/worker_lines.h"
 #include "engine/reply/map_reply.h"
 
 namespace sluice {
@@ -19,7 +20,8 @@ namespace {
 
 constexpr int64_t kMinWindowMs = 1000;
 constexpr int64_t kMaxWindowMs = RecentCount::kSeconds * 1000;
-// BY GROUP and BY KEY show this many lines and the rest as one line named QueueStats::kRestName.
+// BY GROUP, BY KEY and BY WORKER show this many lines and the rest as one line named
+// QueueStats::kRestName.
 constexpr size_t kShownLines = 1000;
 // Lines of a page.
 constexpr int64_t kUsualCount = 100;
@@ -387,7 +389,6 @@ size_t put_first(std::vector<const Node*>& nodes, Larger larger) {
 
 bool is_shown(const Group& group) { return !group.idle(); }
 bool is_shown(const Key& key) { return !key.sets.empty() || key.limiter.used != 0; }
-bool is_shown(const Worker& worker) { return !worker.active.empty(); }
 
 // The groups with the most jobs.
 void reply_by_group(Call& call, const Queue& queue, const StatsRequest& request) {
@@ -483,30 +484,32 @@ void reply_by_tag(Call& call, const Queue& queue, const StatsRequest& request) {
   }
 }
 
-void reply_worker_line(Call& call, const Queue& queue, const Worker& worker) {
-  const int64_t now_ms = std::max(queue.queue_ms, call.unit.times.queue_ms);
-  MapReply line(call.reply);
-  line.count("active", worker.active.size());
-  int64_t oldest = 0;
-  for (const Job* job : worker.active) {
-    oldest = std::max(oldest, now_ms - job->run()->started_ms);
-  }
-  line.integer("oldest_run_ms", oldest);
-}
-
-// Workers that hold leases. Leases of pops without a worker are not included.
-void reply_by_worker(Call& call, const Queue& queue, const StatsRequest& request) {
+// Those with the most leases.
+void reply_by_worker(Call& call, const KeyRef& key, const Queue& queue,
+                     const StatsRequest& request) {
+  const WorkerLines lines(call, key, queue);
   if (request.cursor) {
     return reply_in_order(
-        call, request, &queue.workers(), [](const auto& worker) { return is_shown(*worker); },
-        [&](const auto& worker) { reply_worker_line(call, queue, *worker); });
+        call, request, &queue.workers(), [&](const auto& worker) { return lines.shows(*worker); },
+        [&](const auto& worker) { lines.put(*worker); });
   }
-  MapReply map(call.reply);
+  std::vector<const Worker*> workers;
   for (const auto& [name, worker] : queue.workers()) {
-    if (!is_shown(*worker)) continue;
-    map.field(name);
-    reply_worker_line(call, queue, *worker);
+    if (lines.shows(*worker)) workers.push_back(worker.get());
   }
+  const size_t shown = put_first(workers, [](const Worker* a, const Worker* b) {
+    return a->active.size() != b->active.size() ? a->active.size() > b->active.size()
+                                                : a->name < b->name;
+  });
+  const auto end = workers.begin() + static_cast<ptrdiff_t>(shown);
+  MapReply map(call.reply);
+  for (auto at = workers.begin(); at != end; ++at) {
+    map.field((*at)->name);
+    lines.put(**at);
+  }
+  if (end == workers.end()) return;
+  map.field(QueueStats::kRestName);
+  lines.put_rest(end, workers.end());
 }
 
 }  // namespace
@@ -534,7 +537,7 @@ void q_stats_command(Call& call) {
     case By::kTag:
       return reply_by_tag(call, queue, request);
     case By::kWorker:
-      return reply_by_worker(call, queue, request);
+      return reply_by_worker(call, key, queue, request);
   }
 }
 

@@ -1,4 +1,4 @@
-// Q.PURGE, and Q.CANCEL and Q.RETRY of all selected jobs.
+// Q.PURGE, and Q.CANCEL, Q.NACK and Q.RETRY of all selected jobs.
 #include "engine/commands/queue/where.h"
 
 #include <string>
@@ -7,6 +7,7 @@
 #include "engine/commands/queue/adopted.h"
 #include "engine/commands/queue/queues.h"
 #include "engine/work/ends.h"
+#include "engine/work/lease_expiry.h"
 #include "engine/work/retry.h"
 #include "engine/work/steer.h"
 
@@ -87,15 +88,12 @@ bool parse_where(Call& call, const QueueConfig& config, bool cancels, WhereReque
   return !options.failed() && check_selector(call, request.selector);
 }
 
-// Walks one step and changes the jobs that it finds: `change(work, job, request)` returns whether
-// it did. The jobs are collected by id first, since every change moves jobs in the indexes that are
-// walked, and may end others (needs, retention).
+// Walks one step and changes the jobs that it finds: `change(work, job)` returns whether it did.
+// The jobs are collected by id first, since every change moves jobs in the indexes that are walked,
+// and may end others (needs, retention).
 template <class Change>
-void change_where(Call& call, bool cancels, Changeable states, Change change) {
-  const KeyRef key = call.key(1);
-  const Found<Queue> queue = find_own_queue(call, key);
-  WhereRequest request;
-  if (queue.refused() || !parse_where(call, config_of(queue), cancels, request)) return;
+void change_selected(Call& call, const KeyRef& key, Queue* queue, WhereRequest& request,
+                     Changeable states, Change change) {
   Selector& selector = request.selector;
   selector.states = selector.states == 0 ? states.usual
                                          : static_cast<JobStates>(selector.states & states.allowed);
@@ -113,12 +111,23 @@ void change_where(Call& call, bool cancels, Changeable states, Change change) {
     for (const std::string& id : ids) {
       Job* job = queue->find(id);
       if (job == nullptr || (selector.states & state_bit(queue->shown_state(job))) == 0) continue;
-      if (change(work, job, request)) ++changed;
+      if (change(work, job)) ++changed;
     }
   }
   call.reply.array(2);
   call.reply.bulk(page.cursor);
   call.reply.integer(changed);
+}
+
+// `change(work, job, request)`.
+template <class Change>
+void change_where(Call& call, bool cancels, Changeable states, Change change) {
+  const KeyRef key = call.key(1);
+  const Found<Queue> queue = find_own_queue(call, key);
+  WhereRequest request;
+  if (queue.refused() || !parse_where(call, config_of(queue), cancels, request)) return;
+  change_selected(call, key, queue, request, states,
+                  [&](QueueWork& work, Job* job) { return change(work, job, request); });
 }
 
 }  // namespace
@@ -164,6 +173,72 @@ void cancel_where(Call& call) {
                  return cancel_job(work, job, request.cancel.reason, request.cancel.grace_ms) !=
                         CancelOutcome::kGone;
                });
+}
+
+namespace {
+
+// How Q.NACK ... WHERE ends runs. LOST: as if their leases had run out.
+enum class RunLoss : uint8_t { kLost, kSilent, kFail };
+
+struct LossRequest : WhereRequest {
+  std::optional<RunLoss> how;
+  Bytes error;
+};
+
+bool read_loss(OptionReader& options, LossRequest& request) {
+  RunLoss how = RunLoss::kLost;
+  if (options.is("SILENT")) {
+    how = RunLoss::kSilent;
+  } else if (options.is("FAIL")) {
+    how = RunLoss::kFail;
+  } else if (!options.is("LOST")) {
+    return false;
+  }
+  if (request.how && *request.how != how) options.fail(errors::kSyntax);
+  request.how = how;
+  return true;
+}
+
+bool parse_loss(Call& call, LossRequest& request) {
+  OptionReader options(call, 3);
+  while (options.next()) {
+    if (options.is("WORKER", 1)) {
+      request.selector.worker = options.name(1);
+    } else if (options.is("CURSOR", 1)) {
+      request.cursor = options.value();
+    } else if (options.is("ERROR", 1)) {
+      request.error = shortened_text(options.value());
+    } else if (!read_loss(options, request)) {
+      options.unknown();
+    }
+  }
+  if (!request.selector.worker) options.fail(errors::kSyntax);
+  return !options.failed();
+}
+
+void end_lost_run(QueueWork& work, Job* job, const LossRequest& request) {
+  const RunLoss how = request.how.value_or(RunLoss::kLost);
+  if (how == RunLoss::kLost) {
+    return lose_lease(work, job, request.error.empty() ? kLeaseLost : request.error);
+  }
+  const NackMode mode = how == RunLoss::kFail ? NackMode::kFail : NackMode::kSilent;
+  const std::string id(job->id());
+  const auto outcome = nack_job(work, id, job->run()->token, mode, std::nullopt, request.error);
+  CHECK(outcome.ok());  // it is the job's lease
+}
+
+}  // namespace
+
+void nack_where(Call& call) {
+  const KeyRef key = call.key(1);
+  const Found<Queue> queue = find_own_queue(call, key);
+  LossRequest request;
+  if (queue.refused() || !parse_loss(call, request)) return;
+  const JobStates active = state_bit(JobState::kActive);
+  change_selected(call, key, queue, request, {active, active}, [&](QueueWork& work, Job* job) {
+    end_lost_run(work, job, request);
+    return true;
+  });
 }
 
 void retry_where(Call& call) {

@@ -24,6 +24,20 @@ redis.call('Q.ADD', KEYS[2], ARGV[1], 'y', 'GROUP', ARGV[2])
 return 'OK'"""
 
 
+class RunLog:
+    """What one run has written into the log of its job; nobody else writes meanwhile."""
+
+    def __init__(self, before=None):
+        self.before = before    # the whole log when it was last read; None: it was not
+        self.pieces = []        # sent since, without those that were refused
+        self.acknowledged = 0   # so many of them
+
+    def possible(self):
+        """What the log ends with, if 0, 1, … of the pieces in flight have been written."""
+        for count in range(self.acknowledged, len(self.pieces) + 1):
+            yield b"".join(self.pieces[:count])
+
+
 ANYTHING = object()  # what a job's progress may be before anything of it was acknowledged
 
 
@@ -31,15 +45,28 @@ class Sent:
     """A command or unit on its way; `read` takes its last reply.
 
     `proof`: for each queue that it changes, events (type, id, lease) that it alone can have caused,
-    of which one must be there if it happened. `excuse`: or this one, which another caused.
+    of which one must be there if it happened. `excuses`: for each of these, a queue and an event
+    in its place that another command caused.
     """
 
-    def __init__(self, commands, read, proof=(), excuse=None):
+    def __init__(self, commands, read, proof=(), excuses=()):
         self.wire = b"".join(encode(command) for command in commands)
         self.commands = commands
         self.read = read
         self.proof = proof
-        self.excuse = excuse
+        self.excuses = excuses
+
+
+def join_pairs(words, several):
+    """A command with the words of several jobs, and AND between them."""
+    for number, one in enumerate(several):
+        words = words + (["AND"] if number else []) + one
+    return words
+
+
+def pair_ids(words):
+    """The ids in a command of join_pairs()."""
+    return [words[2]] + [words[at + 1] for at, word in enumerate(words) if word == "AND"]
 
 
 def is_error(reply, *codes):
@@ -61,6 +88,7 @@ class QueueClient(LoadClient):
         self.lost_pop = None        # (queue, words) of a pop without an answer
         self.expected = []          # (queue, events of which one must be there)
         self.progress = {}          # (queue, id, lease) -> values that it may have
+        self.logs = {}              # (queue, id, lease) -> RunLog
         self.setting = [b"0", b"0"]     # of max_waiting of a group: acknowledged, and sent since
         self.last_own_token = 0
         self.in_flight = []
@@ -141,9 +169,9 @@ class QueueClient(LoadClient):
             words += ["TTL", rng.randrange(1, 300)]
         elif chance < 0.4:
             words += ["TAG", "lang", rng.choice(("a", "b"))]
-        needs = rng.random() < 0.05 and self.own[queue]
+        needs = rng.random() < 0.1 and self.own[queue]
         if needs:
-            words += ["NEED", rng.choice(self.own[queue])]
+            words += [rng.choice(("NEED", "AFTER")), rng.choice(self.own[queue])]
 
         def read(reply):
             if needs and isinstance(reply, Error):
@@ -226,51 +254,77 @@ class QueueClient(LoadClient):
 
         return Sent([words], read)
 
+    def _some_held(self, queue):
+        """One of the held jobs, or several, for a command with AND."""
+        held = list(self.held[queue].items())
+        return self.rng.sample(held, min(len(held), self.rng.choice((1, 1, 2, 3))))
+
     def _end(self, may_pop):
         queue = self.rng.choice([name for name in self.names if self.held[name]])
-        job_id = self.rng.choice(list(self.held[queue]))
-        lease = self.held[queue].pop(job_id)
-        revoked = ("cancelled", job_id, lease)
+        ended = self._some_held(queue)
+        for job_id, _ in ended:
+            del self.held[queue][job_id]
         kind = self.rng.random()
-        if kind < 0.7:
-            words = ["Q.ACK", queue, job_id, lease]
-            events = [("completed", job_id, lease)]
-        else:
-            words = ["Q.NACK", queue, job_id, lease,
-                     self.rng.choice(("SILENT", "FAIL", "FATAL")), "DELAY", 0]
-            events = [(name, job_id, lease) for name in ("returned", "retrying", "failed")]
+        acks = kind < 0.7
+        mode = [] if acks else [self.rng.choice(("SILENT", "FAIL", "FATAL")), "DELAY", 0]
+        names = ("completed",) if acks else ("returned", "retrying", "failed")
+        words = join_pairs(["Q.ACK" if acks else "Q.NACK", queue],
+                           [[job_id, lease, *mode] for job_id, lease in ended])
+        events = [[(name, job_id, lease) for name in names] for job_id, lease in ended]
+        revoked = [("cancelled", job_id, lease) for job_id, lease in ended]
         pops = may_pop and kind < 0.3
+        several = len(ended) > 1
         if pops:
             words += ["POP"] + self._pop_words()
             self.lost_pop = (queue, words)
 
         def read(reply):
-            if is_error(reply, "STALELEASE", "NOJOB"):
-                self._must(queue, revoked)
-                self.lost_pop = None if pops else self.lost_pop
-                return
-            assert not isinstance(reply, Error)
-            self._must(queue, *(events if kind < 0.7 else events + [revoked]))
-            if pops:
-                self._took(queue, reply)
+            answers, jobs = (reply if pops else (reply, None)) if several else ([reply], reply)
+            assert len(answers) == len(ended)
+            for answer, own, other in zip(answers, events, revoked):
+                if is_error(answer, "STALELEASE", "NOJOB"):
+                    self._must(queue, other)
+                else:
+                    assert not isinstance(answer, Error)
+                    self._must(queue, *(own if acks else own + [other]))
+            if pops and not several and isinstance(reply, Error):
+                self.lost_pop = None
+            elif pops:
+                self._took(queue, jobs)
 
-        return Sent([words], read, [(queue, events)], (queue, revoked))
+        return Sent([words], read, [(queue, own) for own in events],
+                    [(queue, other) for other in revoked])
 
     def _touch(self):
         queue = self._queue()
         if not self.held[queue]:
             return self._cancel()
-        job_id, lease = self.rng.choice(list(self.held[queue].items()))
+        touched = self._some_held(queue)
         self.serial += 1
         value = b"%d" % self.serial
-        possible = self.progress.setdefault((queue, job_id, lease), [ANYTHING])
-        possible.append(value)
+        possible = [self.progress.setdefault((queue, *pair), [ANYTHING]) for pair in touched]
+        for values in possible:
+            values.append(value)
+
+        pairs = [[*pair, "PROGRESS", value] for pair in touched]
+        log = self.logs.setdefault((queue, *touched[0]), RunLog())
+        piece = b"<%d:%d>" % (self.index, self.serial) + b"." * self.rng.choice((0, 0, 50))
+        writes = self.rng.random() < 0.7
+        if writes:
+            pairs[0] += ["LOG", piece]
+            log.pieces.append(piece)
 
         def read(reply):
-            if not isinstance(reply, Error):
-                del possible[:possible.index(value)]
+            answers = reply[1] if len(touched) > 1 else [reply]
+            for answer, values in zip(answers, possible):
+                if not isinstance(answer, Error):
+                    del values[:values.index(value)]
+            if isinstance(answers[0], Error):
+                log.pieces = [other for other in log.pieces if other != piece]
+            else:
+                log.acknowledged += writes
 
-        return Sent([["Q.TOUCH", queue, job_id, lease, "PROGRESS", value]], read)
+        return Sent([join_pairs(["Q.TOUCH", queue], pairs)], read)
 
     # -- Commands: steering -------------------------------------------------------------------
 
@@ -381,12 +435,12 @@ class QueueClient(LoadClient):
             return None
         seen = [any(self.stories[queue].fresh[event] for event in events)
                 for queue, events in sent.proof]
+        excused = [self.stories[queue].fresh[event] for queue, event in sent.excuses]
+        seen = [one for one, without in zip(seen, excused or [False] * len(seen))
+                if one or not without]
         if any(seen) and not all(seen):
             raise Violation(f"{sent.commands} has happened in part")
-        if not seen[0] and sent.excuse is not None:
-            queue, event = sent.excuse
-            return None if self.stories[queue].fresh[event] else False
-        return seen[0]
+        return seen[0] if seen else None
 
     def _verify_in_flight(self):
         happened = [self._has_happened(sent) for sent in self.in_flight]
@@ -405,6 +459,25 @@ class QueueClient(LoadClient):
         if value not in self.setting:
             raise Violation(f"a rule has {value}, sent was one of {self.setting}")
         self.setting = [value]
+
+    def verify_logs(self, link, shown):
+        """What was acknowledged is in the log, and of what was in flight a part; nothing twice."""
+        logs, self.logs = self.logs, {}
+        for (queue, job_id, lease), log in logs.items():
+            job = shown[queue].get(job_id)
+            if job is None or job["lease"] != lease:
+                continue
+            [[offset, found, end, ended]] = link.ask(["Q.LOG", queue, job_id])
+            text = f"{queue}: the log of {job_id} is {found!r}, written was {log.pieces}"
+            if log.before is None:
+                fits = any(found.endswith(written) for written in log.possible())
+            else:
+                fits = any(found == log.before + written for written in log.possible())
+            if not fits or any(found.count(piece) > 1 for piece in log.pieces):
+                raise Violation(f"{text}, {log.acknowledged} of it acknowledged, to {log.before!r}")
+            if (offset, end, ended) != (0, len(found), 0):
+                raise Violation(f"{text}, from {offset} to {end}, {ended}")
+            self.logs[queue, job_id, lease] = RunLog(found)
 
     def repeat_lost_pop(self, link):
         """The jobs of a reply that never came are given again, and again; never others."""
@@ -425,13 +498,16 @@ class QueueClient(LoadClient):
     def _repeat(self, link, queue, unheard):
         words, self.lost_pop = self.lost_pop[1], None
         first, second = link.ask(words, words)
+        if "AND" in words:
+            first, second = first[1], second[1]
         if isinstance(first, Error):
             # Acknowledged, and nothing taken; or revoked before it was acknowledged.
             if unheard or not is_error(first, "STALELEASE", "NOJOB"):
                 raise Violation(f"{words} again answered {first!r}")
             return
         if words[0] == "Q.ACK":
-            self.held[queue].pop(words[2], None)
+            for job_id in pair_ids(words):
+                self.held[queue].pop(job_id, None)
         given = {job["id"]: job["lease"] for job in map(pairs, first or [])}
         if unheard and given != unheard:
             raise Violation(f"{words} again gave {given}, not {unheard}")

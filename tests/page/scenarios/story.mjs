@@ -9,7 +9,7 @@ async function reasons(visit) {
   await add("capped", "second");
   await add("capped", "third");
   await add("capped", "later", { delay_ms: 3_600_000 });
-  await add("capped", "needy", { needs: ["later"] });
+  await add("capped", "needy", { needs: ["later"], after: ["third"] });
   await visit.open_job("capped", "first");
   await visit.see(".words", "no worker is asking");
   await visit.open_job("capped", "third");
@@ -18,7 +18,8 @@ async function reasons(visit) {
   await visit.open_job("capped", "later");
   await visit.see(".words", "It is delayed until");
   await visit.open_job("capped", "needy");
-  await visit.see(".words", "It needs later to be completed first");
+  await visit.see(".words", "It waits for the end of later, third");
+  await visit.see(".facts", "comes after");
   await pop("capped", { lease_ms: 60_000 });
   await visit.open_job("capped", "second");
   await visit.see(".words", "the queue is full: 1 of 1 slot in use");

@@ -35,7 +35,7 @@ Words split(const std::string& text) {
 
 std::string set_user(Acl& acl, const std::string& name, const std::string& rules) {
   const Words words = split(rules);
-  return acl.set_user(name, std::vector<Bytes>(words.begin(), words.end()));
+  return acl.set_user(name, std::vector<Bytes>(words.begin(), words.end())).message();
 }
 
 AclRules rules_of(const std::string& text) {
@@ -291,7 +291,7 @@ TEST_CASE("a bad rule is refused with its reason and changes nothing") {
   CHECK_EQ(Acl::line_of(*acl.find("u")), before);
   CHECK_FALSE(set_user(acl, "u", "~* ~b").empty());
   CHECK_FALSE(set_user(acl, "u", "&* &b").empty());
-  CHECK_EQ(acl.set_user("a b", {}), "Usernames can't contain spaces or null characters");
+  CHECK_EQ(acl.set_user("a b", {}).message(), "Usernames can't contain spaces or null characters");
 }
 
 TEST_CASE("the description of any rights makes the same rights again") {
@@ -405,20 +405,20 @@ TEST_CASE("users come from lines or from a file, all or none") {
   Acl acl;
   const std::vector<Acl::UserLine> lines = {{"alice", "on", ">pw", "~a", "+get"},
                                             {"default", "on", ">x", "~*", "+@all"}};
-  CHECK_EQ(acl.load(lines), "");
+  CHECK(acl.load(lines).ok());
   CHECK_EQ(acl.user_at_connect(), nullptr);
   CHECK_EQ(Acl::line_of(*acl.find("alice")),
            "user alice on #" + hash_password("pw") + " ~a resetchannels -@all +get");
-  CHECK_EQ(acl.load_text("user bob on\n\n  user eve off +foo\n", "f.acl"),
+  CHECK_EQ(acl.load_text("user bob on\n\n  user eve off +foo\n", "f.acl").message(),
            "f.acl:3: Error in applying operation '+foo': Unknown command or category name in ACL. "
            "WARNING: ACL errors detected, no change to the previously active ACL rules was "
            "performed");
-  CHECK_EQ(acl.load_text("usr bob on\n", "f.acl"),
+  CHECK_EQ(acl.load_text("usr bob on\n", "f.acl").message(),
            "f.acl:1 should start with user keyword followed by the username. WARNING: ACL errors "
            "detected, no change to the previously active ACL rules was performed");
-  CHECK_FALSE(acl.load_text("user bob on\nuser bob off\n", "f.acl").empty());
+  CHECK_FALSE(acl.load_text("user bob on\nuser bob off\n", "f.acl").ok());
   CHECK_FALSE(acl.exists("bob"));
-  CHECK_EQ(acl.load_text("user bob on nopass\r\nuser eve off", "f.acl"), "");
+  CHECK(acl.load_text("user bob on nopass\r\nuser eve off", "f.acl").ok());
   CHECK_NE(acl.authenticate("bob", "x"), nullptr);
   CHECK(acl.exists("eve"));
   // According to the file alice is gone, and the default user, which it does not mention, is as at
@@ -428,7 +428,7 @@ TEST_CASE("users come from lines or from a file, all or none") {
   CHECK_EQ(acl.text(),
            "user bob on nopass resetchannels -@all\nuser default on nopass ~* &* +@all\n"
            "user eve off resetchannels -@all\n");
-  CHECK_EQ(acl.load_text(acl.text(), "f.acl"), "");
+  CHECK(acl.load_text(acl.text(), "f.acl").ok());
 }
 
 // --- Selectors ---

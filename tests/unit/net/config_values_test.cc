@@ -23,7 +23,7 @@ std::string value(const Config& config, const std::string& name) {
 }
 
 std::string set_one(Config& config, const std::string& name, const std::string& to) {
-  return config.set({{name, to}});
+  return config.set({{name, to}}).message();
 }
 
 std::string refused(const std::string& name, const std::string& why) {

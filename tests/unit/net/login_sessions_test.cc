@@ -18,7 +18,7 @@ constexpr std::chrono::hours kLong{1};
 
 std::shared_ptr<User> make_user(Acl& acl, Bytes name, std::initializer_list<const char*> rules) {
   std::vector<Bytes> words(rules.begin(), rules.end());
-  REQUIRE_EQ(acl.set_user(name, words), "");
+  REQUIRE(acl.set_user(name, words).ok());
   return acl.find(name);
 }
 

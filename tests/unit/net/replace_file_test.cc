@@ -41,8 +41,8 @@ class NoRightToReadAll {
 TEST_CASE("a file is replaced") {
   const TempDirectory directory;
   const std::string path = directory.path() + "/conf";
-  CHECK(replace_file(path, "old\n").empty());
-  CHECK(replace_file(path, "new\n").empty());
+  CHECK(replace_file(path, "old\n").ok());
+  CHECK(replace_file(path, "new\n").ok());
   CHECK(read_file(path) == "new\n");
   CHECK(files_under(directory.path()).size() == 1);
 }
@@ -51,9 +51,9 @@ TEST_CASE("a directory that cannot be synced is an error before anything changes
   const TempDirectory directory;
   const NoRightToReadAll plain;
   const std::string path = directory.path() + "/conf";
-  REQUIRE(replace_file(path, "old\n").empty());
+  REQUIRE(replace_file(path, "old\n").ok());
   REQUIRE(chmod(directory.path().c_str(), 0300) == 0);
-  const std::string error = replace_file(path, "new\n");
+  const std::string error = replace_file(path, "new\n").message();
   REQUIRE(chmod(directory.path().c_str(), 0700) == 0);
   CHECK(error == "the directory " + directory.path() +
                      " must be readable so that it can be synced: Permission denied");

@@ -50,9 +50,7 @@ class Pair {
  public:
   explicit Pair(int version = TLS1_3_VERSION, int buffer_bytes = 0) {
     test::write_certificate(directory_.file("server"));
-    std::string error;
-    context_ = TlsContext::load(settings_of(directory_, "server"), TlsAuthClients::kNo, error);
-    REQUIRE_EQ(error, "");
+    context_ = *TlsContext::load(settings_of(directory_, "server"), TlsAuthClients::kNo);
     REQUIRE_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds_), 0);
     for (int fd : fds_) {
       if (buffer_bytes == 0) break;
@@ -271,10 +269,7 @@ TEST_CASE("errors of loading name the directive and the file") {
                             TlsAuthClients clients = TlsAuthClients::kNo) {
     Settings settings = settings_of(directory, "one");
     change(settings);
-    std::string error;
-    const auto context = TlsContext::load(settings, clients, error);
-    CHECK_EQ(context == nullptr, !error.empty());
-    return error;
+    return TlsContext::load(settings, clients).status().message();
   };
   const std::string none = directory.file("none");
   const auto begins = [](const std::string& text, const std::string& with) {
@@ -312,10 +307,9 @@ TEST_CASE("errors of loading name the directive and the file") {
 TEST_CASE("a certificate that has expired is used, with a warning") {
   Directory directory;
   test::write_certificate(directory.file("old"), "", -1);
-  std::string error;
-  const auto context = TlsContext::load(settings_of(directory, "old"), TlsAuthClients::kNo, error);
-  REQUIRE(context != nullptr);
-  CHECK_EQ(context->warning(), "has expired");
+  const auto context = TlsContext::load(settings_of(directory, "old"), TlsAuthClients::kNo);
+  REQUIRE(context.ok());
+  CHECK_EQ((*context)->warning(), "has expired");
 }
 
 TEST_CASE("the ports of TLS are off unless they are given") {
@@ -337,14 +331,14 @@ TEST_CASE("what comes with files is read again by any CONFIG SET of it, which th
   std::vector<std::string> read;
   config.on_reload([&](const Settings& after) {
     read.push_back(after.tls_cert_file);
-    return after.tls_cert_file == "bad" ? "it is bad" : "";
+    return after.tls_cert_file == "bad" ? invalid("it is bad") : Status();
   });
-  CHECK_EQ(config.set({{"tls-cert-file", "a"}, {"timeout", "7"}}), "");
-  CHECK_EQ(config.set({{"tls-cert-file", "a"}}), "");
-  CHECK_EQ(config.set({{"timeout", "8"}, {"TLS-cert-file", "bad"}}),
+  CHECK(config.set({{"tls-cert-file", "a"}, {"timeout", "7"}}).ok());
+  CHECK(config.set({{"tls-cert-file", "a"}}).ok());
+  CHECK_EQ(config.set({{"timeout", "8"}, {"TLS-cert-file", "bad"}}).message(),
            "ERR CONFIG SET failed (possibly related to argument 'tls-cert-file') - it is bad");
-  CHECK_EQ(config.set({{"timeout", "9"}}), "");
-  CHECK_EQ(config.set({{"tls-cluster", "yes"}}), "");
+  CHECK(config.set({{"timeout", "9"}}).ok());
+  CHECK(config.set({{"tls-cluster", "yes"}}).ok());
   CHECK_EQ(read, std::vector<std::string>{"a", "a", "bad"});
   CHECK_EQ(config.settings()->tls_cert_file, "a");
   CHECK_EQ(config.settings()->timeout_s, 9);

@@ -77,7 +77,9 @@ TEST_CASE("defaults are those of the contract") {
       {"retain_failed", "10000:604800000:67108864"},
       {"events", "100000:86400000"},
       {"max_payload", "1048576"},
-      {"fencing", "on"}};
+      {"log_bytes", "16384"},
+      {"fencing", "on"},
+      {"worker_ttl_ms", "60000"}};
   CHECK(all(config) == expected);
   CHECK(config.values().default_band == 2);
   CHECK(config.values().bands.size() == 5);

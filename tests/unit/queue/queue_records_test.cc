@@ -87,7 +87,8 @@ JobOptions all_options() {
   options.retry = 7;
   options.backoff_base_ms = 10;
   options.backoff_max_ms = 1000;
-  options.needs = {"other", "an earlier one"};
+  options.needs = {"other", "an earlier one", "followed", "followed and released"};
+  options.after_count = 2;
   options.tags = {{"lang", "python"}, {"empty", ""}};
   return options;
 }
@@ -108,6 +109,7 @@ void fill_extras(JobExtras& extras) {
   extras.error = "it broke";
   extras.progress = std::string("50%\0of it", 9);
   extras.options = std::make_unique<JobOptions>(all_options());
+  extras.log = std::make_unique<JobLog>(JobLog{5, std::string("lines\0\n", 7)});
 }
 
 void fill_run(Queue& queue, JobExtras& extras, uint64_t token) {
@@ -141,9 +143,10 @@ void configure(Queue& queue) {
 
 // Releases of what the job with this arrival needs.
 void fill_releases(Queue& queue, uint64_t arrival) {
-  queue.set_release(arrival + 1, "released", true, true);
-  queue.set_release(arrival + 2, "released and there again", false, true);
-  queue.set_release(arrival + 3, "released and there again", true, true);
+  queue.add_release(arrival + 1, "released", false, true);
+  queue.add_release(arrival + 2, "released and there again", false, false);
+  queue.add_release(arrival + 3, "released and there again", false, true);
+  queue.add_release(arrival + 4, "followed and released", true, true);
 }
 
 void fill(Queue& queue) {
@@ -158,7 +161,8 @@ void fill(Queue& queue) {
   queue.insert(job);
   job = make_job(queue, "blocked", "", JobState::kBlocked, 1, "team.1", keys);
   fill_extras(job->extras());
-  job->extras().unmet = {"other", "released", "released and there again"};
+  job->extras().unmet = {"other", "released", "released and there again", "followed",
+                         "followed and released"};
   queue.insert(job);
   fill_releases(queue, job->seq);
   job = make_job(queue, "delayed", "later", JobState::kDelayed, 255, "team.1", {});
@@ -268,6 +272,37 @@ TEST_CASE("the state of a job replaces what may change and keeps the rest") {
   });
 }
 
+TEST_CASE("AFTER is one byte more than NEED, and without it a record is as before") {
+  Queue queue;
+  Job* job = make_job(queue, "a", "x", JobState::kPending, 2, "", {});
+  JobExtras& extras = job->extras();
+  extras.options = std::make_unique<JobOptions>();
+  extras.options->needs = {"b", "c"};
+  const auto record = [&] {
+    return encoded([&](ByteBuffer& out) { encode_job(*job, {}, true, out); });
+  };
+  const std::string needs_both = record();
+  CHECK(needs_both.substr(needs_both.size() - 8) == std::string("\x10\x02\x01"
+                                                                "b\x01"
+                                                                "c\x01x"));
+  extras.options->after_count = 1;
+  const std::string needs_one = record();
+  CHECK(needs_one.substr(needs_one.size() - 9) == std::string("\x50\x02\x01"
+                                                              "b\x01"
+                                                              "c\x01\x01x"));
+  queue.insert(job);
+  Queue copy;
+  apply_all(copy, {{EffectType::kJobPut, "a", needs_one}});
+  const JobOptions& read = *copy.find("a")->options();
+  CHECK(read.by_need().size() == 1);
+  CHECK(read.by_after().front() == "c");
+  // More of them than there are ids.
+  std::string damaged = needs_one;
+  damaged[damaged.size() - 3] = 3;
+  const Record bad{EffectType::kJobPut, "b", damaged};
+  CHECK(!apply_queue_effect(copy, bad.effect()));
+}
+
 TEST_CASE("a lease that is replayed has its whole term again, and its run its whole limit") {
   Queue queue;
   fill(queue);
@@ -355,6 +390,42 @@ TEST_CASE("a worker keeps the request token of its last pop") {
                      {EffectType::kJobGone, "new", encoded_gone({})}});
     CHECK(copy.find_worker("worker 1") == nullptr);
   }
+}
+
+TEST_CASE("the log of a job stays with its states and goes with the first that has none") {
+  Queue queue;
+  fill(queue);
+  const Job* job = queue.find("delayed");
+  const auto record = [&](bool whole) {
+    return Record{whole ? EffectType::kJobPut : EffectType::kJobState, "delayed",
+                  encoded([&](ByteBuffer& out) { encode_job(*job, {}, whole, out); })};
+  };
+  const auto piece = [&](uint64_t at, Bytes bytes) {
+    return Record{EffectType::kJobLog, "delayed",
+                  encoded([&](ByteBuffer& out) { encode_log(*job, at, bytes, out); })};
+  };
+  const auto log = [](Queue& of) { return dump_log(*of.find("delayed")); };
+  Queue copy;
+  apply_all(copy, {piece(5, "x"), record(true)});
+  CHECK(log(copy) == "");
+  apply_all(copy, {piece(5, Bytes("lines\0\n", 7)), record(false), record(true)});
+  copy.check();
+  CHECK(log(copy) == log(queue));
+  // This one belongs to another job that had the id.
+  const_cast<Job*>(job)->extras().arrival = 78;
+  apply_all(copy, {piece(12, "no")});
+  CHECK(log(copy) == log(queue));
+  const_cast<Job*>(job)->extras().arrival = 77;
+  std::unique_ptr<JobLog> taken = std::move(const_cast<Job*>(job)->extras().log);
+  for (const bool whole : {false, true}) {
+    Queue other;
+    apply_all(other, walk(copy, 1000));
+    CHECK(log(other) != "");
+    apply_all(other, {record(whole)});
+    CHECK(log(other) == "");
+    other.check();
+  }
+  const_cast<Job*>(job)->extras().log = std::move(taken);
 }
 
 TEST_CASE("a damaged record is refused or harmless: every prefix, every flipped bit") {

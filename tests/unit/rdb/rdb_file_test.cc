@@ -42,12 +42,12 @@ struct Collected final : public rdb::FileSink {
   void auxiliary(Bytes name, Bytes value) override {
     if (name == "redis-ver") version = value;
   }
-  std::string put_key(int database, OwnedEntry entry) override {
+  Status put_key(int database, OwnedEntry entry) override {
     keys.push_back(std::to_string(database) + ":" + std::string(entry->key()) + ":" +
                    std::to_string(entry->expire_ms()));
     return {};
   }
-  std::string put_library(Bytes code) override {
+  Status put_library(Bytes code) override {
     libraries.emplace_back(code);
     return {};
   }
@@ -125,8 +125,8 @@ TEST_CASE("a file that is shorter than it said is refused") {
 TEST_CASE("what the sink refuses ends the reading") {
   struct Refusing final : public rdb::FileSink {
     void auxiliary(Bytes, Bytes) override {}
-    std::string put_key(int, OwnedEntry) override { return "no room"; }
-    std::string put_library(Bytes) override { return {}; }
+    Status put_key(int, OwnedEntry) override { return invalid("no room"); }
+    Status put_library(Bytes) override { return {}; }
   } refusing;
   const std::string file = sample();
   TextSource source(file, 16);

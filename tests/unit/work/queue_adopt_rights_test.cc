@@ -31,7 +31,7 @@ class Users : public QueueTalk {
 
   void set_user(const std::string& name, const std::string& rules) {
     const std::vector<std::string> given = words(rules);
-    REQUIRE(engine().acl().set_user(name, std::vector<Bytes>(given.begin(), given.end())) == "");
+    REQUIRE(engine().acl().set_user(name, std::vector<Bytes>(given.begin(), given.end())).ok());
     if (name == "eve") session(kEve).client.user = engine().acl().find(name);
   }
   std::string eve(const std::string& line) { return say_as(kEve, line); }
@@ -218,7 +218,7 @@ TEST_CASE("a user who is gone has no rights, and one of his name has his") {
   q.lose("a");
   CHECK(q.admin("EXISTS sec:a") == "1");
   // ACL LOAD creates users anew.
-  CHECK(q.engine().acl().load_text("user eve on nopass ~ok:* ~sec:* +@all\n", "file") == "");
+  CHECK(q.engine().acl().load_text("user eve on nopass ~ok:* ~sec:* +@all\n", "file").ok());
   q.lose("b");
   CHECK(q.admin("EXISTS sec:b") == "0");
 }

@@ -563,7 +563,7 @@ TEST_CASE("every prefix of the journal of an adopted queue is a legal state") {
   q.say("DEL act");
   q.say("Q.ADOPT q PENDING pend ACTIVE other UNIT 1000000000000");
   for (sluice::Lsn units = 1; units <= q.units(); ++units) {
-    CHECK(q.describe_replayed(units, {"q"}, {"j0", "j1", "j2"}).size() == 6);
+    CHECK(q.describe_replayed(units, {"q"}, {"j0", "j1", "j2"}).size() == 9);
   }
 }
 

@@ -197,6 +197,7 @@ class History {
     option(4, {"RETRY", number(4)});
     option(8, {"BACKOFF", "100", "3000"});
     option(12, {"NEED", id()});
+    option(12, {"AFTER", id()});
     option(6, {"TAG", "lang", "l" + number(3)});
     const Words modes{"ERROR", "KEEP", "UPDATE", "REPLACE"};
     option(2, {"IFDUP", modes[pick(4)]});

@@ -1,0 +1,263 @@
+// One job followed as a stream of Server-Sent Events: its state, its place while it waits, its
+// progress, its log, its end with the result.
+//
+// The id of an event is `<number of the last event of the job>:<offset in its log>`, so that a
+// client that reconnects with Last-Event-ID continues there. State and place are sent as they are,
+// so nothing of them can be missed.
+#include <chrono>
+
+#include "engine/base/limits.h"
+#include "engine/base/numbers.h"
+#include "engine/execution/queue_names.h"
+#include "engine/queue/event_log.h"
+#include "engine/queue/job.h"
+#include "net/admin/api.h"
+#include "net/admin/routes.h"
+#include "net/http/http_service.h"
+#include "net/http/stream_budget.h"
+#include "net/io/io_thread.h"
+
+namespace sluice {
+
+namespace {
+
+using nlohmann::json;
+
+// What has no event is read so often: the place of a waiting job, the log of a running one.
+constexpr const char* kLookMs = "250";
+constexpr const char* kWholeLog = "1048576";  // the most that log_bytes allows
+constexpr auto kBudgetRetry = std::chrono::milliseconds(10);
+
+struct StreamPlace {
+  std::string after;  // number of an event; empty: from now on
+  uint64_t offset = 0;
+};
+
+// Parses `<number>:<offset>`.
+bool parse_place(Bytes text, StreamPlace& place) {
+  const size_t colon = text.find(':');
+  if (colon == Bytes::npos) return false;
+  const auto seq = parse_i64(text.substr(0, colon));
+  const auto offset = parse_i64(text.substr(colon + 1));
+  if (!seq || *seq < 0 || !offset || *offset < 0 || *offset > kMaxExact) return false;
+  place = {std::to_string(*seq), static_cast<uint64_t>(*offset)};
+  return true;
+}
+
+bool is_end(Bytes state) {
+  JobState parsed{};
+  return parse_job_state(state, parsed) && is_terminal(parsed);
+}
+
+class JobStream : public std::enable_shared_from_this<JobStream> {
+ public:
+  JobStream(Exchange& exchange, int database, StreamPlace place)
+      : exchange_(exchange.shared_from_this()),
+        database_(database),
+        place_(std::move(place)),
+        timer_(exchange.engine().thread().context()) {}
+
+  void begin() {
+    // Before the job is read, so that no event is missed.
+    if (place_.after.empty()) start_from_now();
+    const RespValue job = ask_job();
+    if (respond_error(*exchange_, job)) return;
+    if (job.is_null()) return exchange_->respond(problem(404, "NOJOB", "No such job."));
+    HttpResponse head;
+    head.content_type = "text/event-stream";
+    exchange_->open_stream(std::move(head), [self = shared_from_this(), job] {
+      self->show(job);
+      self->part_.empty() ? self->go_on() : self->send();
+    });
+  }
+
+ private:
+  Words on_job(const char* command) const {
+    return {command, exchange_->path("queue"), exchange_->path("id")};
+  }
+
+  RespValue ask_job() {
+    Words words = on_job("Q.GET");
+    words.insert(words.end(), {"WITH", "result"});
+    return exchange_->run(words);
+  }
+
+  void start_from_now() {
+    Engine& engine = *exchange_->service().state().engine;
+    const LastEvent last = last_event(engine, {database_, exchange_->path("queue")});
+    exchange_->engine().raise_gate(last.gate);
+    place_.after = std::to_string(last.seq);
+  }
+
+  void put(const char* type, const json& data) {
+    part_ += "id: " + place_.after + ":" + std::to_string(place_.offset) + "\nevent: " + type +
+             "\ndata: " + dump_json(data) + "\n\n";
+  }
+
+  void go_on() {
+    if (exchange_->cut_off()) return;
+    if (exchange_->budget().allows()) return wait();
+    timer_.expires_after(kBudgetRetry);
+    timer_.async_wait([self = shared_from_this()](const error_code& error) {
+      if (!error) self->go_on();
+    });
+  }
+
+  void wait() {
+    const Words words = {"Q.EVENTS", exchange_->path("queue"), place_.after,
+                         "ID",       exchange_->path("id"),    "BLOCK",
+                         kLookMs};
+    exchange_->run_waiting(words, [self = shared_from_this()](const RespValue& reply) {
+      if (self->exchange_->cut_off()) return;
+      StreamBudget& budget = self->exchange_->budget();
+      const int64_t began_us = budget.now_us();
+      self->take(reply);
+      if (!self->exchange_->cut_off()) budget.spend(budget.now_us() - began_us);
+      self->part_.empty() ? self->go_on() : self->send();
+    });
+  }
+
+  // `reply`: of Q.EVENTS; null when nothing has happened for a while.
+  void take(const RespValue& reply) {
+    if (reply.is_error() && reply.text.starts_with("TRIMMED")) {
+      // What has happened since is in the state of the job.
+      start_from_now();
+    } else if (reply.is_error()) {
+      return fail(problem_of_error(reply.text));
+    } else if (!reply.is_null() && reply.items.empty()) {
+      return fail(problem(409, "QUEUEGONE", "The queue was deleted."));
+    }
+    for (const RespValue& event : reply.items) take_event(event);
+    const RespValue job = ask_job();
+    job.is_error() ? fail(problem_of_error(job.text)) : show(job);
+  }
+
+  void take_event(const RespValue& event) {
+    place_.after = std::to_string(event.items[0].integer);
+    const std::string& type = event.items[2].text;
+    if (type == event_type_name(EventType::kProgress)) {
+      return put("progress", fields_of(event));
+    }
+    if (!is_end(type)) return;
+    ended_ = fields_of(event);
+    ended_["state"] = type;
+  }
+
+  static json fields_of(const RespValue& event) {
+    json fields = resp_to_json(event.items[4]);
+    fields["time"] = event.items[1].integer;
+    return fields;
+  }
+
+  void fail(const HttpResponse& what) {
+    part_ += "event: problem\ndata: " + what.body + "\n\n";
+    ends_ = true;
+  }
+
+  // `job`: null if it is unknown.
+  void show(const RespValue& job) {
+    const bool has_ended = job.is_map() && is_end(job.at("state").text);
+    // An end of which the job no longer knows: it is not kept, or another one has its id.
+    if (!has_ended && (job.is_null() || !ended_.is_null())) {
+      if (ended_.is_null()) ended_["state"] = nullptr;
+      put("end", ended_);
+      ends_ = true;
+      return;
+    }
+    json shown = resp_to_json(job);
+    if (has_ended) {
+      show_log();
+      put("end", shown);
+      ends_ = true;
+      return;
+    }
+    json place = take_place(shown);
+    shown.erase("result");
+    show_state(std::move(shown));
+    show_place(std::move(place));
+    show_log();
+  }
+
+  void show_log() {
+    Words words = on_job("Q.LOG");
+    words.insert(words.end(), {"FROM", std::to_string(place_.offset), "COUNT", kWholeLog});
+    const RespValue log = exchange_->run(words);
+    // Adopted keys have no logs.
+    if (log.is_error() || log.is_null()) return;
+    const auto next = static_cast<uint64_t>(log.items[2].integer);
+    if (next == place_.offset) return;
+    const bool begins_anew = next < place_.offset;
+    place_.offset = begins_anew ? 0 : next;
+    if (begins_anew) return show_log();
+    json piece = {{"offset", log.items[0].integer}, {"next", log.items[2].integer}};
+    put_bytes(piece, "text", log.items[1].text);
+    put("log", piece);
+  }
+
+  // Takes out of a job what changes with time alone; returns its place.
+  static json take_place(json& job) {
+    json place = {{"position", job["position"]}, {"eta_ms", job["eta_ms"]}, {"why", job["why"]}};
+    for (const char* name : {"position", "eta_ms", "why", "ttl_left_ms", "deadline"}) {
+      job.erase(name);
+    }
+    return place;
+  }
+
+  void show_place(json place) {
+    if (place["why"].is_null() || place == shown_place_) return;
+    put("position", place);
+    shown_place_ = std::move(place);
+  }
+
+  void show_state(json job) {
+    json compared = job;
+    compared.erase("progress");
+    if (compared == shown_state_) return;
+    put("state", job);
+    shown_state_ = std::move(compared);
+  }
+
+  void send() {
+    if (exchange_->cut_off()) return;
+    exchange_->send_part(std::exchange(part_, {}), [self = shared_from_this()] {
+      self->ends_ ? self->exchange_->end_stream() : self->go_on();
+    });
+  }
+
+  const std::shared_ptr<Exchange> exchange_;
+  const int database_;
+  StreamPlace place_;
+  json ended_;  // the event of its end; null: there was none
+  json shown_place_;
+  json shown_state_;
+  std::string part_;  // to be sent next
+  SteadyTimer timer_;
+  bool ends_ = false;
+};
+
+void stream_job(Exchange& exchange) {
+  QueryReader query(exchange);
+  const auto db = static_cast<int>(query.integer("db", 0, kDatabases - 1).value_or(0));
+  if (query.failed() || respond_busy(exchange)) return;
+  StreamPlace place;
+  const std::string* last = exchange.request().header("last-event-id");
+  if (last != nullptr && !last->empty() && !parse_place(*last, place)) {
+    return respond_bad_field(exchange, {"last-event-id", "must be <event number>:<log offset>"});
+  }
+  std::make_shared<JobStream>(exchange, db, std::move(place))->begin();
+}
+
+}  // namespace
+
+std::vector<Route> stream_routes() {
+  return {
+      {.pattern = "/api/v1/queues/{queue}/jobs/{id}/stream",
+       .handler = stream_job,
+       .summary = "Follows a job as a live stream: state, position, progress, log, and its end.",
+       .answer = "Stream",
+       .content_type = "text/event-stream",
+       .streams = true},
+  };
+}
+
+}  // namespace sluice

@@ -1,0 +1,3 @@
+from sluice_server import start
+
+start("sluice-server")

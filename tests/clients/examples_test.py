@@ -1,0 +1,248 @@
+#!/usr/bin/python3
+"""The examples, as their READMEs start them: a judge, and two web services."""
+
+import contextlib
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+import harness
+from harness import NPM, Skipped, need_npm, need_program, require, require_equal
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+JUDGE = EXAMPLES / "judge"
+TIMEOUT_S = 60
+
+
+def environment_for(server):
+    return dict(os.environ, SLUICE_URL=f"redis://127.0.0.1:{server.port}",
+                PYTHONPATH=str(ROOT / "clients" / "python"))
+
+
+@contextlib.contextmanager
+def running(command, environment, cwd):
+    """A program that ends with 0 when it gets SIGTERM."""
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(command, env=environment, cwd=cwd, stdout=log, stderr=log)
+        try:
+            yield process
+            process.terminate()
+            code = process.wait(TIMEOUT_S)
+            log.seek(0)
+            require_equal(code, 0, f"{command}: {log.read().decode()}")
+        finally:
+            process.kill()
+            process.wait()
+
+
+# --- The judge ---
+
+HOSTILE = {
+    "reads the passwords": ("python", "print(open('/etc/shadow').read())", "No such file"),
+    "writes to the system": ("python", "open('/usr/lib/x', 'w')", "Read-only file system"),
+    "opens a socket": ("python", "import socket\n"
+                       "socket.create_connection(('127.0.0.1', {port}), 5)", "refused"),
+    "fills the disk": ("python", "f = open('/tmp/x', 'wb')\n"
+                       "while True: f.write(b'x' * 1000000)", "No space left on device"),
+    "forks without end": ("python", "import os, time\n"
+                          "while True:\n"
+                          "    if os.fork() == 0: time.sleep(60)",
+                          "Resource temporarily unavailable"),
+    "takes all memory": ("python", "x = bytearray(8 << 30)", "MemoryError"),
+    "kills everything": ("shell", "kill -9 -1; kill -9 1; echo still here", "still here"),
+}
+
+
+def judge(*arguments, environment, **others):
+    return subprocess.run([sys.executable, JUDGE / "judge.py", *arguments], env=environment,
+                          capture_output=True, text=True, timeout=TIMEOUT_S, check=False, **others)
+
+
+def log_of(connection, job):
+    return connection.call("Q.LOG", "judge", job).value[1].decode()
+
+
+def test_judge(options):
+    """A program's result; programs that try to get out are stopped, and the judge works on."""
+    need_program("bwrap")
+    with options.server() as server, server.connect() as connection, \
+            tempfile.TemporaryDirectory() as name:
+        environment = environment_for(server)
+        with running([sys.executable, JUDGE / "judge.py", "worker", "--slots", "2"], environment,
+                     JUDGE):
+            programs = {**HOSTILE, "says hello": ("python", "print('hello')", "hello")}
+            for what, (language, code, expected) in programs.items():
+                file = pathlib.Path(name) / "program"
+                file.write_text(code.format(port=server.port), encoding="utf-8")
+                done = judge("submit", file, "--user", "ann", "--language", language,
+                             environment=environment)
+                job = done.stderr.split()[1].rstrip(":")
+                log = log_of(connection, job)
+                require(expected in log, f"{what}: {log!r}, {done.stdout}{done.stderr}")
+        pids = subprocess.run(["pgrep", "-f", "time.sleep.60"], capture_output=True, check=False)
+        require_equal(pids.stdout, b"", "no process of a program is left")
+
+
+def test_judge_limits(options):
+    """Time and output are bounded, and a cancel ends a running program."""
+    need_program("bwrap")
+    sys.path.insert(0, str(JUDGE))
+    import sandbox  # pylint: disable=import-outside-toplevel
+    forever = "while True: pass"
+    outcome, _ = sandbox.collect("python", forever, sandbox.Limits(wall_s=0.5))
+    require_equal(outcome, sandbox.Outcome(None, "wall time"))
+    outcome, _ = sandbox.collect("python", forever, sandbox.Limits(wall_s=TIMEOUT_S, cpu_s=1))
+    require(outcome.exit in (-9, -24, 137, 152), f"processor time: {outcome}")
+    outcome, output = sandbox.collect("python", "while True: print('x' * 1000)",
+                                      sandbox.Limits(wall_s=TIMEOUT_S, output_bytes=5000))
+    require_equal((outcome, len(output)), (sandbox.Outcome(None, "output"), 5000))
+
+    class Stopped(Exception):
+        pass
+
+    def check():
+        if time.monotonic() > started + 0.5:
+            raise Stopped
+
+    started = time.monotonic()
+    try:
+        sandbox.run("python", forever, sandbox.Limits(wall_s=TIMEOUT_S), lambda part: None, check)
+        require(False, "check ends the program")
+    except Stopped:
+        require(time.monotonic() < started + TIMEOUT_S / 2, "at once")
+
+
+def test_judge_refuses(options):
+    """Without bubblewrap the judge refuses to work, unless it is told --unsafe."""
+    with options.server() as server, tempfile.TemporaryDirectory() as empty:
+        environment = dict(environment_for(server), PATH=empty)
+        done = judge("worker", environment=environment)
+        require_equal(done.returncode, 1)
+        require("bubblewrap is not installed" in done.stderr and "--unsafe" in done.stderr,
+                done.stderr)
+        file = pathlib.Path(empty) / "program"
+        file.write_text("print('trusted')", encoding="utf-8")
+        worker = [sys.executable, JUDGE / "judge.py", "worker", "--unsafe"]
+        with running(worker, environment, JUDGE):
+            done = judge("submit", file, "--user", "ann", environment=environment)
+        require_equal(done.stdout, "{'exit': 0, 'ended_for': None}\n", done.stderr)
+
+
+# --- The web services ---
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def request(port, method, path, body=None):
+    """(status, what the JSON says)."""
+    asked = urllib.request.Request(
+        f"http://localhost:{port}{path}", method=method,
+        data=None if body is None else json.dumps(body).encode(),
+        headers={"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(asked, timeout=TIMEOUT_S) as reply:
+            return reply.status, json.load(reply)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+def wait_until_up(port):
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://localhost:{port}/", timeout=TIMEOUT_S) as reply:
+                require("How many primes" in reply.read().decode(), "the page")
+                return
+        except (urllib.error.URLError, ConnectionError):
+            require(time.monotonic() < deadline, "the service answers")
+            time.sleep(0.05)
+
+
+def events_of(port, run, last=None):
+    """(number, type, data) of each event until the stream ends."""
+    asked = urllib.request.Request(f"http://localhost:{port}/runs/{run}/events")
+    if last is not None:
+        asked.add_header("Last-Event-ID", last)
+    with urllib.request.urlopen(asked, timeout=TIMEOUT_S) as stream:
+        for block in stream.read().decode().strip().split("\n\n"):
+            fields = dict(line.split(": ", 1) for line in block.splitlines())
+            yield fields["id"], fields["event"], json.loads(fields["data"])
+
+
+def check_service(port):
+    """What both services do."""
+    status, run = request(port, "POST", "/runs", {"below": 300_000, "user": "ann"})
+    require_equal(status, 202, run)
+    seen = list(events_of(port, run["id"]))
+    types = [kind for _, kind, _ in seen]
+    require(types[0] == "added" and types[-1] == "completed" and "progress" in types, types)
+    require_equal(seen[-1][2]["result"], {"primes": 25997})
+    rest = list(events_of(port, run["id"], last=seen[0][0]))
+    require(0 < len(rest) < len(seen), "a browser that reconnects gets the rest")
+    require_equal(rest[-1][0], seen[-1][0])
+    require_equal(request(port, "POST", "/runs", {"below": 1, "user": "ann"})[0], 422)
+    require_equal(request(port, "GET", "/runs/unknown/events")[0], 404)
+    status, run = request(port, "POST", "/runs", {"below": 10_000_000, "user": "ann"})
+    require_equal(status, 202)
+    status, reply = request(port, "DELETE", f"/runs/{run['id']}")
+    require(reply["outcome"] in ("cancelled", "signalled"), reply)
+    require_equal(list(events_of(port, run["id"]))[-1][1], "cancelled")
+
+
+def test_fastapi(options):
+    """The service in Python."""
+    folder = EXAMPLES / "fastapi"
+    python = "/usr/bin/python3"
+    imports = [python, "-c", "import fastapi, uvicorn"]
+    if subprocess.run(imports, capture_output=True, check=False).returncode != 0:
+        raise Skipped("NOT RUN: no python3-fastapi or python3-uvicorn")
+    with options.server() as server:
+        environment = environment_for(server)
+        port = free_port()
+        service = [python, "-m", "uvicorn", "app:app", "--port", str(port)]
+        with running(service, environment, folder), \
+                running([python, "worker.py"], environment, folder):
+            wait_until_up(port)
+            check_service(port)
+
+
+def test_express(options):
+    """The service in TypeScript, checked strictly."""
+    node = need_npm("express")
+    client = ROOT / "clients" / "typescript"
+    with options.server() as server, tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        for part in ("src", "public", "package.json", "tsconfig.json"):
+            (folder / part).symlink_to(EXAMPLES / "express" / part)
+        modules = folder / "node_modules"
+        (modules / "@sluice").mkdir(parents=True)
+        (modules / "@sluice" / "queue").symlink_to(client)
+        for package in (NPM / "node_modules").iterdir():
+            if not package.name.startswith("."):
+                (modules / package.name).symlink_to(package)
+        subprocess.run([node, NPM / "node_modules" / "typescript" / "bin" / "tsc",
+                        "--preserveSymlinks"], cwd=folder, check=True)
+        port = free_port()
+        environment = dict(environment_for(server), PORT=str(port))
+        link = [node, "--preserve-symlinks", "--preserve-symlinks-main"]
+        with running([*link, "dist/app.js"], environment, folder), \
+                running([*link, "dist/worker.js"], environment, folder):
+            wait_until_up(port)
+            check_service(port)
+
+
+if __name__ == "__main__":
+    sys.exit(harness.run(sys.modules[__name__], io_threads=(1,)))

@@ -1,0 +1,228 @@
+#!/usr/bin/python3
+"""The decisions of the Python client's worker (sluice/plan.py), against a naive server that loses
+replies at random: thousands of histories, without a socket and without a clock."""
+
+import random
+import sys
+
+from harness import require, require_equal, run
+from harness.python_client import PACKAGE  # noqa: F401  makes the package known
+
+from sluice import errors
+from sluice.plan import MAX_PAIRS, Effect, Outcome, Plan
+
+QUEUE = b"q"
+HISTORIES = 2000
+
+
+class NaiveServer:
+    """One queue and one worker, as QUEUE.md has them."""
+
+    def __init__(self, jobs):
+        self.waiting = list(range(jobs))
+        self.leases = {}  # id -> token
+        self.reqids = {}  # token -> REQID of the pop
+        self.ended = {}  # id -> token of the lease that completed it
+        self.tokens = 0
+        self.last_reqid = 0
+        self.blocked = None  # (REQID, count)
+        self.kept = True
+
+    def expire(self, job):
+        del self.leases[job]
+        self.waiting.append(job)
+
+    def pop(self, count, reqid):
+        self.last_reqid = reqid
+        again = [job for job, token in self.leases.items() if self.reqids[token] == reqid]
+        jobs = again or [self.waiting.pop(0) for _ in range(min(count, len(self.waiting)))]
+        for job in jobs if not again else ():
+            self.tokens += 1
+            self.leases[job] = self.tokens
+            self.reqids[self.tokens] = reqid
+        return [[QUEUE, b"%d" % job, self.leases[job], 1, b"1", 1000] for job in jobs] or None
+
+    def run(self, words):
+        words = list(words)
+        if words[0] == "Q.POP":
+            reqid, count = after(words, "REQID"), after(words, "COUNT")
+            if self.blocked and self.blocked[0] == reqid:
+                self.blocked = None
+            return self.pop(count, reqid)
+        pop = None
+        if "POP" in words:
+            pop = words[words.index("POP"):]
+            words = words[:words.index("POP")]
+            require(after(pop, "REQID") != self.last_reqid, "an ACK with a token that was used")
+        if "WORKER" in words:
+            words = words[:words.index("WORKER")]
+        parts = split(words[2:], "AND")
+        require_equal(len({part[0] for part in parts}), len(parts), "an id twice")
+        replies = [getattr(self, words[0][2:].lower())(*part) for part in parts]
+        one = len(parts) == 1
+        if words[0] == "Q.TOUCH":
+            return replies[0] if one else [0, [tuple_to_part(reply) for reply in replies]]
+        if pop is None:
+            return replies[0] if one else replies
+        if one and isinstance(replies[0], Exception):
+            return replies[0]
+        jobs = self.pop(after(pop, "COUNT"), after(pop, "REQID"))
+        return jobs if one else [replies, jobs]
+
+    def refusal(self, job, token):
+        """None if this lease holds the job."""
+        if self.leases.get(job) == token:
+            return None
+        known = job in self.leases or job in self.waiting or (job in self.ended and self.kept)
+        return (errors.StaleLease if known else errors.NoJob)("X id=x")
+
+    def ack(self, job, token, *_):
+        job = int(job)
+        if self.kept and self.ended.get(job) == token:
+            return b"OK"
+        refusal = self.refusal(job, token)
+        if refusal is None:
+            del self.leases[job]
+            require(job not in self.ended, "completed twice")
+            self.ended[job] = token
+        return refusal or b"OK"
+
+    def nack(self, job, token, *_):
+        refusal = self.refusal(int(job), token)
+        if refusal is None:
+            self.expire(int(job))
+        return refusal or [b"state", b"pending"]
+
+    def touch(self, job, token, *_):
+        refusal = self.refusal(int(job), token)
+        return refusal or [b"left_ms", 1000, b"cancel", None, b"quiet", 0]
+
+
+def tuple_to_part(reply):
+    return reply if isinstance(reply, Exception) else None
+
+
+def after(words, name):
+    return words[words.index(name) + 1]
+
+
+def split(words, separator):
+    parts = [[]]
+    for word in words:
+        if word == separator:
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    return parts
+
+
+class History:
+    """A plan and its server, step by step at random."""
+
+    def __init__(self, seed):
+        self.chance = random.Random(seed)
+        self.server = NaiveServer(self.chance.randrange(1, 25))
+        self.server.kept = self.chance.random() < 0.5
+        self.jobs = len(self.server.waiting)
+        self.loss = self.chance.choice([0, 0.1, 0.4])
+        self.expiry = self.chance.choice([0, 0, 0.1])
+        self.plan = Plan([QUEUE], b"w", self.chance.randrange(1, 6))
+        self.now = 0.0
+        self.running = []
+        self.waiting_pop = None  # the command on the connection that blocks
+        self.completed = 0
+
+    def take(self, effects):
+        for effect in effects:
+            require(isinstance(effect, Effect), "effects")
+            if effect.kind == "start":
+                self.running.append(effect.lease)
+            self.completed += effect.kind == "completed"
+        require(len(self.running) <= 5, "more handlers than slots")
+
+    def exchange(self):
+        for command in self.plan.commands(self.now):
+            fate = self.chance.random()
+            if fate < self.loss / 2:
+                self.take(self.plan.receive(command, errors.Unreachable(), self.now))
+                continue
+            reply = self.server.run(command.words)
+            if fate < self.loss:
+                reply = errors.Unreachable()
+            self.take(self.plan.receive(command, reply, self.now))
+
+    def block(self):
+        if self.waiting_pop is None:
+            self.waiting_pop = self.plan.blocking_pop(self.now)
+            return
+        if self.chance.random() < 0.3:
+            command, self.waiting_pop = self.waiting_pop, None
+            lost = self.chance.random() < self.loss
+            # A pop that has been repeated meanwhile no longer waits.
+            over = command.pop.over or command.pop.place != "blocking"
+            reply = None if over else self.server.pop(command.pop.count, command.pop.token)
+            reply = errors.Unreachable() if lost else reply
+            self.take(self.plan.receive(command, reply, self.now))
+
+    def step(self, draining):
+        self.now += self.chance.random() * 0.4
+        self.exchange()
+        if not draining or self.waiting_pop is not None:
+            self.block()
+        if self.running and self.chance.random() < 0.6:
+            lease = self.running.pop(self.chance.randrange(len(self.running)))
+            self.plan.finish(lease, Outcome(self.chance.choice(["ack"] * 9 + ["FAIL"])))
+        if self.server.leases and self.chance.random() < self.expiry:
+            self.server.expire(self.chance.choice(list(self.server.leases)))
+
+    def run(self):
+        steps = 0
+        while len(self.server.ended) < self.jobs:
+            self.step(False)
+            steps += 1
+            require(steps < 5000, "it does not come to an end")
+            if self.chance.random() < 0.002:
+                break  # stopped with jobs left
+        self.plan.drain()
+        while not self.plan.done:
+            self.step(True)
+            steps += 1
+            require(steps < 10000, "it does not drain")
+        require_equal(self.server.leases, {}, "leases without an owner")
+        require_equal(len(self.server.ended) + len(self.server.waiting), self.jobs)
+        # NOJOB on a repeat counts as done, also where another run was acknowledged and forgotten.
+        if self.server.kept:
+            require(self.completed <= len(self.server.ended), "more completed than acknowledged")
+        if self.expiry == 0:
+            require_equal(self.completed, len(self.server.ended))
+
+
+def test_histories(_options):
+    """No lease is without an owner, no job completes twice, whatever replies are lost."""
+    first = random.randrange(1 << 30)
+    for seed in range(first, first + HISTORIES):
+        try:
+            History(seed).run()
+        except Exception as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+
+
+def test_many_leases(_options):
+    """At most 256 leases in one command, each queue in its own."""
+    plan = Plan([b"a", b"b"], b"w", 1000)
+    for queue, tokens in ((b"a", range(1, 257)), (b"a", range(257, 401)), (b"b", range(1, 3))):
+        [pop] = [command for command in plan.commands(0.0) if command.pop] or [
+            plan.blocking_pop(0.0)]
+        jobs = [[queue, b"%d" % token, token, 1, b"1", 3000] for token in tokens]
+        plan.receive(pop, jobs, 0.0)
+    touches = [command for command in plan.commands(10.0) if command.kind == "touch"]
+    require_equal([(command.words[1], len(command.leases)) for command in touches],
+                  [(b"a", MAX_PAIRS), (b"a", 144), (b"b", 2)])
+    lease = touches[0].leases[0]
+    effects = plan.receive(touches[0], [0, [errors.StaleLease("X")] + [None] * 255], 10.0)
+    require_equal([(effect.kind, effect.lease) for effect in effects], [("lost", lease)])
+    require(lease.lost and not plan.finish(lease, Outcome("ack")), "its result is dropped")
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))

@@ -1,0 +1,217 @@
+#!/usr/bin/python3
+"""The stream of one job: its state, place, progress, log and end, and how it is resumed."""
+
+import json
+import sys
+import time
+
+from harness import require, require_equal, run
+from harness.http_client import Client, Stream, quoted, require_problem, serve
+
+QUEUE = "/api/v1/queues/q"
+JOBS = QUEUE + "/jobs"
+
+
+def add(client, name, **others):
+    return client.expect(201, "POST", JOBS, {"id": name, "payload": "p", **others}).json
+
+
+def pop(client, **others):
+    job, = client.expect(200, "POST", QUEUE + ":pop", {"worker": "w", **others}).json["jobs"]
+    return job
+
+
+def touch(client, job, **members):
+    client.expect(200, "POST", f"{JOBS}/{quoted(job['id'])}:touch",
+                  {"lease": job["lease"], **members})
+
+
+def ack(client, job, result=""):
+    client.expect(200, "POST", f"{JOBS}/{quoted(job['id'])}:ack",
+                  {"lease": job["lease"], "result": result})
+
+
+class Followed:
+    """A stream of one job; keeps what it has told."""
+
+    def __init__(self, server, name="j", last_id=None):
+        self.stream = Stream(server, f"{JOBS}/{quoted(name)}/stream", last_id=last_id)
+        self.last_id = last_id
+        self.log = ""
+
+    def until(self, wanted):
+        """The data of the next event of this type. Others are passed over, logs are kept."""
+        while True:
+            event = self.stream.next()
+            self.last_id = event.get("id", self.last_id)
+            data = json.loads(event["data"])
+            if event["event"] == "log":
+                require_equal(data["next"] - data["offset"], len(data["text"]), "the offsets")
+                self.log += data["text"]
+            if event["event"] == wanted:
+                return data
+            require(event["event"] not in ("end", "problem"), f"{event} instead of {wanted}")
+
+    def close(self):
+        self.stream.close()
+
+    def has_ended(self):
+        return self.stream.response.read() == b""
+
+
+def test_a_job_from_its_place_to_its_result(options):
+    """One stream has everything about a job, and ends with it."""
+    server = serve(options)
+    with Client(server) as client:
+        add(client, "first")
+        add(client, "j")
+        stream = Followed(server)
+        state = stream.until("state")
+        require_equal((state["id"], state["state"]), ("j", "pending"))
+        require("position" not in state and "result" not in state, str(state))
+        place = stream.until("position")
+        require_equal((place["position"], place["why"]), (1, "behind 1"))
+        pop(client)
+        require_equal(stream.until("position")["position"], 0)
+        job = pop(client)
+        require_equal(stream.until("state")["state"], "active")
+        touch(client, job, progress="half", log="line 1\n")
+        require_equal(stream.until("progress")["progress"], "half")
+        stream.until("log")
+        touch(client, job, log="line 2\n")
+        stream.until("log")
+        touch(client, job, log="line 3\n")
+        ack(client, job, "done")
+        end = stream.until("end")
+        require_equal((end["state"], end["result"], end["progress"]),
+                      ("completed", "done", "half"))
+        require_equal(stream.log, "line 1\nline 2\nline 3\n")
+        require(stream.has_ended(), "there is more")
+        # One that has ended before is told at once.
+        again = Followed(server)
+        require_equal(again.until("end")["result"], "done")
+        require_equal(again.log, stream.log)
+        again.close()
+
+
+def test_a_stream_is_resumed(options):
+    """After Last-Event-ID come the log and the progress from there on, and the state as it is."""
+    server = serve(options)
+    with Client(server) as client:
+        add(client, "j", retry=3, backoff=[0, 0])
+        job = pop(client)
+        stream = Followed(server)
+        for number in range(40):
+            touch(client, job, progress=str(number), log=f"<{number}>")
+            if number % 10 == 5:
+                stream.until("log")
+                stream.close()
+                log = stream.log
+                touch(client, job, log=f"[{number}]")
+                stream = Followed(server, last_id=stream.last_id)
+                stream.log = log
+                stream.until("state")
+        # The next run of the job continues its log.
+        client.expect(200, "POST", JOBS + "/j:nack", {"lease": job["lease"]})
+        job = pop(client)
+        touch(client, job, log="again")
+        ack(client, job)
+        require_equal(stream.until("end")["state"], "completed")
+        stream.close()
+        written = "".join(f"<{number}>" + f"[{number}]" * (number % 10 == 5)
+                          for number in range(40)) + "again"
+        require_equal(stream.log, written, "every byte of the log, once")
+
+
+def test_progress_of_a_second(options):
+    """The first comes at once, then the last of each second."""
+    server = serve(options)
+    with Client(server) as client:
+        add(client, "j")
+        job = pop(client)
+        stream = Followed(server)
+        stream.until("state")
+        told = []
+        began = time.monotonic()
+        for number in range(30):
+            touch(client, job, progress=str(number))
+            time.sleep(0.05)
+        while not told or told[-1] != "29":
+            told.append(stream.until("progress")["progress"])
+        require(len(told) <= 2 + (time.monotonic() - began), f"{told}")
+        stream.close()
+
+
+def test_what_is_not_kept(options):
+    """The end is told by its event if the job is not there any more."""
+    server = serve(options)
+    with Client(server) as client:
+        client.expect(200, "PATCH", QUEUE + "?create=true", {"retain_completed": 0})
+        add(client, "j")
+        stream = Followed(server)
+        stream.until("state")
+        job = pop(client)
+        require_equal(stream.until("state")["state"], "active")
+        ack(client, job, "done")
+        end = stream.until("end")
+        require_equal((end["state"], end["lease"]), ("completed", job["lease"]))
+        require(stream.has_ended(), "there is more")
+
+
+def test_a_successor_is_another_job(options):
+    """The stream ends with the job that it followed."""
+    server = serve(options)
+    with Client(server) as client:
+        add(client, "j")
+        job = pop(client)
+        stream = Followed(server)
+        stream.until("state")
+        client.expect(200, "POST", JOBS, {"id": "j", "payload": "next", "ifdup": "update"})
+        touch(client, job, log="old")
+        stream.until("log")
+        ack(client, job)
+        require_equal(stream.until("end")["state"], "completed")
+        after = Followed(server, last_id=stream.last_id)
+        require_equal(after.until("state")["state"], "pending")
+        job = pop(client)
+        touch(client, job, log="of the next one")
+        after.until("log")
+        require_equal(after.log, "of the next one", "a log that has begun anew")
+        after.close()
+
+
+def test_what_ends_a_stream_early(options):
+    """A queue that is deleted; what is refused at the beginning."""
+    server = serve(options)
+    with Client(server) as client, server.connect() as connection:
+        require_problem(client.get(JOBS + "/j/stream"), 404, "NOJOB")
+        add(client, "j")
+        for wrong in ("x", "1", "1:", ":1", "-1:0", "1:-1", "1:2:3", "1:9007199254740992"):
+            answer = client.get(JOBS + "/j/stream", headers={"Last-Event-ID": wrong})
+            require_problem(answer, 422, "BADFIELD")
+        stream = Followed(server)
+        stream.until("state")
+        connection.call("DEL", "q")
+        require(stream.until("problem")["code"] == "QUEUEGONE", "another problem")
+        require(stream.has_ended(), "there is more")
+        connection.call("SET", "q", "x")
+        require_problem(client.get(JOBS + "/j/stream"), 409, "WRONGTYPE")
+
+
+def test_bytes_that_are_no_text(options):
+    """They come as base64; an id may be any bytes."""
+    server = serve(options)
+    with Client(server) as client, server.connect() as connection:
+        connection.call("Q.ADD", "q", b"\xff/", "x")
+        lease = pop(client)["lease"]
+        stream = Stream(server, JOBS + "/%FF%2F/stream")
+        require_equal(json.loads(stream.next()["data"])["id_base64"], "/y8=")
+        connection.call("Q.TOUCH", "q", b"\xff/", lease, "LOG", b"\xff\n")
+        event = stream.next()
+        require_equal((event["event"], json.loads(event["data"])),
+                      ("log", {"offset": 0, "next": 2, "text": None, "text_base64": "/wo="}))
+        stream.close()
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))
