@@ -35,11 +35,11 @@ class Machine:
         self.programs, self.temporary = self.folder / "programs", self.folder / "temporary"
         self.calls = self.folder / "calls"
         for path in (self.programs, self.temporary, self.folder / "tools", self.folder / "page",
-                     self.folder / "tests" / "npm"):
+                     self.folder / "tests" / "npm", self.folder / "clients" / "typescript"):
             path.mkdir(parents=True)
         for name in ("setup", "run", "test"):
             shutil.copy(ROOT / "tools" / name, self.folder / "tools" / name)
-        for name in ("page", "tests/npm"):
+        for name in ("page", "tests/npm", "clients/typescript"):
             for file in ("package.json", "package-lock.json"):
                 shutil.copy(ROOT / name / file, self.folder / name / file)
         for name in BASE:
@@ -120,7 +120,8 @@ def test_root_gets_what_is_missing(_options):
         require({"nodejs", "npm", "chromium"} <= set(install.split()), install)
         require_equal([call.split()[1:4] for call in machine.called("npm")],
                       [["ci", "--prefix", f"{folder}/page"],
-                       ["ci", "--prefix", f"{folder}/tests/npm"]])
+                       ["ci", "--prefix", f"{folder}/tests/npm"],
+                       ["ci", "--prefix", f"{folder}/clients/typescript"]])
         require(out.endswith("tools/setup: done\n"), out)
 
 

@@ -34,6 +34,7 @@ export class Closed extends Unreachable {
 
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 1000
+const OPEN_MS = 10_000  // for one attempt; a frozen server accepts and says nothing
 
 export class Link {
   readonly #server: ServerOptions
@@ -97,6 +98,7 @@ export class Link {
     try {
       return await Promise.race([redis.callBuffer(command, rest) as Promise<Reply>, lost])
     } catch (error) {
+      if (redis.status !== 'ready') this.#lose(redis, new Interrupted('the connection was lost'))
       throw asOurs(error)
     } finally {
       clearTimeout(timer)
@@ -129,10 +131,10 @@ export class Link {
     redis.on('error', (error: Error) => (failure = error))
     redis.on('end', () => this.#lose(redis, new Interrupted('the connection was lost')))
     try {
-      await redis.connect()
+      await within(this.#handshake(redis), OPEN_MS)
       // A refused password does not keep ioredis from being ready.
       if (failure !== null) throw failure
-      this.#clientId = await redis.client('ID').catch(() => null)
+      if (redis.status !== 'ready') throw new Interrupted('the connection was lost')
     } catch (error) {
       redis.disconnect()
       throw failure ?? error
@@ -143,6 +145,11 @@ export class Link {
     }
     this.#redis = redis
     return redis
+  }
+
+  async #handshake(redis: Redis): Promise<void> {
+    await redis.connect()
+    this.#clientId = await redis.client('ID').catch(() => null)
   }
 
   #lose(redis: Redis, reason: Error): void {

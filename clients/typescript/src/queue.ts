@@ -10,6 +10,7 @@ import { sharedLinks, type SharedLinks } from './pool.js'
 import { mapOf, numberOf, orNull, textOf, type Reply } from './reply.js'
 import type { Awaited } from './results.js'
 import { readLines, readStats, statsWords, type Stats, type StatsOptions } from './stats.js'
+import { sleep } from './time.js'
 import { withTraceparent } from './trace.js'
 import { encoded, type AddOptions, type Word, type Words } from './words.js'
 
@@ -39,6 +40,7 @@ export interface NewJob<Payload> extends AddOptions {
 
 const TIMEOUT_MS = 30_000
 const MOST_IN_FLIGHT = 1000
+const PAUSE_MS = 50  // before a repeat
 
 /**
  * A queue of a Sluice server. All queues of a process that name the same server share one
@@ -202,6 +204,7 @@ export class Queue<Payload = unknown, Result = unknown> {
         return await this.#commands().call(words, left, left)
       } catch (error) {
         if (!(error instanceof Interrupted) || performance.now() >= deadline) throw error
+        await sleep(PAUSE_MS)
       }
     }
   }

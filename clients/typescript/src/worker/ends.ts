@@ -14,8 +14,8 @@ export interface Finished extends Held {
   readonly ending: Ending
   /** What is sent ahead of it. */
   readonly rest: readonly Touch[]
-  /** Called once, when the server has answered. */
-  readonly told: (answer: EndAnswer) => void
+  /** Called once, when the server has answered; the ending may be another by then. */
+  readonly told: (answer: EndAnswer, ending: Ending) => void
 }
 
 interface Told {
@@ -72,7 +72,7 @@ async function tellGroup(
   told.jobs.push(...replies.jobs)
   group.forEach((each, at) => {
     const answered = endAnswer(replies.answers[at] ?? null, each.ending, repeated)
-    if (typeof answered === 'string') return each.told(answered)
+    if (typeof answered === 'string') return each.told(answered, each.ending)
     if (!(answered.refused instanceof TooBig)) throw new Refusal(answered.refused, repeated)
     told.again.push({ ...each, rest: [], ending: refused('result', answered.refused) })
   })

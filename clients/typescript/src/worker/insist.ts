@@ -6,6 +6,7 @@ import type { Words } from '../words.js'
 
 const CONNECT_MS = 5000
 const PAUSE_MS = 250
+const INTERRUPTED_MS = 20
 
 export interface Answer {
   readonly reply: Reply
@@ -41,7 +42,7 @@ export async function insist(
       how.failed(error)
       if (how.again?.() === false) throw new Refusal(error, repeated)
       if (error instanceof Interrupted) repeated = true
-      else await sleep(PAUSE_MS)
+      await sleep(error instanceof Interrupted ? INTERRUPTED_MS : PAUSE_MS)
     }
   }
 }

@@ -8,8 +8,8 @@ import { sleep } from '../time.js'
 import { hasTracing, inTrace } from '../trace.js'
 import { encoded } from '../words.js'
 import {
-  MOST_PAIRS, popWords, readJobs, tagsOfPopped, type EndAnswer, type PopRequest, type PopStyle,
-  type Popped, type TouchAnswer,
+  MOST_PAIRS, popWords, readJobs, tagsOfPopped, type PopRequest, type PopStyle, type Popped,
+  type TouchAnswer,
 } from './commands.js'
 import { tellEnds, type Finished } from './ends.js'
 import { Heartbeat } from './heartbeat.js'
@@ -56,6 +56,7 @@ export class Worker<Payload = unknown, Result = unknown> {
   #dry = false
   #taken = 0
   #quiet = false
+  #signalled = false
   #away = false
   #running: Promise<void> | null = null
   readonly #stopping = new AbortController()
@@ -151,6 +152,10 @@ export class Worker<Payload = unknown, Result = unknown> {
       this.#blocking.close()
       unlisten()
     }
+    if (this.#signalled && this.#runs.size > 0) {
+      this.#logger.error(`worker ${this.name}: ${this.#runs.size} handlers do not end`)
+      process.exit(1)
+    }
     if (this.#failure !== null) throw this.#failure
   }
 
@@ -158,6 +163,7 @@ export class Worker<Payload = unknown, Result = unknown> {
     const ms = this.#options.connectTimeout ?? 10_000
     const opened = Promise.all([this.#commands.open(ms), this.#blocking.open(ms)])
     await Promise.race([opened, this.#until(() => false, this.#stopping.signal)])
+    if (this.#stopping.signal.aborted) return
     this.#logger.info(`worker ${this.name}: connected to ${shownUrl(this.#options)}`)
   }
 
@@ -274,10 +280,10 @@ export class Worker<Payload = unknown, Result = unknown> {
       ending = endingOf(error, run.stopped)
     }
     this.#runs.delete(run)
-    if (run.state === 'running') this.#finish(run, ending, (answer) => {
+    if (run.state === 'running') this.#finish(run, ending, (answer, told) => {
       if (answer !== 'done') this.#lose(run)
-      else if (ending.kind === 'ack') this.#hook('completed', run.job, result as Result)
-      else this.#hook('failed', run.job, failure ?? new SluiceError(ending.error))
+      else if (told.kind === 'ack') this.#hook('completed', run.job, result as Result)
+      else this.#hook('failed', run.job, failure ?? new SluiceError(told.error))
     })
     this.#pump()
   }
@@ -291,7 +297,7 @@ export class Worker<Payload = unknown, Result = unknown> {
     }
   }
 
-  #finish(run: Run<Payload>, ending: Ending, told: (answer: EndAnswer) => void): void {
+  #finish(run: Run<Payload>, ending: Ending, told: Finished['told']): void {
     run.state = 'ended'
     const { queue, id, lease } = run.popped
     this.#ended.push({ queue, id, lease, ending, rest: run.rest(), told })
@@ -411,11 +417,8 @@ export class Worker<Payload = unknown, Result = unknown> {
     if (this.#options.signals === false || !isMainThread) return () => undefined
     const onSignal = (): void => {
       if (this.#stopping.signal.aborted) return this.#graceOver.abort()
-      void this.stop().then(() => {
-        if (this.#runs.size === 0) return
-        this.#logger.error(`worker ${this.name}: ${this.#runs.size} handlers do not end`)
-        process.exit(1)
-      })
+      this.#signalled = true
+      void this.stop()
     }
     process.on('SIGTERM', onSignal)
     process.on('SIGINT', onSignal)

@@ -13,8 +13,13 @@ let runs = 0
 let lost = 0
 let jobs = 0
 
-createInterface({ input: process.stdin }).on('line', (line) => {
-  if (line === 'end') ended = true
+// The process ends by itself: connections and timers of the client would keep it.
+const input = createInterface({ input: process.stdin })
+input.on('line', (line) => {
+  if (line !== 'end') return
+  ended = true
+  input.close()
+  process.stdin.destroy()
 })
 
 const workers = Array.from({ length: WORKERS }, () =>

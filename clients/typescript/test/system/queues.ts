@@ -20,7 +20,8 @@ await play({
       id: 'mine', pri: 'high', boost: 5, at, group: 'ann', key: ['k', 'l'], ttl: 60_000,
       lease: 7000, maxRun: 9000, retry: 4, backoff: [10, 20], need: ['needed'], tag: { a: 'b' },
     })
-    assert.deepEqual([job.id, job.added, job.state, job.position], ['mine', 'added', 'blocked', null])
+    assert.deepEqual(
+      [job.id, job.added, job.state, job.position], ['mine', 'added', 'blocked', null])
     const info = await job.get({ with: ['payload'] })
     assert.ok(info)
     assert.deepEqual(info.payload, { a: [1] })

@@ -16,7 +16,8 @@ function aborted(signal: AbortSignal): Promise<unknown> {
 }
 
 async function refusal(options: WorkerOptions, queue = 'refused'): Promise<unknown> {
-  const worker = new Worker(queue, () => undefined, { url, logger: null, signals: false, ...options })
+  const worker = new Worker(
+    queue, () => undefined, { url, logger: null, signals: false, ...options })
   return await worker.run().then(() => null, (error: unknown) => error)
 }
 
@@ -24,6 +25,7 @@ await play({
   'how runs end': async () => {
     const queue = newQueue<string, unknown>()
     const attempts: number[] = []
+    const completed: string[] = []
     const handler: Handler<string, unknown> = (job) => {
       if (job.payload === 'fatal') throw new Fatal('never')
       if (job.payload === 'plain') throw new TypeError('broken')
@@ -35,7 +37,8 @@ await play({
       }
       return job.payload === 'nothing' ? undefined : { said: job.payload }
     }
-    await withWorker(queue.name, handler, { concurrency: 3 }, async () => {
+    const hooks = { completed: (job: { payload: string }) => completed.push(job.payload) }
+    await withWorker(queue.name, handler, { concurrency: 3, hooks }, async () => {
       const end = async (payload: string, retry = 0): Promise<unknown> =>
         (await queue.add(payload, { retry })).result().catch((error: unknown) => {
           assert.ok(error instanceof NotCompleted)
@@ -50,6 +53,7 @@ await play({
       assert.match(String(await end('nan', 5)), /^failed result: /)
       assert.match(String(await end('big', 5)), /^failed result: TOOBIG limit=/)
     })
+    assert.deepEqual(completed, ['hello', 'nothing', 'retry'])
     await redis.call('Q.ADD', queue.name, 'broken', '{', 'RETRY', 5)
     await withWorker(queue.name, handler, {}, async () => {
       await assert.rejects(queue.result('broken'), (error) =>
@@ -94,8 +98,9 @@ await play({
       cancelled = performance.now()
       for (const job of jobs) assert.equal(await job.cancel({ reason: 'enough' }), 'signalled')
       const ends = await Promise.allSettled(jobs.map((job) => job.result()))
-      assert.deepEqual(ends.map((end) =>
-        end.status === 'fulfilled' ? end.value : end.reason.state), ['cancelled', 'cancelled', 'done'])
+      const states = ends.map((end) =>
+        end.status === 'fulfilled' ? end.value : end.reason.state)
+      assert.deepEqual(states, ['cancelled', 'cancelled', 'done'])
       assert.ok(Math.max(...heard) < 1500, `${heard}`)
     })
   },

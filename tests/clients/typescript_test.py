@@ -1,0 +1,314 @@
+#!/usr/bin/python3
+"""The TypeScript client: its units, its queues, results and workers against a server; how workers
+end; replies that are lost. Scenarios are in clients/typescript/test/system."""
+
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import harness
+from harness import libraries, proxy, require, require_equal, scratch, servers, wait_until
+from harness.native_queue import Native
+from harness.servers import ROOT
+from harness.typescript_client import PACKAGE, SYSTEM, Started, add, built, installed, play
+
+EXEC = "exec"
+NPM_IOREDIS_6 = harness.NPM / "node_modules" / "ioredis-6"
+
+
+def state(native, job_id):
+    return native.state(EXEC, job_id)
+
+
+def attempts(native, job_id):
+    return native.get(EXEC, job_id)["attempts"]
+
+
+def runs(path):
+    return len(path.read_text(encoding="ascii")) if path.exists() else 0
+
+
+def wait_active(native, *job_ids):
+    for job_id in job_ids:
+        wait_until(lambda job=job_id: state(native, job) == "active", 60, f"{job_id} runs")
+
+
+def require_given_back(native, job_id):
+    require_equal((state(native, job_id), attempts(native, job_id)), ("pending", 0), job_id)
+
+
+def test_version(_options):
+    """The package has the project's version, and ioredis as its only dependency."""
+    package = json.loads((PACKAGE / "package.json").read_text(encoding="utf-8"))
+    project = re.search(r"project\(sluice VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
+    require_equal(package["version"], project.group(1), "version")
+    require_equal(list(package["dependencies"]), ["ioredis"], "dependencies")
+    lock = (PACKAGE / "package-lock.json").read_text(encoding="utf-8")
+    require('"resolved"' not in lock, "the lock file names a registry")
+
+
+def test_strict(_options):
+    """The sources have no `any`, and nothing that silences the compiler."""
+    for path in [*PACKAGE.glob("src/**/*.ts"), *PACKAGE.glob("test/**/*.ts")]:
+        text = path.read_text(encoding="utf-8")
+        found = re.search(r"@ts-|eslint-|\bas any\b|: any\b|<any>", text)
+        require(found is None, f"{path}: {found and found.group()}")
+
+
+def test_units(_options):
+    """What needs no server: codecs, words, meanings of replies, plans (node --test)."""
+    node = built()
+    files = sorted((PACKAGE / "dist-test" / "test").glob("*.test.js"))
+    done = subprocess.run([node, "--test", *files], capture_output=True, text=True, timeout=120,
+                          check=False)
+    require(done.returncode == 0 and "fail 0" in done.stdout, done.stdout[-4000:] + done.stderr)
+
+
+def test_queues(options):
+    """Queue: options, refusals, cancel, retry, many jobs, stats, codecs, events."""
+    play(options, "queues")
+
+
+def test_results(options):
+    """result: every end, 1,000 over three connections, no lost wake-up, without events."""
+    play(options, "results")
+
+
+def test_workers(options):
+    """Worker: outcomes, heartbeats, cancels, lost leases, hooks, burst, stop, refusals."""
+    if shutil.which("redis-server") is None:
+        play(options, "workers")
+        return
+    with servers.Server("redis-server") as redis:
+        play(options, "workers", REDIS_PORT=str(redis.port))
+
+
+def test_package(options):
+    """The package as packed, by its name: entry points, types, the server for tests; ioredis 6."""
+    node = built()
+    with scratch() as folder:
+        target = installed(folder)
+        names = {str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()}
+        require({"README.md", "package.json", "dist/index.js", "dist/index.d.ts",
+                 "dist/testing.d.ts", "dist/cli.js"} <= names, f"packed: {sorted(names)}")
+        require(not any(name.startswith(("src", "test", "dist-test")) for name in names),
+                f"packed: {sorted(names)}")
+        version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True)
+        recent = int(version.stdout.lstrip("v").split(".")[0]) >= 20
+        library = NPM_IOREDIS_6 if recent and NPM_IOREDIS_6.exists() else (
+            PACKAGE / "node_modules" / "ioredis")
+        (pathlib.Path(folder) / "node_modules" / "ioredis").symlink_to(library)
+        script = pathlib.Path(folder) / "program.mjs"
+        shutil.copy(SYSTEM / "package.js", script)
+        done = subprocess.run([node, script], capture_output=True, text=True, timeout=120,
+                              check=False, env={**os.environ, "SLUICE_SERVER": options.program})
+        require(libraries.HOLDS in done.stdout, done.stdout + done.stderr)
+
+
+def test_sigterm_while_waiting(options):
+    """SIGTERM while the worker waits for jobs: it ends at once, and no pop and no lease is left."""
+    with options.server() as server, Started(server.port, "--concurrency", "4") as worker:
+        native = Native(server)
+        add(native, EXEC, 0, "stray")
+        wait_until(lambda: native.stats(EXEC)["waiting_pops"] == 1
+                   and state(native, "job-0") == "completed", what="it waits")
+        began = time.monotonic()
+        worker.process.send_signal(signal.SIGTERM)
+        require_equal(worker.end(), 0, worker.text)
+        require(time.monotonic() - began < 5, "it took longer")
+        wait_until(lambda: native.stats(EXEC)["waiting_pops"] == 0, what="no pop waits")
+        require_given_back(native, add(native, EXEC, 1, "echo"))
+
+
+def test_sigterm_while_handlers_run(options):
+    """What ends within grace is acknowledged; the rest is given back and hears it."""
+    with options.server() as server, Started(
+            server.port, "--concurrency", "2", "--grace", "2000") as worker:
+        native = Native(server)
+        jobs = [add(native, EXEC, 0, "sleep", ms=600), add(native, EXEC, 1, "obey", ms=60000)]
+        wait_active(native, *jobs)
+        waits = add(native, EXEC, 2, "echo")
+        worker.process.send_signal(signal.SIGTERM)
+        require_equal(worker.end(), 0, worker.text)
+        require_equal(state(native, jobs[0]), "completed")
+        require_given_back(native, jobs[1])
+        require_given_back(native, waits)
+        require_equal(native.stats(EXEC)["reclaimed"], 0, "leases that ran out")
+
+
+def test_handler_that_hangs(options):
+    """A handler that ignores its signal: its lease is kept, its job is given back at the end of
+    grace, and the process exits 1. A second SIGTERM ends the grace."""
+    for arguments, signals in ((["--grace", "500"], 1), (["--grace", "60000"], 2)):
+        with options.server() as server, Started(server.port, *arguments) as worker:
+            native = Native(server)
+            job = add(native, EXEC, 0, "hang", "LEASE", 600)
+            wait_active(native, job)
+            time.sleep(1.2)  # Two leases.
+            require_equal(state(native, job), "active", "heartbeats continue")
+            for _ in range(signals):
+                worker.process.send_signal(signal.SIGTERM)
+                time.sleep(0.1)
+            require_equal(worker.end(20), 1, worker.text)
+            require("do not end" in worker.text, worker.text)
+            require_given_back(native, job)
+
+
+def test_process_that_exits(options):
+    """A handler that ends its process loses its lease; the job goes to another worker."""
+    with options.server() as server:
+        native = Native(server)
+        with Started(server.port) as worker:
+            job = add(native, EXEC, 0, "exit", "LEASE", 300)
+            require_equal(worker.end(), 139, worker.text)
+            wait_until(lambda: state(native, job) == "pending", what="it is reclaimed")
+        require_equal(native.get(EXEC, job)["crashes"], 1, "crashes")
+
+
+def test_sigterm_without_a_server(options):
+    """SIGTERM while the server is frozen, gone, or was never there: the worker ends."""
+    with options.server() as server:
+        with Started(server.port, "--grace", "0") as worker:
+            os.kill(server.pid, signal.SIGSTOP)
+            try:
+                worker.process.send_signal(signal.SIGTERM)
+                worker.end(20)
+            finally:
+                os.kill(server.pid, signal.SIGCONT)
+        with Started(server.port, "--grace", "0") as worker:
+            native = Native(server)
+            wait_active(native, add(native, EXEC, 0, "sleep", ms=60000))
+            server.kill()
+            worker.process.send_signal(signal.SIGTERM)
+            require_equal(worker.end(20), 1, worker.text)
+        with Started(server.port, wait=False) as worker:
+            time.sleep(0.5)
+            worker.process.send_signal(signal.SIGTERM)
+            worker.end(8)
+
+
+def test_command_line(options):
+    """sluice-worker: burst, wrong usage, refusals; the ready file."""
+    with options.server() as server:
+        native = Native(server)
+        for number in range(5):
+            add(native, EXEC, number, "echo" if number else "throw")
+        with Started(server.port, "--burst", "--concurrency", "2", wait=False) as worker:
+            require_equal(worker.end(), 0, worker.text)
+        require_equal(native.stats(EXEC)["completed"], 4, "completed")
+        with Started(server.port, "--none", wait=False) as worker:
+            require_equal(worker.end(), 2, worker.text)
+        with Started(server.port, wait=False, handler=__file__ + ".none.js") as worker:
+            require(worker.end() in (1, 2), worker.text)
+        native.client.set("text", "x")
+        with Started(server.port, queue="text", wait=False) as worker:
+            require_equal(worker.end(), 1, worker.text)
+            require("WRONGTYPE" in worker.text, worker.text)
+    with Started(servers.free_port(), wait=False) as worker:
+        require_equal(worker.end(), 1, worker.text)
+        require("ECONNREFUSED" in worker.text, worker.text)
+    done = subprocess.run([built(), PACKAGE / "dist" / "cli.js", "--help"], capture_output=True,
+                          text=True, check=False)
+    require(done.returncode == 0 and "--ready-file" in done.stdout, done.stdout)
+
+
+class Losing:
+    """Decides for a proxy: drops the reply to the n-th command that pops."""
+
+    def __init__(self, dropped):
+        self.dropped = dropped
+        self.count = 0
+        self.lost = None
+
+    def __call__(self, command, _reply):
+        if command[0] != b"Q.POP" and b"POP" not in command:
+            return proxy.PASS
+        self.count += 1
+        if self.count != self.dropped:
+            return proxy.PASS
+        self.lost = command
+        return proxy.DROP
+
+
+def test_each_reply_of_a_pop_is_lost(options):
+    """Whichever reply to a pop is lost: each job is run once, and no lease has no owner."""
+    lost = collections.Counter()
+    with options.server() as server, scratch() as folder:
+        native = Native(server)
+        for dropped in range(1, 9):
+            queue = f"exec-{dropped}"
+            path = pathlib.Path(folder, queue)
+            decide = Losing(dropped)
+            with proxy.Proxy(server.port, decide) as between, \
+                    Started(between.port, "--concurrency", "2", queue=queue) as worker:
+                for number in range(8):
+                    add(native, queue, number, "echo", file=str(path))
+                    if number % 3 == 2:
+                        time.sleep(0.03)
+                wait_until(lambda name=queue: native.stats(name)["completed"] == 8, 60,
+                           f"all jobs without reply {dropped}")
+                require_equal(runs(path), 8, f"runs without reply {dropped}")
+                worker.process.send_signal(signal.SIGTERM)
+                require_equal(worker.end(), 0, worker.text)
+            figures = native.stats(queue)
+            require_equal((figures["active"], figures["reclaimed"], figures["waiting_pops"]),
+                          (0, 0, 0), f"leases, lost ones, pops without reply {dropped}")
+            lost[decide.lost and decide.lost[0]] += 1
+    require(lost[b"Q.POP"] > 0 and lost[b"Q.ACK"] > 0, f"lost: {lost}")
+
+
+def test_reply_lost_while_draining(options):
+    """The reply to the pop that ends the wait is lost: it is repeated, and nothing is left."""
+    with options.server() as server:
+        native = Native(server)
+        lost = []
+
+        def decide(command, _reply):
+            if lost or command[0] != b"Q.POP" or b"BLOCK" in command:
+                return proxy.PASS
+            lost.append(command)
+            return proxy.DROP
+
+        with proxy.Proxy(server.port, decide) as between, Started(between.port) as worker:
+            native.config(EXEC, "SET", "retry", "0")
+            wait_until(lambda: native.stats(EXEC)["waiting_pops"] == 1, what="it waits")
+            worker.process.send_signal(signal.SIGTERM)
+            require_equal(worker.end(), 0, worker.text)
+            require(lost, "no pop ended the wait")
+        wait_until(lambda: native.stats(EXEC)["waiting_pops"] == 0, what="no pop waits")
+        require_given_back(native, add(native, EXEC, 0, "echo"))
+
+
+def test_reply_of_an_acknowledgement_is_lost(options):
+    """After a lost reply to an ACK a job that is forgotten is done; nothing is run twice."""
+    with options.server() as server, scratch() as folder:
+        native = Native(server)
+        native.config(EXEC, "SET", "retain_completed", "0")
+        path = pathlib.Path(folder, "runs")
+        lost = []
+
+        def decide(command, _reply):
+            if lost or command[0] != b"Q.ACK":
+                return proxy.PASS
+            lost.append(command)
+            return proxy.DROP
+
+        with proxy.Proxy(server.port, decide) as between, Started(between.port) as worker:
+            for number in range(4):
+                add(native, EXEC, number, "echo", file=str(path))
+            wait_until(lambda: native.stats(EXEC)["completed"] == 4, 60, "all jobs")
+            worker.process.send_signal(signal.SIGTERM)
+            require_equal(worker.end(), 0, worker.text)
+            require(lost and "lease is lost" not in worker.text, worker.text)
+        require_equal(runs(path), 4, "runs")
+
+
+if __name__ == "__main__":
+    sys.exit(harness.run(sys.modules[__name__]))

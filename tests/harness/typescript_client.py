@@ -1,0 +1,102 @@
+"""The TypeScript client for tests: `built` compiles it once for each process, with its tests."""
+
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import threading
+
+from harness import Skipped, libraries, need_program, require, scratch, wait_until
+from harness.servers import LOOPBACK, ROOT, die_with_parent
+
+PACKAGE = ROOT / "clients" / "typescript"
+SYSTEM = PACKAGE / "dist-test" / "test" / "system"
+LONGEST_S = 120
+
+
+@functools.cache
+def built():
+    """Compiles package and tests. Returns node."""
+    node = need_program("node")
+    compiler = PACKAGE / "node_modules" / "typescript" / "bin" / "tsc"
+    if not compiler.exists():
+        raise Skipped("NOT RUN: no node_modules in clients/typescript; tools/setup test installs "
+                      "them")
+    for project in (PACKAGE, PACKAGE / "test"):
+        done = subprocess.run([node, compiler, "--project", project], capture_output=True,
+                              text=True, timeout=LONGEST_S, check=False)
+        require(done.returncode == 0, done.stdout + done.stderr)
+    return node
+
+
+def play(options, scenario, **others):
+    """A scenario of clients/typescript/test/system, beside a server in memory."""
+    node = built()
+    with options.server() as server:
+        return libraries.play([node, SYSTEM / f"{scenario}.js"], server, **others)
+
+
+def url_of(port):
+    return f"redis://{LOOPBACK}:{port}"
+
+
+class Started:
+    """sluice-worker with the handler of test/system/handlers.ts, in a process of its own."""
+
+    def __init__(self, port, *arguments, wait=True, queue="exec", handler=SYSTEM / "handlers.js"):
+        self._folder = scratch()
+        ready = os.path.join(self._folder.name, "ready")
+        self._log = open(os.path.join(self._folder.name, "log"), "w+b")
+        self.process = subprocess.Popen(
+            [built(), PACKAGE / "dist" / "cli.js", handler, "--queue", queue, "--server",
+             url_of(port), "--ready-file", ready, *arguments], stdin=subprocess.DEVNULL,
+            stdout=self._log, stderr=self._log, preexec_fn=_die_with_parent())
+        if wait:
+            wait_until(lambda: os.path.exists(ready) or self.process.poll() is not None, 60)
+            require(self.process.poll() is None, self.text)
+
+    @property
+    def text(self):
+        self._log.seek(0)
+        return self._log.read().decode()
+
+    def end(self, timeout_s=60):
+        """Its exit code, when it has ended by itself."""
+        return self.process.wait(timeout_s)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self._log.close()
+        self._folder.cleanup()
+
+
+def _die_with_parent():
+    return die_with_parent if threading.current_thread() is threading.main_thread() else None
+
+
+def add(native, queue, number, do, *options, **fields):
+    """Adds a job for that handler; returns its id."""
+    job_id = f"job-{number}"
+    native.add(queue, job_id, json.dumps({"do": do, **fields}), *options)
+    return job_id
+
+
+def installed(folder):
+    """Packs the package and installs it in the folder, with the ioredis 6 of tests/npm."""
+    npm = need_program("npm")
+    folder = pathlib.Path(folder)
+    packed = subprocess.run(
+        [npm, "pack", "--ignore-scripts", "--json", "--pack-destination", folder], cwd=PACKAGE,
+        capture_output=True, text=True, timeout=LONGEST_S, check=False)
+    require(packed.returncode == 0, packed.stderr)
+    target = folder / "node_modules" / "@sluice" / "queue"
+    target.mkdir(parents=True)
+    [archive] = folder.glob("*.tgz")
+    subprocess.run(["tar", "-xzf", archive, "-C", target, "--strip-components", "1"], check=True)
+    return target
