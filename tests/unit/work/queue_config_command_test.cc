@@ -12,7 +12,7 @@ using sluice::test::RespValue;
 TEST_CASE("GET of a missing queue shows the defaults and makes none") {
   QueueTalk q;
   const RespValue all = q.ask("Q.CONFIG q GET");
-  CHECK(all.size() == 28);
+  CHECK(all.size() == 29);
   CHECK(all.field("lease_ms") == "30000");
   CHECK(all.field("bands") == "CRITICAL,HIGH,NORMAL,LOW,BACKGROUND");
   CHECK(all.field("events") == "100000:86400000");
