@@ -15,7 +15,7 @@ from harness.cli import NO_CONNECTION, SERVER_ERROR, USAGE_ERROR, Sluice, serve
 
 COMMANDS = ["status", "config", "pause", "resume", "top", "simulate", "jobs", "job", "add", "move",
             "pop", "ack", "nack", "touch", "cancel", "retry", "purge", "delete", "events",
-            "completion", "help"]
+            "log", "workers", "quiet", "completion", "help"]
 # Neither UTF-8 nor printable.
 STRANGE = b"\xff\x00\x1b[31m"
 

@@ -59,6 +59,8 @@ std::span<const CommandRow> job_commands();
 std::span<const CommandRow> lease_commands();
 std::span<const CommandRow> bulk_commands();
 std::span<const CommandRow> event_commands();
+std::span<const CommandRow> log_commands();
+std::span<const CommandRow> worker_commands();
 std::span<const CommandRow> live_commands();
 std::span<const CommandRow> help_commands();
 

@@ -59,6 +59,7 @@ constexpr Option kAddOptions[] = {
     {"--after", "ID", "a job that must end first, in whatever way; may be repeated", "AFTER",
      nullptr, 0, true},
     {"--max-wait", "MS", "reject it if it would wait longer", "MAXWAIT"},
+    {"--wait", "MS", "wait up to this long until it has ended; 0: no limit"},
     {"--if-dup", "MODE", "what to do if the id is in use", "IFDUP", "error keep update replace"},
 };
 
@@ -71,6 +72,37 @@ std::string place_text(const RespValue& reply) {
   return text;
 }
 
+// Prints how the job has ended, after the line about its addition. Returns the exit code.
+int print_end(Context& context, const RespValue& job) {
+  const std::string state = text_of(job, "state");
+  if (job.is_null()) throw Failure{kServerError, "the queue has been deleted"};
+  if (state != "completed") {
+    const std::string error = text_of(job, "error");
+    const std::string id = printable(text_of(job, "id"));
+    throw Failure{kServerError, id + ": " + state + (error.empty() ? "" : ": " + printable(error))};
+  }
+  const std::string result = text_of(job, "result");
+  std::fwrite(result.data(), 1, result.size(), stdout);
+  // On a terminal the prompt begins a line of its own.
+  if (context.screen.terminal && !result.empty() && result.back() != '\n') std::printf("\n");
+  return kDone;
+}
+
+// With --wait. Standard output has the result alone.
+int add_and_wait(Context& context, Words words) {
+  const int64_t wait_ms = context.arguments.integer("--wait", 0, 0, 1LL << 40);
+  words.insert(words.end(), {"WAIT", std::to_string(wait_ms)});
+  context.connection.set_patience(wait_ms == 0 ? 0 : wait_ms + 30'000);
+  RespValue reply = context.connection.call(words);
+  const RespValue added = as_map(std::move(reply.items.at(0)));
+  const RespValue job = as_map(std::move(reply.items.at(1)));
+  if (!context.json) return print_end(context, job);
+  nlohmann::json line = resp_to_json(added);
+  line["job"] = resp_to_json(job);
+  print_json(line);
+  return text_of(job, "state") == "completed" ? kDone : kServerError;
+}
+
 int run_add(Context& context) {
   std::string payload = context.operands() > 1 ? context.operand(1) : "-";
   if (payload == "-" && ::isatty(STDIN_FILENO) != 0) {
@@ -81,6 +113,7 @@ int run_add(Context& context) {
   if (given && !is_job_id(*given)) throw no_job_id(*given);
   Words words = {"Q.ADD", context.queue(), given.value_or("*"), payload};
   context.arguments.append_words(kAddOptions, words);
+  if (context.arguments.has("--wait")) return add_and_wait(context, std::move(words));
   const RespValue reply = as_map(context.connection.call(words));
   if (context.json) {
     print_json(resp_to_json(reply));

@@ -1,0 +1,115 @@
+// The log of a job: log, and log --follow.
+//
+// Reading continues at an offset, so a lost connection or a restart of the server neither loses a
+// byte nor prints one twice. What the server has dropped in between is reported.
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "tools/cli/context.h"
+#include "tools/cli/failure.h"
+#include "tools/cli/text.h"
+
+namespace sluice::cli {
+
+namespace {
+
+constexpr const char* kPieceBytes = "65536";
+constexpr int64_t kBlockMs = 5000;
+constexpr int64_t kPatienceMs = kBlockMs + 10'000;
+constexpr std::chrono::milliseconds kBetweenTries(250);
+
+constexpr Option kLogOptions[] = {
+    {"--follow", nullptr, "print what is added, until the job has ended"},
+    {"--from", "OFFSET", "begin at this byte of the log (0)"},
+};
+
+class LogReader {
+ public:
+  explicit LogReader(Context& context)
+      : context_(context),
+        follows_(context.arguments.has("--follow")),
+        next_(context.arguments.integer("--from", 0, 0, INT64_MAX)) {}
+
+  int run() {
+    if (context_.json) throw usage_error("log prints the bytes of the log, and no JSON");
+    if (follows_) context_.connection.set_patience(kPatienceMs);
+    // The reader of the output may be gone; main reports it.
+    while (read() && std::ferror(stdout) == 0) {
+    }
+    return kDone;
+  }
+
+ private:
+  // Prints the next piece. Returns false at the end.
+  bool read() {
+    RespValue piece;
+    try {
+      Words words = {"Q.LOG", context_.queue(), context_.operand(1), "FROM", std::to_string(next_),
+                     "COUNT", kPieceBytes};
+      if (follows_) words.insert(words.end(), {"BLOCK", std::to_string(kBlockMs)});
+      piece = context_.connection.call(words);
+    } catch (const Failure& failure) {
+      if (!is_outage(failure)) throw;
+      if (!lost_) std::fprintf(stderr, "sluice: %s; retrying\n", failure.text.c_str());
+      lost_ = true;
+      std::this_thread::sleep_for(kBetweenTries);
+      return true;
+    }
+    if (lost_) std::fprintf(stderr, "sluice: reconnected\n");
+    lost_ = false;
+    return print(piece);
+  }
+
+  // A restart ends no following.
+  bool is_outage(const Failure& failure) const {
+    return follows_ && (failure.code == kNoConnection || failure.text.starts_with("LOADING"));
+  }
+
+  bool print(const RespValue& piece) {
+    if (piece.is_null()) {
+      if (is_known_) return false;  // it has ended, and is no longer kept
+      throw Failure{kServerError, printable(context_.operand(1)) + ": there is no such job"};
+    }
+    is_known_ = true;
+    const int64_t offset = piece.items.at(0).integer;
+    const std::string& bytes = piece.items.at(1).text;
+    if (offset > next_) {
+      std::fprintf(stderr, "sluice: %lld bytes of the log are no longer kept\n",
+                   static_cast<long long>(offset - next_));
+    }
+    std::fwrite(bytes.data(), 1, bytes.size(), stdout);
+    std::fflush(stdout);
+    next_ = piece.items.at(2).integer;
+    const bool has_ended = piece.items.at(3).integer != 0;
+    return !bytes.empty() || (follows_ && !has_ended);
+  }
+
+  Context& context_;
+  const bool follows_;
+  int64_t next_;
+  bool is_known_ = false;
+  bool lost_ = false;
+};
+
+int run_log(Context& context) { return LogReader(context).run(); }
+
+}  // namespace
+
+std::span<const CommandRow> log_commands() {
+  static const CommandRow kRows[] = {
+      {"log",
+       "QUEUE ID",
+       2,
+       2,
+       "print the log of a job",
+       "--follow survives a restart of the server: it resumes behind the last byte that it has\n"
+       "printed.",
+       {kLogOptions},
+       run_log,
+       "sluice log exec report --follow"},
+  };
+  return kRows;
+}
+
+}  // namespace sluice::cli
