@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 from concurrent.futures import Future
-from typing import Any, Callable, Optional, Sequence, Union
+from typing import Any, Callable, Sequence, Union
 
 import redis
 from redis.backoff import NoBackoff
@@ -23,7 +23,7 @@ from redis.exceptions import RedisError
 from redis.retry import Retry
 
 from sluice import errors
-from sluice.errors import ServerError, Unreachable
+from sluice.errors import Unreachable
 from sluice.wire import Words
 
 # Makes a client of redis-py; its keyword arguments are redis-py's.
@@ -224,16 +224,3 @@ class Pauses:
         time.sleep(self._next)
         self._next = min(self._next * 2, LONGEST_PAUSE)
         return True
-
-
-def expect(reply: Any) -> Any:
-    """The reply, or what it raises."""
-    if isinstance(reply, BaseException):
-        raise reply
-    return reply
-
-
-def server_error(reply: Any) -> Optional[ServerError]:
-    """The error that a part of a reply is, if it is one."""
-    error = value_of(reply)
-    return error if isinstance(error, ServerError) else None

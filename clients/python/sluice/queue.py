@@ -9,7 +9,7 @@ from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from sluice import errors, tracing, wire
 from sluice.codec import Codec, codec_of, decode, encode
-from sluice.link import (MAX_PIPELINE, ConnectionLost, Link, Pauses, Server, connect_to, expect,
+from sluice.link import (MAX_PIPELINE, ConnectionLost, Link, Pauses, Server, connect_to,
                          is_outage)
 from sluice.results import ENDS, Results, end_of_log
 
@@ -308,7 +308,7 @@ class Queue:
             link.close()
 
     def _call(self, *words: Any) -> Any:
-        return expect(self._link.call(*words, patience=self.patience))
+        return self._link.call(*words, patience=self.patience)
 
 
 def event_of(reply: Any) -> Event:
