@@ -9,7 +9,8 @@ import sys
 import tempfile
 
 import harness
-from harness import NPM, need_npm, require, require_equal
+from harness import require, require_equal
+from harness.typescript_client import COMPILER, PACKAGE, built
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "first-job.md").read_text(encoding="utf-8")
@@ -58,19 +59,17 @@ def test_python(options):
 
 def test_typescript(options):
     """In TypeScript, checked strictly."""
-    node = need_npm("typescript")
-    client = ROOT / "clients" / "typescript"
-    compiler = NPM / "node_modules" / "typescript" / "bin" / "tsc"
+    node = built()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
         modules = folder / "node_modules"
         (modules / "@sluice").mkdir(parents=True)
-        (modules / "@sluice" / "queue").symlink_to(client)
-        (modules / "@types").symlink_to(client / "node_modules" / "@types")
+        (modules / "@sluice" / "queue").symlink_to(PACKAGE)
+        (modules / "@types").symlink_to(PACKAGE / "node_modules" / "@types")
         for program in ("worker.ts", "submit.ts"):
             (folder / program).write_text(marked("file", program), encoding="utf-8")
-        subprocess.run([node, compiler, "--strict", "--target", "es2022", "--module", "nodenext",
+        subprocess.run([node, COMPILER, "--strict", "--target", "es2022", "--module", "nodenext",
                         "--types", "node", "worker.ts", "submit.ts"], cwd=folder, check=True)
         printed = run_both(options, folder, [node], "js", {})
     require_equal(printed, marked("output", "submit.ts"))

@@ -94,7 +94,7 @@ def test_who_may_not(options):
                              "http-token": ["read >" + READ_TOKEN,
                                             "operate >of-limited-0123456789 user limited",
                                             "operate >operate-token-0123456789"],
-                             "user": "limited on >pw ~q +q.get +q.list +q.stats +q.events"})
+                             "user": "limited on >pw ~q +q.get +q.list +q.stats +q.events +q.log"})
     with Client(server) as client, server.connect() as connection:
         answer = client.post(JOBS, [{"payload": "x" * 1000}] * 5)
         require_problem(answer, 413, "BODYTOOLARGE")

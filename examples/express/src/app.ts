@@ -48,7 +48,7 @@ app.get('/runs/:id/events', async (request: Request, response: Response) => {
   response.on('close', () => gone.abort())
   response.type('text/event-stream')
   const from = Number(request.get('Last-Event-ID') ?? 0)
-  for await (const event of queue.events({ from: from || '-', ids: [id], signal: gone.signal })) {
+  for await (const event of queue.events({ from, id: [id], signal: gone.signal })) {
     const job = await queue.get(id, { with: ['result'] })
     if (job === null) break
     const { state, progress, result, error } = job

@@ -34,7 +34,7 @@ std::string role_text(std::initializer_list<const char*> rules) {
 TEST_CASE("the role follows from the commands that a user may run") {
   CHECK_EQ(role_text({"on"}), "none");
   CHECK_EQ(role_text({"+q.get", "+q.list", "+q.stats"}), "none");
-  CHECK_EQ(role_text({"+q.get", "+q.list", "+q.stats", "+q.events"}), "read");
+  CHECK_EQ(role_text({"+q.get", "+q.list", "+q.stats", "+q.events", "+q.log"}), "read");
   CHECK_EQ(role_text({"+@read"}), "read");
   CHECK_EQ(role_text({"+@all", "-q.purge"}), "read");
   CHECK_EQ(role_text({"+@all", "-q.list"}), "none");
