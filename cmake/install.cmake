@@ -35,10 +35,14 @@ install(FILES
   "${PROJECT_SOURCE_DIR}/COMMANDS.md" "${PROJECT_SOURCE_DIR}/HTTP.md"
   "${PROJECT_SOURCE_DIR}/ARCHITECTURE.md"
   DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT programs)
-foreach(folder IN ITEMS docs conf bench/results)
+foreach(folder IN ITEMS docs conf bench/results examples)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}/"
     DESTINATION "${CMAKE_INSTALL_DOCDIR}/${folder}" COMPONENT programs
-    PATTERN "*.service" EXCLUDE)
+    PATTERN "*.service" EXCLUDE PATTERN "__pycache__" EXCLUDE)
+endforeach()
+foreach(client IN ITEMS python typescript)
+  install(FILES "${PROJECT_SOURCE_DIR}/clients/${client}/README.md"
+    DESTINATION "${CMAKE_INSTALL_DOCDIR}/clients/${client}" COMPONENT programs)
 endforeach()
 foreach(example IN ITEMS prometheus.yml prometheus-alerts.yml grafana-dashboard.json)
   install(FILES "${PROJECT_SOURCE_DIR}/conf/${example}"

@@ -252,7 +252,7 @@ def try_others(machine, out):
     npm = "npm_config_offline=true npm_config_update_notifier=false"
     tgz = [f"--package=/packages/{next(out.glob(pattern)).name}"
            for pattern in ("sluice-server-[0-9]*.tgz", "sluice-server-linux-x64-*.tgz")]
-    wheel = next(out.glob("*.whl")).name
+    wheel = next(out.glob("sluice_server-*.whl")).name
     cases = [
         ("npx, both .tgz", "true", f"env {npm} npx --yes {' '.join(tgz)} -- sluice-server"),
         ("pip", f"python3 -m venv /opt/venv && /opt/venv/bin/pip -q install --no-index "

@@ -30,7 +30,10 @@ def output(*command):
 
 PROGRAMS = ["sluice-server", "sluice", "sluice-journal", "sluice-import"]
 DOCUMENTS = ["README.md", "QUEUE.md", "REDIS.md", "COMMANDS.md", "HTTP.md", "ARCHITECTURE.md",
-             "docs/operating.md", "docs/packages.md", "bench/results/README.md"]
+             "docs/operating.md", "docs/packages.md", "docs/first-job.md",
+             "clients/python/README.md", "clients/typescript/README.md",
+             "examples/judge/README.md", "examples/fastapi/README.md",
+             "examples/express/README.md", "bench/results/README.md"]
 # On every Debian, as apt needs them.
 ALWAYS_THERE = {"libc6", "libgcc-s1", "libstdc++6"}
 

@@ -57,7 +57,9 @@ def packages(program):
              "tarball": r"sluice-[\d.]+-linux-x86_64\.tar\.gz",
              "symbols": r"sluice-.*-symbols\.tar\.gz", "npm": r"sluice-server-[\d.]+\.tgz",
              "platform": r"sluice-server-linux-x64-[\d.]+\.tgz",
-             "wheel": r"sluice_server-[\d.]+-py3-none-manylinux_2_36_x86_64\.whl"}
+             "wheel": r"sluice_server-[\d.]+-py3-none-manylinux_2_36_x86_64\.whl",
+             "Python client": r"sluice-[\d.]+-py3-none-any\.whl",
+             "TypeScript client": r"sluice-queue-[\d.]+\.tgz"}
     names = os.listdir(made.name)
     require_equal(len(names), len(kinds), names)
     found = {kind: [name for name in names if re.fullmatch(pattern, name)]
