@@ -62,17 +62,16 @@ def test_typescript(options):
     node = built()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
         modules = folder / "node_modules"
         (modules / "@sluice").mkdir(parents=True)
         (modules / "@sluice" / "queue").symlink_to(PACKAGE)
         (modules / "@types").symlink_to(PACKAGE / "node_modules" / "@types")
-        for program in ("worker.ts", "submit.ts"):
+        for program in ("worker.mts", "submit.mts"):
             (folder / program).write_text(marked("file", program), encoding="utf-8")
         subprocess.run([node, COMPILER, "--strict", "--target", "es2022", "--module", "nodenext",
-                        "--types", "node", "worker.ts", "submit.ts"], cwd=folder, check=True)
-        printed = run_both(options, folder, [node], "js", {})
-    require_equal(printed, marked("output", "submit.ts"))
+                        "--types", "node", "worker.mts", "submit.mts"], cwd=folder, check=True)
+        printed = run_both(options, folder, [node], "mjs", {})
+    require_equal(printed, marked("output", "submit.mts"))
 
 
 if __name__ == "__main__":
