@@ -55,8 +55,9 @@ constexpr FieldHelp kConfigFields[] = {
     {"log_bytes", "bytes, up to 1048576", "", "the most that is kept of a job's log; 0: none"},
     {"fencing", "on or off", "on off", "off: * is accepted in place of a lease"},
     {"worker_ttl_ms", kDuration, "", "how long a worker without a lease is shown"},
-    {"quiet", "off or on", kSwitch, "of workers; on: they get no new jobs"},
 };
+// The one field of rules for workers.
+constexpr FieldHelp kQuiet = {"quiet", "off or on", kSwitch, "on: the workers get no new jobs"};
 
 constexpr Bytes kStates = "blocked delayed pending active completed failed cancelled expired";
 
@@ -205,6 +206,7 @@ FieldAdvice advise(Bytes field, std::span<const std::string> command,
   const FieldHelp* row = find_help(
       configures ? std::span<const FieldHelp>(kConfigFields) : std::span<const FieldHelp>(kOptions),
       field);
+  if (configures && equals_ignore_case(field, kQuiet.name)) row = &kQuiet;
   const bool pops = !command.empty() && (equals_ignore_case(command[0], "Q.POP") ||
                                          equals_ignore_case(command[0], "Q.ACK"));
   if (pops && equals_ignore_case(field, kPoppedWith.name)) row = &kPoppedWith;

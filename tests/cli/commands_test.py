@@ -324,7 +324,7 @@ def test_errors_as_json(options):
     require_equal(error(SERVER_ERROR, "add", "exec", "x", "--id", "alarm")["code"], "DUPLICATE")
     bad = error(SERVER_ERROR, "config", "exec", "max_actve=4")
     require_equal((bad["code"], bad["nearest"]), ("BADFIELD", "max_active"))
-    require("fencing" in bad["allowed"] and len(bad["allowed"]) == 30, str(bad))
+    require("fencing" in bad["allowed"] and len(bad["allowed"]) == 29, str(bad))
     require_equal(error(USAGE_ERROR, "jobs")["code"], "USAGE")
     require_equal(error(USAGE_ERROR, "jobs", "exec", "--state", "faild")["nearest"], "failed")
     require_equal(error(SERVER_ERROR, "job", "exec", "none")["code"], "FAILED")
