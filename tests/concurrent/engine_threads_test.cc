@@ -74,12 +74,14 @@ Words random_queue_change(std::mt19937_64& random) {
   const auto pick = [&](uint64_t count) { return random() % count; };
   const std::string key = "key" + std::to_string(pick(12));
   const std::string id = std::to_string(pick(600));
-  switch (pick(10)) {
+  const std::string other = std::to_string(600 + pick(9));
+  const std::string worker = "w" + std::to_string(pick(3));
+  switch (pick(14)) {
     case 0:
       return {"Q.CONFIG", key, "SET", "fencing", "off", "max_active", std::to_string(pick(90))};
     case 1:
     case 2:
-      return {"Q.POP", "1", key, "COUNT", "8", "WORKER", "w" + std::to_string(pick(3))};
+      return {"Q.POP", "1", key, "COUNT", "8", "WORKER", worker};
     case 3:
       return {"Q.ACK", key, id, "*", "RESULT", "done"};
     case 4:
@@ -90,6 +92,16 @@ Words random_queue_change(std::mt19937_64& random) {
       return {"Q.MOVE", key, id, "FRONT"};
     case 7:
       return {"Q.ADD", key, id, "other", "IFDUP", "UPDATE"};
+    case 8:
+      return {"Q.ACK", key,   id,       "*",    "AND",   other,  "*",    "RESULT",
+              "done",  "POP", "WORKER", worker, "BRIEF", "WITH", "error"};
+    case 9:
+      return {"Q.TOUCH", key, id,         "*",    "LOG",    "a line", "AND",
+              other,     "*", "PROGRESS", "half", "WORKER", worker};
+    case 10:
+      return {"Q.NACK", key, "WHERE", "WORKER", worker, pick(2) == 0 ? "LOST" : "SILENT"};
+    case 11:
+      return {"Q.CONFIG", key, "WORKER", worker, "SET", "quiet", pick(4) == 0 ? "on" : "off"};
     default:
       return {"Q.ADD", key,
               id,      "payload",
