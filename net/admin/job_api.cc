@@ -172,7 +172,8 @@ struct AddAnswer {
 
 AddAnswer refused_add(HttpResponse refused) { return {refused.status, {}, std::move(refused)}; }
 
-AddAnswer add_one(Exchange& exchange, BodyReader body) {
+// The words of Q.ADD. The body remembers what is wrong with it.
+Words add_words(Exchange& exchange, BodyReader& body) {
   const auto given = body.bytes("id");
   if (given && !is_job_id(*given)) body.fail("id", kNoJobId);
   const std::string id = given.value_or("*");
@@ -180,11 +181,31 @@ AddAnswer add_one(Exchange& exchange, BodyReader body) {
   if (!payload) body.fail("payload", "is required");
   Words words = {"Q.ADD", exchange.path("queue"), id, payload.value_or("")};
   body.options(add_options(), words);
+  return words;
+}
+
+unsigned added_status(const RespValue& added) {
+  const std::string& result = added.at("result").text;
+  return result == "added" || result == "replaced" ? 201 : 200;
+}
+
+AddAnswer add_one(Exchange& exchange, BodyReader body) {
+  const Words words = add_words(exchange, body);
   if (auto refused = body.problem()) return refused_add(std::move(*refused));
   const RespValue reply = exchange.run(words);
   if (auto refused = problem_of_reply(exchange, reply)) return refused_add(std::move(*refused));
-  const bool made = reply.at("result").text == "added" || reply.at("result").text == "replaced";
-  return {made ? 201U : 200U, resp_to_json(reply), std::nullopt};
+  return {added_status(reply), resp_to_json(reply), std::nullopt};
+}
+
+// Adds a job and waits for its end.
+void add_and_wait(Exchange& exchange, Words words, int64_t wait_ms) {
+  words.insert(words.end(), {"WAIT", std::to_string(wait_ms)});
+  exchange.run_waiting(words, [self = exchange.shared_from_this()](const RespValue& reply) {
+    if (respond_error(*self, reply)) return;
+    json added = resp_to_json(reply.items[0]);
+    added["job"] = resp_to_json(reply.items[1]);
+    respond_json(*self, added, added_status(reply.items[0]));
+  });
 }
 
 // The jobs of an array, one after the other, in several turns. None hinders another.
@@ -226,9 +247,15 @@ void add_job(Exchange& exchange) {
     const auto adder = std::make_shared<JobAdder>(exchange, std::move(body));
     return work_in_turns(exchange.engine().thread(), [adder] { return adder->go_on(); });
   }
-  AddAnswer answer = add_one(exchange, BodyReader(exchange, std::move(body)));
-  if (answer.refused) return exchange.respond(std::move(*answer.refused));
-  respond_json(exchange, answer.added, answer.status);
+  BodyReader reader(exchange, std::move(body));
+  Words words = add_words(exchange, reader);
+  const int64_t wait_ms = reader.duration("wait_ms", 0, kMaxWaitMs).value_or(0);
+  if (reader.failed()) return;
+  if (wait_ms != 0) return add_and_wait(exchange, std::move(words), wait_ms);
+  const RespValue added = exchange.run(words);
+  if (!respond_error(exchange, added)) {
+    respond_json(exchange, resp_to_json(added), added_status(added));
+  }
 }
 
 void respond_job(Exchange& exchange, const RespValue& reply) {

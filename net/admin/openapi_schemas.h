@@ -154,16 +154,18 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "integer"}, "ttl_ms": {"type": ["integer", "string"]}, "lease_ms": {"type": ["integer",
   "string"]}, "max_run_ms": {"type": ["integer", "string"]}, "retry": {"type": "integer"},
   "backoff": {"type": "array", "items": {"type": ["integer", "string"]}}, "ifdup": {"type":
-  "string"}, "needs": {"type": "array", "items": {"type": ["string", "object"]}}, "after": {"type":
-  "array", "items": {"type": ["string", "object"]}}, "tags": {"type": "object",
-  "additionalProperties": {"type": ["string", "object"]}}, "max_wait_ms": {"type":
-  ["integer", "string"]}, "id_base64": {"type": "string"}, "payload_base64": {"type": "string"},
-  "group_base64": {"type": "string"}}, "required": [], "additionalProperties": false},
-"Added": {"type": "object", "properties": {"id": {"type": ["string", "null"]}, "result":
-  {"type": "string", "enum": ["added", "kept", "updated", "replaced", "queued"]}, "state":
-  {"type": "string"}, "position": {"type": ["integer", "null"]}, "eta_ms": {"type": ["integer",
-  "null"]}, "id_base64": {"type": "string"}}, "required": ["id", "result", "state", "position",
-  "eta_ms"], "additionalProperties": false},
+  "string"}, "needs": {"type": "array", "items": {"type": ["string", "object"]}}, "after":
+  {"type": "array", "items": {"type": ["string", "object"]}}, "tags": {"type": "object",
+  "additionalProperties": {"type": ["string", "object"]}}, "max_wait_ms": {"type": ["integer",
+  "string"]}, "wait_ms": {"type": ["integer", "string"]}, "id_base64": {"type": "string"},
+  "payload_base64": {"type": "string"}, "group_base64": {"type": "string"}}, "required": [],
+  "additionalProperties": false},
+"Added": {"type": "object", "properties": {"id": {"type": ["string", "null"]}, "result": {"type":
+  "string", "enum": ["added", "kept", "updated", "replaced", "queued"]}, "state": {"type":
+  "string"}, "position": {"type": ["integer", "null"]}, "eta_ms": {"type": ["integer", "null"]},
+  "id_base64": {"type": "string"}, "job": {"oneOf": [{"$ref": "#/components/schemas/Job"},
+  {"type": "null"}]}}, "required": ["id", "result", "state", "position", "eta_ms"],
+  "additionalProperties": false},
 "NewJobOrJobs": {"oneOf": [{"$ref": "#/components/schemas/NewJob"}, {"type": "array", "items":
   {"$ref": "#/components/schemas/NewJob"}}]},
 "AddedJobs": {"type": "object", "properties": {"jobs": {"type": "array", "items": {"type":

@@ -1,12 +1,14 @@
 #!/usr/bin/python3
-"""The stream of one job: its state, place, progress, log and end, and how it is resumed."""
+"""The stream of one job: its state, place, progress, log and end, and how it is resumed; and
+POST …/jobs with wait_ms, which waits for the end."""
 
 import json
 import sys
+import threading
 import time
 
 from harness import require, require_equal, run
-from harness.http_client import Client, Stream, quoted, require_problem, serve
+from harness.http_client import TIMEOUT_S, Client, Stream, quoted, require_problem, serve
 
 QUEUE = "/api/v1/queues/q"
 JOBS = QUEUE + "/jobs"
@@ -211,6 +213,35 @@ def test_bytes_that_are_no_text(options):
         require_equal((event["event"], json.loads(event["data"])),
                       ("log", {"offset": 0, "next": 2, "text": None, "text_base64": "/wo="}))
         stream.close()
+
+
+def test_an_add_waits_for_the_end(options):
+    """wait_ms: the response has the job at its end, or as it stands; refusals come at once."""
+    server = serve(options)
+
+    def work(result):
+        with Client(server) as client:
+            body = {"worker": "w", "wait_ms": 30000}
+            job, = client.expect(200, "POST", QUEUE + ":pop", body).json["jobs"]
+            ack(client, job, result)
+
+    with Client(server) as client:
+        worker = threading.Thread(target=work, args=("42",))
+        worker.start()
+        shown = add(client, "a", wait_ms=30000)
+        worker.join(TIMEOUT_S)
+        require_equal((shown["id"], shown["result"], shown["state"]), ("a", "added", "pending"))
+        require_equal((shown["job"]["state"], shown["job"]["result"]), ("completed", "42"))
+        shown = add(client, "b", wait_ms=1)
+        require_equal(shown["job"]["state"], "pending", "the time is over")
+        kept = {"id": "b", "payload": "p", "ifdup": "keep", "wait_ms": 1}
+        require_equal(client.expect(200, "POST", JOBS, kept).json["result"], "kept")
+        require_problem(client.post(JOBS, {"id": "b", "payload": "p", "wait_ms": 30000}), 409,
+                        "DUPLICATE")
+        refused = client.post(JOBS, {"payload": "p", "wait_ms": 60001})
+        require_equal(require_problem(refused, 422, "BADFIELD")["field"], "wait_ms")
+        lines = client.expect(200, "POST", JOBS, [{"payload": "p", "wait_ms": 1}]).json["jobs"]
+        require_equal(lines[0]["error"]["field"], "wait_ms", "not in an array")
 
 
 if __name__ == "__main__":
