@@ -183,6 +183,11 @@ Words random_change(std::mt19937_64& random) {
   }
 }
 
+void move_a_key(EngineSession& session) {
+  run(session, {"SET", "moves", "x"});
+  run(session, {"RENAME", "moves", "moved"});
+}
+
 // Everything in the engine as sorted lines.
 std::vector<std::string> contents(Engine& engine) {
   std::vector<std::string> lines;
@@ -368,11 +373,8 @@ TEST_CASE(
           uint64_t count = 0;
           more = walk->step(records, count);
           checkpoint.push_back({std::string(records.view()), count});
-          // So that one key moves for certain; the writers' moves often come before the walk.
-          if (stale == 0 && checkpoint.size() == 1) {
-            run(session, {"SET", "moves", "x"});
-            run(session, {"RENAME", "moves", "moved"});
-          }
+          // The writers' moves often come before the walk.
+          if (stale == 0 && checkpoint.size() == 1) move_a_key(session);
           // Leaves time for keys to move.
           if (checkpoint.size() % 4 == 0) std::this_thread::sleep_for(kPause);
         }
