@@ -109,8 +109,10 @@ QueueBuckets queue_buckets(Engine& engine, const QueueName& queue,
 
 LastEvent last_event(Engine& engine, const QueueName& queue) {
   LastEvent last;
-  last.gate =
-      read_queue(engine, queue, [&](const Queue& found) { last.seq = found.events.last_seq(); });
+  last.gate = read_queue(engine, queue, [&](const Queue& found) {
+    last.seq = found.events.last_seq();
+    last.exists = true;
+  });
   return last;
 }
 

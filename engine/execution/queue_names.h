@@ -67,7 +67,8 @@ QueueBuckets queue_buckets(Engine& engine, const QueueName& queue,
 // The number of the last event of a queue; 0: it does not exist, or a script holds its shard.
 struct LastEvent {
   uint64_t seq = 0;
-  Lsn gate = 0;  // as of QueueBuckets
+  Lsn gate = 0;         // as of QueueBuckets
+  bool exists = false;  // the queue
 };
 LastEvent last_event(Engine& engine, const QueueName& queue);
 

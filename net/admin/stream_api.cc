@@ -82,12 +82,14 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
     return exchange_->run(words);
   }
 
-  void start_from_now() {
+  LastEvent last_of_queue() {
     Engine& engine = *exchange_->service().state().engine;
     const LastEvent last = last_event(engine, {database_, exchange_->path("queue")});
     exchange_->engine().raise_gate(last.gate);
-    place_.after = std::to_string(last.seq);
+    return last;
   }
+
+  void start_from_now() { place_.after = std::to_string(last_of_queue().seq); }
 
   void put(const char* type, const json& data) {
     part_ += "id: " + place_.after + ":" + std::to_string(place_.offset) + "\nevent: " + type +
@@ -125,7 +127,7 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
     } else if (reply.is_error()) {
       return fail(problem_of_error(reply.text));
     } else if (!reply.is_null() && reply.items.empty()) {
-      return fail(problem(409, "QUEUEGONE", "The queue was deleted."));
+      return fail_without_queue();
     }
     for (const RespValue& event : reply.items) take_event(event);
     const RespValue job = ask_job();
@@ -149,6 +151,8 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
     return fields;
   }
 
+  void fail_without_queue() { fail(problem(409, "QUEUEGONE", "The queue was deleted.")); }
+
   void fail(const HttpResponse& what) {
     part_ += "event: problem\ndata: " + what.body + "\n\n";
     ends_ = true;
@@ -159,6 +163,8 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
     const bool has_ended = job.is_map() && is_end(job.at("state").text);
     // An end of which the job no longer knows: it is not kept, or another one has its id.
     if (!has_ended && (job.is_null() || !ended_.is_null())) {
+      // It may have been deleted while nothing waited for its events.
+      if (ended_.is_null() && !last_of_queue().exists) return fail_without_queue();
       if (ended_.is_null()) ended_["state"] = nullptr;
       put("end", ended_);
       ends_ = true;
