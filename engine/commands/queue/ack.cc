@@ -38,35 +38,24 @@ Status check_result(const Queue* queue, const AckPair& pair) {
   return check_size(*queue, *pair.result);
 }
 
-// `repeated`: the reply to the same request may have been lost, so the job may be acknowledged
-// already. Then `*` may mean another run by now; a lease still means the run that has ended.
-Status acknowledge(QueueWork& work, const AckPair& pair, bool repeated) {
+// `work`: null if there is no queue. `repeated`: the reply to the same request may have been lost,
+// so the job may be acknowledged already. Then `*` may mean another run by now; a lease still means
+// the run that has ended.
+Status acknowledge(QueueWork* work, const AckPair& pair, bool repeated) {
+  if (work == nullptr) return no_job(pair.id);
   if (repeated && pair.lease == 0) return {};
-  const Status size = check_result(&work.queue(), pair);
+  const Status size = check_result(&work->queue(), pair);
   if (!size.ok()) return size;
-  return acknowledge_job(work, pair.id, pair.lease, pair.result.value_or(Bytes()));
+  return acknowledge_job(*work, pair.id, pair.lease, pair.result.value_or(Bytes()));
 }
 
 // What each pair is answered, in order.
-Answers acknowledge_all(Call& call, const KeyRef& key, Queue* queue, const AckRequest& ack,
-                        bool repeated) {
+Answers acknowledge_all(QueueWork* work, const AckRequest& ack, bool repeated) {
   Answers answers;
   answers.reserve(ack.pairs.size());
-  if (queue == nullptr) {
-    ack.pairs.for_each([&](const AckPair& pair) { answers.push_back(no_job(pair.id)); });
-    return answers;
-  }
-  QueueWork work = queue_work(call, key, *queue);
   ack.pairs.for_each(
       [&](const AckPair& pair) { answers.push_back(acknowledge(work, pair, repeated)); });
   return answers;
-}
-
-Status acknowledge_one(Call& call, const KeyRef& key, Queue* queue, const AckPair& pair,
-                       bool repeated) {
-  if (queue == nullptr) return no_job(pair.id);
-  QueueWork work = queue_work(call, key, *queue);
-  return acknowledge(work, pair, repeated);
 }
 
 }  // namespace
@@ -87,15 +76,19 @@ void q_ack_command(Call& call) {
   // the worker still holds the popped ones.
   const bool repeated = ack.pops && (drop_older_pop(call, keys, ack.pop.spec) ||
                                      is_repeated_pop(queue, ack.pop.spec));
+  std::optional<QueueWork> work;
+  if (queue != nullptr) work.emplace(call.database(key), key, *queue, call.unit);
+  QueueWork* const present = work ? &*work : nullptr;
   if (several) {
-    Answers answers = acknowledge_all(call, key, queue, ack, repeated);
+    Answers answers = acknowledge_all(present, ack, repeated);
     if (!ack.pops) return reply_answers(call.reply, answers);
     ack.pop.answers = std::move(answers);
   } else {
-    const Status status = acknowledge_one(call, key, queue, ack.pairs.first, repeated);
+    const Status status = acknowledge(present, ack.pairs.first, repeated);
     if (!status.ok() && !repeated) return call.reply.error(status.message());
     if (!ack.pops) return call.reply.ok();
   }
+  work.reset();  // what it has yet to record comes before the pop
   pop_or_block(call, keys, std::move(ack.pop));
 }
 
