@@ -1,6 +1,7 @@
 #include "net/admin/api.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "engine/base/durations.h"
 #include "engine/base/glob_literal.h"
@@ -9,6 +10,7 @@
 #include "engine/queue/field_help.h"
 #include "engine/queue/job_id.h"
 #include "net/http/http_service.h"
+#include "net/http/stream_budget.h"
 
 namespace sluice {
 
@@ -151,6 +153,18 @@ bool respond_busy(Exchange& exchange) {
   if (!engine.script_busy.load(std::memory_order_relaxed)) return false;
   exchange.respond(problem_of_error("BUSY"));
   return true;
+}
+
+HttpResponse queue_gone() { return problem(409, "QUEUEGONE", "The queue was deleted."); }
+
+void when_in_budget(Exchange& exchange, SteadyTimer& timer, std::function<void()> next) {
+  constexpr auto kRetry = std::chrono::milliseconds(10);
+  if (exchange.cut_off()) return;
+  if (exchange.budget().allows()) return next();
+  timer.expires_after(kRetry);
+  timer.async_wait([&exchange, &timer, next = std::move(next)](const error_code& error) {
+    if (!error) when_in_budget(exchange, timer, next);
+  });
 }
 
 void respond_bad_field(Exchange& exchange, const BadField& bad) {

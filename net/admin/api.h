@@ -5,6 +5,7 @@
 // anything. Threads: like Exchange.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "net/http/exchange.h"
 #include "net/http/json_text.h"
 #include "net/http/problem.h"
+#include "net/io/asio_types.h"
 
 namespace sluice {
 
@@ -54,6 +56,12 @@ bool respond_error(Exchange& exchange, const RespValue& reply);
 // The same for handlers that lock shards themselves: if a script holds the shards, which may run on
 // this very thread.
 bool respond_busy(Exchange& exchange);
+
+// What ends a stream whose queue was deleted.
+HttpResponse queue_gone();
+// For streams: calls `next` as soon as the thread's stream budget allows it, and not at all once
+// the exchange is cut off. `next` must keep the timer alive, and the exchange.
+void when_in_budget(Exchange& exchange, SteadyTimer& timer, std::function<void()> next);
 // An invalid member or parameter.
 struct BadField {
   std::string field;

@@ -4,7 +4,6 @@
 // resumes after it without a gap. Events that are no longer kept are reported (TRIMMED), never
 // skipped.
 #include <algorithm>
-#include <chrono>
 
 #include "engine/base/numbers.h"
 #include "net/admin/api.h"
@@ -21,7 +20,6 @@ using OptionType = OptionRow::Type;
 
 // Events per part: a fraction of a millisecond, so that others do not wait.
 constexpr const char* kStreamCount = "100";
-constexpr auto kBudgetRetry = std::chrono::milliseconds(10);
 
 // A mark is not an event; it tells up to which number events have been examined.
 bool is_mark(const RespValue& event) { return event.items[2].text == "none"; }
@@ -62,12 +60,7 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
 
  private:
   void go_on() {
-    if (exchange_->cut_off()) return;
-    if (exchange_->budget().allows()) return wait();
-    timer_.expires_after(kBudgetRetry);
-    timer_.async_wait([self = shared_from_this()](const error_code& error) {
-      if (!error) self->go_on();
-    });
+    when_in_budget(*exchange_, timer_, [self = shared_from_this()] { self->wait(); });
   }
 
   void wait() {
@@ -100,9 +93,7 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
     }
     if (reply.is_error() || reply.items.empty()) {
       // The log no longer holds the next events, or the queue was deleted.
-      const HttpResponse what = reply.is_error()
-                                    ? problem_of_error(reply.text)
-                                    : problem(409, "QUEUEGONE", "The queue was deleted.");
+      const HttpResponse what = reply.is_error() ? problem_of_error(reply.text) : queue_gone();
       part_ = "event: problem\ndata: " + what.body + "\n\n";
       ends_ = true;
     }

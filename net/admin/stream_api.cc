@@ -4,8 +4,6 @@
 // The id of an event is `<number of the last event of the job>:<offset in its log>`, so that a
 // client that reconnects with Last-Event-ID continues there. State and place are sent as they are,
 // so nothing of them can be missed.
-#include <chrono>
-
 #include "engine/base/limits.h"
 #include "engine/base/numbers.h"
 #include "engine/execution/queue_names.h"
@@ -26,7 +24,6 @@ using nlohmann::json;
 // What has no event is read so often: the place of a waiting job, the log of a running one.
 constexpr const char* kLookMs = "250";
 constexpr const char* kWholeLog = "1048576";  // the most that log_bytes allows
-constexpr auto kBudgetRetry = std::chrono::milliseconds(10);
 
 struct StreamPlace {
   std::string after;  // number of an event; empty: from now on
@@ -97,12 +94,7 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
   }
 
   void go_on() {
-    if (exchange_->cut_off()) return;
-    if (exchange_->budget().allows()) return wait();
-    timer_.expires_after(kBudgetRetry);
-    timer_.async_wait([self = shared_from_this()](const error_code& error) {
-      if (!error) self->go_on();
-    });
+    when_in_budget(*exchange_, timer_, [self = shared_from_this()] { self->wait(); });
   }
 
   void wait() {
@@ -127,7 +119,7 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
     } else if (reply.is_error()) {
       return fail(problem_of_error(reply.text));
     } else if (!reply.is_null() && reply.items.empty()) {
-      return fail_without_queue();
+      return fail(queue_gone());
     }
     for (const RespValue& event : reply.items) take_event(event);
     const RespValue job = ask_job();
@@ -151,8 +143,6 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
     return fields;
   }
 
-  void fail_without_queue() { fail(problem(409, "QUEUEGONE", "The queue was deleted.")); }
-
   void fail(const HttpResponse& what) {
     part_ += "event: problem\ndata: " + what.body + "\n\n";
     ends_ = true;
@@ -164,7 +154,7 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
     // An end of which the job no longer knows: it is not kept, or another one has its id.
     if (!has_ended && (job.is_null() || !ended_.is_null())) {
       // It may have been deleted while nothing waited for its events.
-      if (ended_.is_null() && !last_of_queue().exists) return fail_without_queue();
+      if (ended_.is_null() && !last_of_queue().exists) return fail(queue_gone());
       if (ended_.is_null()) ended_["state"] = nullptr;
       put("end", ended_);
       ends_ = true;
