@@ -40,6 +40,18 @@ test('an id is made before the first try and repeated with KEEP', async () => {
   assert.deepEqual(third, second)
 })
 
+test('a first try that was made already is not made again', async () => {
+  const addition = additionOf('q', payload, {})
+  const target = link('kept')
+  assert.equal(await addSafely(target, addition, 5000, Promise.resolve('added')), 'added')
+  assert.equal(target.sent.length, 0)
+  assert.equal(await addSafely(target, addition, 5000, Promise.reject(lost)), 'kept')
+  assert.deepEqual(target.sent, [[...addition.first, 'IFDUP', 'keep']])
+  const full = Promise.reject(new QueueFull('QFULL pending=1 max=1 retry_after_ms=5'))
+  await assert.rejects(addSafely(target, addition, 5000, full), QueueFull)
+  assert.equal(target.sent.length, 1)
+})
+
 test('the id of the caller is repeated as it is; DUPLICATE is unknown then', async () => {
   const target = link(lost, duplicate)
   await assert.rejects(add(target, { id: 'mine' }), (error) =>
