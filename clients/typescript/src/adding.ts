@@ -2,7 +2,7 @@
 // after an earlier try whose reply was lost.
 import { randomUUID } from 'node:crypto'
 import { Duplicate, Unknown } from './errors.js'
-import { Interrupted, isTemporary, type Link } from './link.js'
+import { Interrupted, isOutage, isTemporary, type Link } from './link.js'
 import type { Reply } from './reply.js'
 import { sleep } from './time.js'
 import { addWords, type AddOptions, type Words } from './words.js'
@@ -52,11 +52,11 @@ export async function addSafely(
       const isOver = performance.now() >= deadline
       if (uncertain && error instanceof Duplicate) throw new Unknown(addition.id)
       if (error instanceof Interrupted) uncertain = true
-      else if (!uncertain || !isTemporary(error) || isOver) {
+      const mayRepeat = uncertain ? addition.repeats && isTemporary(error) : isOutage(error)
+      if (isOver || !mayRepeat) {
         throw uncertain && isTemporary(error) ? new Unknown(addition.id) : error
       }
-      if (isOver || !addition.repeats) throw new Unknown(addition.id)
-      if (addition.ownId) words = [...addition.first, 'IFDUP', 'keep']
+      if (uncertain && addition.ownId) words = [...addition.first, 'IFDUP', 'keep']
       await sleep(PAUSE_MS)
     }
   }

@@ -2,7 +2,7 @@
 // opens another. ioredis neither repeats commands nor keeps them, so the caller hears what became
 // of a command, and decides.
 import { Redis, type RedisOptions } from 'ioredis'
-import { errorOf, ServerError, Unreachable } from './errors.js'
+import { DiskFailed, errorOf, Loading, ReadOnly, ServerError, Unreachable } from './errors.js'
 import type { Reply } from './reply.js'
 import { sleep } from './time.js'
 import type { Words } from './words.js'
@@ -180,6 +180,12 @@ export class Link {
 export function isTemporary(error: unknown): boolean {
   if (error instanceof ServerError) return error.temporary
   return error instanceof Unreachable && !(error instanceof Closed)
+}
+
+/** The server is away, or about to come or go. With an error reply nothing was done. */
+export function isOutage(error: unknown): boolean {
+  return error instanceof Loading || error instanceof DiskFailed || error instanceof ReadOnly ||
+    (error instanceof Unreachable && !(error instanceof Closed))
 }
 
 /** The URL without its password, for messages. */

@@ -5,7 +5,7 @@ import { CodecError, Forgotten, NotCompleted, ResultTimeout } from './errors.js'
 import { follow, type EventsOptions, type QueueEvent } from './events.js'
 import { readInfo, type JobInfo, type State } from './info.js'
 import { Job, type Added } from './job.js'
-import { Closed, Interrupted, Link, type ServerOptions } from './link.js'
+import { Closed, isOutage, Link, type ServerOptions } from './link.js'
 import { sharedLinks, type SharedLinks } from './pool.js'
 import { mapOf, numberOf, orNull, textOf, type Reply } from './reply.js'
 import type { Awaited } from './results.js'
@@ -255,7 +255,7 @@ export class Queue<Payload = unknown, Result = unknown> {
       try {
         return await this.#commands().call(words, left, left)
       } catch (error) {
-        if (!(error instanceof Interrupted) || performance.now() >= deadline) throw error
+        if (!isOutage(error) || performance.now() >= deadline) throw error
         await sleep(PAUSE_MS)
       }
     }
