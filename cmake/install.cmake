@@ -19,6 +19,7 @@ if(SLUICE_LIBRARIES)
     "${PROJECT_SOURCE_DIR}/cmake/FindLuaJIT.cmake"
     "${PROJECT_SOURCE_DIR}/cmake/FindLuaCjson.cmake"
     "${PROJECT_SOURCE_DIR}/cmake/FindXxhash.cmake"
+    "${PROJECT_SOURCE_DIR}/cmake/FindZstd.cmake"
     DESTINATION "${package_dir}")
   foreach(folder IN ITEMS engine storage net)
     if(EXISTS "${PROJECT_SOURCE_DIR}/${folder}")
