@@ -18,15 +18,18 @@ function(sluice_precompile target)
   endif()
 endfunction()
 
-# sluice_add_library(<folder> [OUTPUT <name>]): builds <folder>/**/*.cc as the static library
-# sluice_<name>, with the alias sluice::<name>.
+# sluice_add_library(<folder> [OUTPUT <name>] [WITHOUT <beginning of a path>...]): builds
+# <folder>/**/*.cc as the static library sluice_<name>, with the alias sluice::<name>.
 function(sluice_add_library folder)
-  cmake_parse_arguments(arg "" "OUTPUT" "" ${ARGN})
+  cmake_parse_arguments(arg "" "OUTPUT" "WITHOUT" ${ARGN})
   set(name "${folder}")
   if(arg_OUTPUT)
     set(name "${arg_OUTPUT}")
   endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.cc")
+  foreach(left_out IN LISTS arg_WITHOUT)
+    list(FILTER sources EXCLUDE REGEX "^${PROJECT_SOURCE_DIR}/${left_out}")
+  endforeach()
   if(NOT sources)
     message(STATUS "sluice::${name}: no sources in ${folder}/ yet, skipped")
     return()
