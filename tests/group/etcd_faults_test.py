@@ -10,9 +10,9 @@ import harness
 from harness import require, require_equal, wait_until
 from harness.certificates import Certificates
 from harness.etcd import EtcdCluster
-from harness.log_talk import LogTalk
-from etcd_test import NEXT_TAKEN, PREFIX, READY, TAKEN, all_seqs, lead
+from harness.log_talk import NEXT_TAKEN, READY, TAKEN, LogTalk
 
+PREFIX = "/sluice/test/g/1/"
 NOBODY = "127.0.0.1:1"  # a port that refuses
 
 
@@ -62,7 +62,7 @@ def fault_of_leader(options, fault, heal):
     """Both a writer and a follower live through it; returns the longest gap."""
     with EtcdCluster(3) as cluster, LogTalk(options, cluster.endpoints()) as log, \
             LogTalk(options, cluster.endpoints()) as reader:
-        fence = lead(log)
+        fence = log.lead()
         reader.follow(0)
         with Writer(log, fence) as writer:
             writer.goes_on()
@@ -73,10 +73,10 @@ def fault_of_leader(options, fault, heal):
             writer.goes_on()
             time.sleep(0.5)
             writer.goes_on()
-        require_equal(all_seqs(log), writer.acknowledged, "acknowledged frames")
+        require_equal(log.all_seqs(), writer.acknowledged, "acknowledged frames")
         seen = {int(words[0]) for words in reader.told("frame")}
         if reader.told("lost"):  # The end of a watch is told: what is missing is read.
-            seen |= set(all_seqs(reader))
+            seen |= set(reader.all_seqs())
         require_equal(sorted(seen), writer.acknowledged, "what the follower knows")
         print(f"       longest gap {writer.longest_gap_s:.2f} s, {writer.repeated} frames were "
               f"there already, watch {'lost' if reader.told('lost') else 'kept'}")
@@ -96,7 +96,7 @@ def test_leader_stopped(options):
 def test_majority_gone(options):
     """without a majority a frame is unknown; once it is back the same frame is committed"""
     with EtcdCluster(3) as cluster, LogTalk(options, cluster.endpoints()) as log:
-        fence = lead(log)
+        fence = log.lead()
         leader = cluster.leader()
         others = [member for member in range(3) if member != leader]
         for member in others:
@@ -107,7 +107,7 @@ def test_majority_gone(options):
         for member in others:
             cluster.start(member)
         require_equal(log.until_known("append", fence, 1, "x").outcome, "done", "the same frame")
-        require_equal(all_seqs(log), [1], "frames")
+        require_equal(log.all_seqs(), [1], "frames")
 
 
 def test_fencing_under_load(options):
@@ -118,7 +118,7 @@ def test_fencing_under_load(options):
             taken, ready = f"1 c {turn + 1} n{turn} taken", f"1 c {turn + 1} n{turn} ready"
             with LogTalk(options, cluster.endpoints(), group=f"t{turn}") as log, \
                     LogTalk(options, cluster.endpoints(), group=f"t{turn}") as other:
-                fence = lead(log, taken, ready, seen)
+                fence = log.lead(taken, ready, seen)
                 frames = [log.begin("append", fence, seq, "=5000:x") for seq in range(1, 81)]
                 frames[turn * 5].wait()
                 take = other.done("epoch", fence, NEXT_TAKEN)
@@ -130,14 +130,14 @@ def test_fencing_under_load(options):
                 require_equal(late, [], "frames after the TAKE")
                 require_equal({frame.outcome for frame in frames} - {"done", "fenced"}, set(),
                               "outcomes")
-                require_equal(all_seqs(other, revision=take.revision), done, "frames at the TAKE")
+                require_equal(other.all_seqs(revision=take.revision), done, "frames at the TAKE")
 
 
 def test_unreachable(options):
     """endpoints that nobody serves cost nothing but words"""
     with EtcdCluster() as cluster:
         with LogTalk(options, [f"http://{NOBODY}", cluster.endpoint(0)]) as log:
-            lead(log)
+            log.lead()
         with LogTalk(options, [f"http://{NOBODY}"]) as log:
             began = time.monotonic()
             answers = [log.call("state", 0) for _ in range(10)]
@@ -155,7 +155,7 @@ def test_authentication(options):
     with EtcdCluster(flags=["--auth-token-ttl", "1"]) as cluster:
         cluster.enable_auth("sluice", "secret", PREFIX)
         with LogTalk(options, cluster.endpoints(), user="sluice", password="secret") as log:
-            fence = lead(log)
+            fence = log.lead()
             log.follow(log.done("state", 0).revision)
             for seq in range(1, 4):
                 log.done("append", fence, seq, "x")
@@ -179,7 +179,7 @@ def test_authentication(options):
             require("does not allow" in log.call("state", 0).text, "another group")
     with EtcdCluster() as cluster, \
             LogTalk(options, cluster.endpoints(), user="sluice", password="any") as log:
-        lead(log)  # etcd asks for no user
+        log.lead()  # etcd asks for no user
 
 
 def test_tls(options):
@@ -189,7 +189,7 @@ def test_tls(options):
         with EtcdCluster(certificates=made) as cluster:
             ours = {"cert": made.certificate("client"), "key": made.key("client")}
             with LogTalk(options, cluster.endpoints(), ca=made.certificate("ca"), **ours) as log:
-                fence = lead(log)
+                fence = log.lead()
                 log.done("append", fence, 1, "=250000:x")
             for settings in ({"ca": made.certificate("other"), **ours},
                              {"ca": made.certificate("ca")},

@@ -1,20 +1,27 @@
 // Speaks to the replicated log of a group for a test in Python (tests/harness/log_talk.py).
 //
 //   log_talk ENDPOINT,... [user=U] [password=P] [ca=FILE] [cert=FILE] [key=FILE] [compact=no]
+//   log_talk fake          the replicated log in memory (tests/support/fake_remote_log.h)
 //
-// Each line of the input is a call: an id, the name of the call, its arguments. Each line of the
-// output is an answer (id, outcome, revision, epoch, what is wrong, then what the call returns), or
-// an event of follow(). Fields are divided by tabs. A frame =N:c is N times this character; frames
-// are shown as their length and first 40 bytes. The end of the input ends the program.
+// Each line of the input is a call: an id, which of the process's logs it is for (0 to 3), the name
+// of the call, its arguments. Each line of the output is an answer (id, outcome, revision, epoch,
+// what is wrong, then what the call returns), or an event of follow(). Fields are divided by tabs.
+// A frame =N:c is N times this character; frames are shown as their length and first 40 bytes. The
+// end of the input ends the program.
+#include <array>
 #include <cstdio>
+#include <functional>
 #include <iostream>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/numbers.h"
 #include "storage/etcd/etcd_log.h"
 #include "storage/remote_log.h"
+#include "tests/support/fake_remote_log.h"
 
 namespace sluice {
 namespace {
@@ -105,7 +112,8 @@ class Talk {
  public:
   explicit Talk(RemoteLog& log) : log_(log) {}
 
-  void run(const Fields& line) {
+  void run(Fields line) {
+    line.erase(line.begin() + 1);
     const std::string& call = line[1];
     const auto text = [&line](size_t index) { return index < line.size() ? line[index] : ""; };
     const auto number = [&text](size_t index) { return parse_u64(text(index)).value_or(0); };
@@ -184,18 +192,40 @@ EtcdOptions read_options(int count, char** arguments) {
   return options;
 }
 
+// The process's logs, which begin when they are first used.
+int talk(const std::function<Result<std::unique_ptr<RemoteLog>>()>& connect) {
+  std::array<std::unique_ptr<RemoteLog>, 4> logs;
+  std::string line;
+  do {
+    const Fields fields = split(line, '\t');
+    const size_t index = fields.size() < 2 ? 0 : parse_u64(fields[1]).value_or(0);
+    if (!logs.at(index)) {
+      Result<std::unique_ptr<RemoteLog>> log = connect();
+      if (!log.ok()) {
+        say({"refused", log.status().message()});
+        return 1;
+      }
+      logs.at(index) = std::move(*log);
+    }
+    if (fields.size() > 2) Talk(*logs.at(index)).run(fields);
+  } while (std::getline(std::cin, line));
+  for (const auto& log : logs) {
+    if (log) log->close();
+  }
+  return 0;
+}
+
 int run(int count, char** arguments) {
   if (count < 2) return 2;
-  Result<std::unique_ptr<RemoteLog>> log = make_etcd_log(read_options(count, arguments));
-  if (!log.ok()) {
-    say({"refused", log.status().message()});
-    return 1;
+  if (std::string(arguments[1]) == "fake") {
+    test::FakeRemoteService service(1);
+    service.start();
+    const int code = talk([&service] { return service.connect(); });
+    service.stop();
+    return code;
   }
-  Talk talk(**log);
-  std::string line;
-  while (std::getline(std::cin, line)) talk.run(split(line, '\t'));
-  (*log)->close();
-  return 0;
+  const EtcdOptions options = read_options(count, arguments);
+  return talk([&options] { return make_etcd_log(options); });
 }
 
 }  // namespace

@@ -14,6 +14,15 @@ import time
 from harness import need_program, require_equal
 from harness.servers import die_with_parent
 
+# Values of the epoch, of two processes.
+TAKEN, READY = "1 c 1 n1 r1 taken - 0", "1 c 1 n1 r1 ready - 0"
+NEXT_TAKEN, NEXT_READY = "1 c 2 n2 r2 taken - 0", "1 c 2 n2 r2 ready - 0"
+
+
+def seqs_of(page):
+    """Of the answer to `frames`."""
+    return [int(frame.split("=")[0]) for frame in page.more[1:]]
+
 
 class Answer:
     """`outcome` is None until it has come."""
@@ -36,7 +45,10 @@ class Answer:
 
 
 class LogTalk:
-    """One process with one log. Answers and events are read by a thread of its own."""
+    """One process with a log, and with others for sibling(). Answers and events are read by a
+    thread of its own."""
+
+    index = 0  # which of the process's logs
 
     def __init__(self, options, endpoints, **settings):
         program = pathlib.Path(options.program).parents[1] / "tests/group/log_talk"
@@ -45,7 +57,8 @@ class LogTalk:
             [need_program(str(program)), ",".join(endpoints), *words], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
         self.answers = {}
-        self.events = []  # of follow(): lists of words, the last follow's id first
+        self.events = []  # of the last follow(): lists of words
+        self._told = {}  # the events of each follow(), by its id
         self.logged = []
         self.refused = None
         self._ids = itertools.count(1)
@@ -67,7 +80,7 @@ class LogTalk:
             elif words[0] == "refused":
                 self.refused = words[1]
             elif answer is None:
-                self.events.append(words)
+                self._told[words[0]].append(words)
             else:
                 answer.at_s = time.monotonic()
                 answer.outcome = words[1]
@@ -75,6 +88,12 @@ class LogTalk:
                     answer.revision, answer.epoch, answer.text = int(words[2]), *words[3:5]
                     answer.more = words[5:]
                 answer.came.set()
+
+    def sibling(self, index=1):
+        """Another log of the same process, with another connection."""
+        other = object.__new__(LogTalk)
+        other.__dict__ = dict(self.__dict__, index=index, events=[])
+        return other
 
     def begin(self, name, *arguments):
         number = str(next(self._ids))
@@ -99,13 +118,35 @@ class LogTalk:
             if answer.outcome != "unknown" or time.monotonic() > deadline:
                 return answer
 
+    def lead(self, taken=TAKEN, ready=READY, seen=""):
+        """Takes the epoch; returns the fence."""
+        self.done("epoch", seen, taken)
+        self.done("epoch", taken, ready)
+        return ready
+
+    def append_all(self, fence, seqs, frame="=1000:x"):
+        for answer in [self.begin("append", fence, seq, frame) for seq in seqs]:
+            require_equal(answer.wait().outcome, "done", repr(answer))
+
+    def all_seqs(self, seq=0, revision=0):
+        """Of the frames from `seq` on."""
+        found = []
+        while True:
+            page = self.done("frames", seq, revision)
+            found += seqs_of(page)
+            if page.more[0] != "more":
+                return found
+            seq = found[-1] + 1
+
     def follow(self, revision):
         """Events that come from now on are in `events`."""
-        self.events = []
-        self._send("f" + str(next(self._ids)), "follow", revision)
+        number = "f" + str(next(self._ids))
+        self.events = self._told[number] = []
+        self._send(number, "follow", revision)
 
-    def _send(self, *words):
-        self.process.stdin.write("\t".join(map(str, words)) + "\n")
+    def _send(self, number, *words):
+        line = "\t".join(map(str, (number, self.index, *words)))
+        self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
     def told(self, kind):
