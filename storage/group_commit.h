@@ -38,6 +38,7 @@
 #include "engine/base/mutex.h"
 #include "engine/base/thread.h"
 #include "engine/ports/journal.h"
+#include "storage/commit_buffer.h"
 #include "storage/log.h"
 #include "storage/record_split.h"
 
@@ -174,20 +175,6 @@ class GroupCommitJournal final : public Journal {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Cut {
-    size_t offset;  // in the buffer
-    Lsn first_lsn;
-    size_t bytes;  // everything before it, including pieces
-  };
-  // The records of a large unit, which follow the first `offset` bytes of the buffer.
-  struct Piece {
-    size_t offset;
-    ByteBuffer records;
-  };
-  struct Divided {
-    std::vector<Bytes> parts;
-    std::vector<Commit> commits;
-  };
   struct SyncRequest {
     Lsn lsn;
     std::function<void(bool)> then;
@@ -204,9 +191,8 @@ class GroupCommitJournal final : public Journal {
   void linger() REQUIRES(mutex_);
   void sleep_for(Clock::duration time) REQUIRES(mutex_);
   void probe_disk() REQUIRES(write_mutex_);
-  void take_buffer(Lsn& first, Lsn& last) REQUIRES(write_mutex_);
-  Divided divide_buffer(Lsn first) REQUIRES(write_mutex_);
-  Status write_taken(Lsn first, bool synced) REQUIRES(write_mutex_);
+  Lsn take_buffer() REQUIRES(write_mutex_);
+  Status write_taken(bool synced) REQUIRES(write_mutex_);
   bool hand_over();
   bool write_handed_over();
   bool write_buffered(bool synced) REQUIRES(write_mutex_);
@@ -230,6 +216,7 @@ class GroupCommitJournal final : public Journal {
   std::atomic<Lsn> written_lsn_;
   std::atomic<Lsn> synced_lsn_;
   std::atomic<Lsn> told_lsn_;  // the last argument of on_durable
+  // The sizes of filling_ and writing_, for other threads.
   std::atomic<size_t> filling_bytes_{0};
   std::atomic<size_t> writing_bytes_{0};
   std::atomic<size_t> filling_largest_{0};  // the largest piece
@@ -253,13 +240,7 @@ class GroupCommitJournal final : public Journal {
   std::atomic<bool> walk_is_stale_{false};  // written under mutex_
 
   mutable Mutex mutex_;
-  ByteBuffer filling_ GUARDED_BY(mutex_);
-  // Offsets at which a further value of the log begins. Nearly always empty.
-  std::vector<Cut> filling_cuts_ GUARDED_BY(mutex_);
-  std::vector<Piece> filling_pieces_ GUARDED_BY(mutex_);
-  Lsn filling_first_ GUARDED_BY(mutex_) = 0;
-  uint64_t filling_units_ GUARDED_BY(mutex_) = 0;
-  uint64_t filling_records_ GUARDED_BY(mutex_) = 0;
+  CommitBuffer filling_ GUARDED_BY(mutex_);
   // Records released by the last commit plus those that arrived while it ran: about what one round
   // of all clients appends.
   uint64_t round_records_ GUARDED_BY(mutex_) = 0;
@@ -277,11 +258,7 @@ class GroupCommitJournal final : public Journal {
 
   // Held while a commit is written; a second flush() waits here and then finds nothing to do.
   Mutex write_mutex_;
-  ByteBuffer writing_ GUARDED_BY(write_mutex_);
-  std::vector<Cut> writing_cuts_ GUARDED_BY(write_mutex_);
-  std::vector<Piece> writing_pieces_ GUARDED_BY(write_mutex_);
-  uint64_t writing_units_ GUARDED_BY(write_mutex_) = 0;
-  uint64_t writing_records_ GUARDED_BY(write_mutex_) = 0;
+  CommitBuffer writing_ GUARDED_BY(write_mutex_);
   uint64_t probed_kept_bytes_ GUARDED_BY(write_mutex_) = 0;
 
   // Held while syncing beside the writer (not in kAlways).

@@ -46,7 +46,7 @@ class GroupKeys {
   std::string prefix_;
 };
 
-// Who writes the log. Each change of it has another text, so comparing texts is enough.
+// Which process writes the log. Each change has another text, so comparing texts is enough.
 struct EpochValue {
   std::string cluster_id;  // random, of the group's beginning
   uint64_t epoch = 0;      // grows by one with each TAKE and RESIGN

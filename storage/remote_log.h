@@ -1,6 +1,6 @@
 // RemoteLog: the replicated log of one group, kept by a service that syncs every change on a
-// majority (etcd). Whoever holds the epoch writes, everybody reads. It knows nothing of units:
-// values are bytes, whose meaning is in group_keys.h and log_frame.h.
+// majority (etcd). The process that holds the epoch writes, everybody reads. The log knows nothing
+// of units: values are bytes, whose meaning is in group_keys.h and log_frame.h.
 //
 // The epoch is the fence. Every change but put_record and drop_record is one transaction that
 // compares the epoch with `fence`, by value, and changes nothing when it differs. So once the epoch
@@ -39,7 +39,7 @@ enum class RemoteOutcome : uint8_t {
 struct RemoteAnswer {
   RemoteOutcome outcome = RemoteOutcome::kDone;
   Status status;          // not ok with kUnknown, a sentence for a human
-  std::string epoch;      // with kFenced: the value found, empty if there is none
+  std::string epoch;      // with kFenced: the value found, empty if it is missing
   int64_t revision = 0;   // with kDone: of the log as a whole, after the change or at the read
   bool repeated = false;  // append: an earlier try had written this frame
 };
@@ -60,7 +60,7 @@ struct RemoteState {
   std::string epoch;
   std::string beat;
   std::string trim;
-  uint64_t last_seq = 0;  // of the last frame, 0: there is none
+  uint64_t last_seq = 0;  // of the last frame; 0: no frame
 };
 using RemoteStateDone = std::function<void(const RemoteAnswer&, const RemoteState&)>;
 
