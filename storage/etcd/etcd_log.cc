@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/base/mutex.h"
+#include "engine/base/numbers.h"
 #include "storage/etcd/etcd_ask.h"
 #include "storage/etcd/etcd_client.h"
 #include "storage/etcd/etcd_follow.h"
@@ -349,15 +350,17 @@ Status read_tls(const EtcdOptions& options, RpcTls& tls) {
 
 Result<std::unique_ptr<RemoteLog>> make_etcd_log(const EtcdOptions& options) {
   if (options.endpoints.empty()) return invalid("no endpoint of etcd is given");
-  if (!is_group_name(options.cluster))
-    return invalid("a cluster cannot have the name \"" + options.cluster + "\"");
-  if (!is_group_name(options.group))
-    return invalid("a group cannot have the name \"" + options.group + "\"");
+  for (const std::string& name : {options.cluster, options.group}) {
+    if (!is_group_name(name)) {
+      return invalid("neither a cluster nor a group can have the name \"" + name + "\"");
+    }
+  }
   RpcTls tls;
   tls.on = options.endpoints[0].starts_with("https://");
   for (const std::string& endpoint : options.endpoints) {
     const std::string scheme = tls.on ? "https://" : "http://";
-    if (!endpoint.starts_with(scheme) || endpoint.find(':', scheme.size()) == std::string::npos) {
+    const Bytes port = Bytes(endpoint).substr(endpoint.rfind(':') + 1);
+    if (!endpoint.starts_with(scheme) || parse_u64(port).value_or(0) == 0) {
       return invalid("etcd's endpoints are http://host:port, or all https://host:port: " +
                      endpoint);
     }

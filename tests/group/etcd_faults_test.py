@@ -145,7 +145,8 @@ def test_unreachable(options):
             require_equal({answer.outcome for answer in answers}, {"unknown"}, "outcomes")
             require(NOBODY in answers[0].text, answers[0])
             require(took_s > 0.15, f"failures do not spin: {took_s}")
-    for words in ([], ["127.0.0.1:2379"], ["http://127.0.0.1"], ["https://a:1", "http://b:1"]):
+    for words in ([], ["127.0.0.1:2379"], ["http://127.0.0.1"], ["http://127.0.0.1:2379/"],
+                  ["https://a:1", "http://b:1"]):
         with LogTalk(options, words) as log:
             wait_until(lambda log=log: log.refused, what=f"{words} are refused")
 
