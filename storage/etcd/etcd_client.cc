@@ -17,9 +17,9 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLongDeadline{5000};
 // Checking a password costs etcd some 100 ms of CPU.
 constexpr milliseconds kAuthenticateDeadline{2000};
-constexpr milliseconds kStatusDeadline{500};
+constexpr milliseconds kStatusDeadline{200};
 constexpr milliseconds kLookAroundEvery{5000};
-constexpr milliseconds kLookForLeaderEvery{200};
+constexpr milliseconds kLookForLeaderEvery{100};
 constexpr milliseconds kLookAfterError{20};
 
 std::vector<std::string> addresses_of(const std::vector<std::string>& endpoints) {
@@ -140,11 +140,13 @@ void EtcdClient::send(const TryPointer& attempt) {
 }
 
 void EtcdClient::on_answer(const TryPointer& attempt, const RpcResult& result, std::string bytes) {
-  // A try that was given up counts as well: else the deadline would never grow.
-  if (attempt->patience == EtcdPatience::kShort &&
-      (result.ok() || result.code == RpcCode::kDeadlineExceeded)) {
+  if (attempt->patience == EtcdPatience::kShort) {
     const MutexLock lock(mutex_);
-    pace_.note_us(duration_cast<microseconds>(Clock::now() - attempt->sent).count());
+    if (result.ok()) {
+      pace_.note_us(duration_cast<microseconds>(Clock::now() - attempt->sent).count());
+    } else if (result.code == RpcCode::kDeadlineExceeded) {
+      pace_.note_timeout();
+    }
   }
   if (result.ok()) {
     attempt->answer({}, std::move(bytes));
@@ -230,6 +232,9 @@ EtcdResult EtcdClient::describe(const RpcResult& result, size_t endpoint,
     return unknown(StatusCode::kInvalid, at + " does not allow this to the user " +
                                              (options_.user.empty() ? "(none)" : options_.user) +
                                              ": " + said);
+  }
+  if (result.code == RpcCode::kCancelled) {
+    return unknown(StatusCode::kIoError, at + " does not lead any more");
   }
   if (result.code == RpcCode::kDeadlineExceeded) {
     return unknown(StatusCode::kIoError, at + " does not answer in time");
@@ -331,6 +336,7 @@ void EtcdClient::on_status(size_t endpoint, const RpcResult& result, const std::
   }
   milliseconds pause{0};
   uint64_t round = 0;
+  bool new_leader = false;
   {
     const MutexLock lock(mutex_);
     // A member that was cut off may still believe to lead: the newest term counts.
@@ -339,6 +345,8 @@ void EtcdClient::on_status(size_t endpoint, const RpcResult& result, const std::
       leader_term_ = status.raft_term();
       leader_found_ = true;
       current_ = endpoint;
+      new_leader = leader_.has_value() && leader_ != endpoint;
+      leader_ = endpoint;
     }
     --unanswered_;
     if (leader_found_ || unanswered_ == 0) looked_around_ = true;
@@ -347,6 +355,7 @@ void EtcdClient::on_status(size_t endpoint, const RpcResult& result, const std::
       round = rounds_;
     }
   }
+  if (new_leader) rpc_.cancel_calls_but_to(endpoint);
   dispatch();
   if (round == 0) return;
   rpc_.after(pause, [this, round] {

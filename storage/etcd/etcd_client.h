@@ -3,6 +3,8 @@
 //
 // - The leader is found by Maintenance.Status, asked again every 5 s and after each error. An error
 //   also moves the next requests to another endpoint.
+// - When another member leads than before, the requests that are out elsewhere end: what a member
+//   has sent on to the old leader may be lost.
 // - A request is tried once, but for a token that etcd does not accept any more: then the client
 //   authenticates again and repeats it, once.
 // - A failure is answered no sooner than kSoonestFailure after the request began, so that a caller
@@ -119,6 +121,7 @@ class EtcdClient {
 
   // The round of Status that is out, or the last one.
   size_t unanswered_ GUARDED_BY(mutex_) = 0;
+  std::optional<size_t> leader_ GUARDED_BY(mutex_);  // the last one that was found
   bool leader_found_ GUARDED_BY(mutex_) = false;
   uint64_t leader_term_ GUARDED_BY(mutex_) = 0;
   bool ask_again_ GUARDED_BY(mutex_) = false;  // an error came while it was out

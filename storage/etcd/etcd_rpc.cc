@@ -96,6 +96,7 @@ class Activity {
  public:
   virtual ~Activity() = default;
   virtual void cancel() = 0;
+  virtual bool is_call_but_to(size_t) const { return false; }
 };
 
 class Activities {
@@ -127,6 +128,16 @@ class Activities {
     for (const auto& activity : all) activity->cancel();
     return true;
   }
+  void cancel_calls_but_to(size_t endpoint) {
+    std::vector<std::shared_ptr<Activity>> calls;
+    {
+      const MutexLock lock(mutex_);
+      for (const auto& [_, activity] : live_) {
+        if (activity->is_call_but_to(endpoint)) calls.push_back(activity);
+      }
+    }
+    for (const auto& call : calls) call->cancel();
+  }
   bool over() {
     const MutexLock lock(mutex_);
     return closing_ && live_.empty();
@@ -140,10 +151,11 @@ class Activities {
 
 class UnaryCall : public Activity, public Event {
  public:
-  UnaryCall(Activities& activities, EtcdRpc::Done done)
-      : done_(std::move(done)), activities_(activities) {}
+  UnaryCall(Activities& activities, size_t endpoint, EtcdRpc::Done done)
+      : done_(std::move(done)), activities_(activities), endpoint_(endpoint) {}
 
   void cancel() override { context_.TryCancel(); }
+  bool is_call_but_to(size_t endpoint) const override { return endpoint_ != endpoint; }
   void run(bool) override {
     done_(result_of(status_), to_string(answer_));
     activities_.remove(this);
@@ -161,6 +173,7 @@ class UnaryCall : public Activity, public Event {
 
  private:
   Activities& activities_;
+  const size_t endpoint_;
   std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader_;
   grpc::ByteBuffer answer_;
   grpc::Status status_;
@@ -362,7 +375,7 @@ EtcdRpc::~EtcdRpc() { close(); }
 
 void EtcdRpc::call(size_t endpoint, const char* method, const std::string& request,
                    const std::string& token, Milliseconds deadline, Done done) {
-  const auto call = std::make_shared<UnaryCall>(impl_->activities, std::move(done));
+  const auto call = std::make_shared<UnaryCall>(impl_->activities, endpoint, std::move(done));
   if (!impl_->activities.add(call)) {
     call->done_(closed(), {});
     return;
@@ -382,6 +395,10 @@ std::shared_ptr<RpcStream> EtcdRpc::open(size_t endpoint, const char* method,
   stream->context_.AddMetadata("hasleader", "true");
   if (!token.empty()) stream->context_.AddMetadata("token", token);
   return stream;
+}
+
+void EtcdRpc::cancel_calls_but_to(size_t endpoint) {
+  impl_->activities.cancel_calls_but_to(endpoint);
 }
 
 void EtcdRpc::after(Milliseconds delay, std::function<void()> run) {

@@ -72,6 +72,8 @@ class EtcdRpc {
             const std::string& token, Milliseconds deadline, Done done);
   std::shared_ptr<RpcStream> open(size_t endpoint, const char* method, const std::string& token,
                                   OnMessage on_message, OnEnd on_end);
+  // Ends the calls to all endpoints but this one: kCancelled.
+  void cancel_calls_but_to(size_t endpoint);
   void after(Milliseconds delay, std::function<void()> run);
 
   // Ends everything that runs (kCancelled; timers run now), and the thread. Later calls end inside

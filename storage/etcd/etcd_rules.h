@@ -16,6 +16,9 @@ class EtcdPace {
   static constexpr int64_t kMostMs = 1000;
 
   void note_us(int64_t us);
+  // A try was given up at the deadline. It grows by a third when that has come about repeatedly:
+  // an election of etcd must not make it long, an etcd that is slow must.
+  void note_timeout() { note_us(deadline_ms_ * 1000 / 3); }
   // Four times the recent p99, within the limits.
   int64_t deadline_ms() const { return deadline_ms_; }
 

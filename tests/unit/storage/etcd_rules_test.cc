@@ -31,6 +31,20 @@ TEST_CASE("one slow answer of a hundred does not count, two do, and old ones are
   CHECK(pace.deadline_ms() == EtcdPace::kLeastMs);
 }
 
+TEST_CASE(
+    "tries that were given up make the deadline longer, slowly, and answers make it shorter") {
+  EtcdPace pace;
+  for (int i = 0; i < 128; ++i) pace.note_us(1'000);
+  for (int i = 0; i < 16; ++i) pace.note_timeout();
+  CHECK(pace.deadline_ms() == 400);
+  for (int i = 0; i < 16; ++i) pace.note_timeout();
+  CHECK(pace.deadline_ms() == 533);
+  for (int i = 0; i < 160; ++i) pace.note_timeout();
+  CHECK(pace.deadline_ms() == EtcdPace::kMostMs);
+  for (int i = 0; i < 128; ++i) pace.note_us(1'000);
+  CHECK(pace.deadline_ms() == EtcdPace::kLeastMs);
+}
+
 TEST_CASE("versions that may lose data, or are too old, are refused") {
   for (const char* version : {"3.5.0", "3.5.1", "3.5.2", "3.3.25", "2.3.8", "4.0.0"}) {
     INFO(version);
