@@ -16,6 +16,7 @@ if(SLUICE_LIBRARIES)
   install(FILES
     "${PROJECT_BINARY_DIR}/sluice-config.cmake"
     "${PROJECT_BINARY_DIR}/sluice-config-version.cmake"
+    "${PROJECT_SOURCE_DIR}/cmake/FindGrpc.cmake"
     "${PROJECT_SOURCE_DIR}/cmake/FindLuaJIT.cmake"
     "${PROJECT_SOURCE_DIR}/cmake/FindLuaCjson.cmake"
     "${PROJECT_SOURCE_DIR}/cmake/FindXxhash.cmake"
