@@ -27,14 +27,18 @@ Status Election::adopt(Bytes text, int64_t now_ms) {
 Status Election::begin(const RemoteState& state, int64_t now_ms) {
   const Status status = adopt(state.epoch, now_ms);
   if (!status.ok()) return status;
-  last_seq_ = state.last_seq;
-  if (const auto beat = decode_beat(state.beat); beat.ok()) on_beat(*beat, now_ms);
+  note(state, now_ms);
   return {};
+}
+
+void Election::note(const RemoteState& state, int64_t now_ms) {
+  last_seq_ = std::max(last_seq_, state.last_seq);
+  if (const auto beat = decode_beat(state.beat); beat.ok()) on_beat(*beat, now_ms);
 }
 
 Status Election::on_epoch(Bytes text, int64_t now_ms) {
   const Status status = adopt(text, now_ms);
-  // Before it leads, the answer to the change that is under way tells what has become of it.
+  // Before it leads, the end of the takeover tells what has become of it.
   if (phase_ == Phase::kLead && epoch_text_ != fence_) go(Phase::kFenced);
   return status;
 }
@@ -66,9 +70,7 @@ bool Election::is_newer(const RemoteState& state) const {
 // --- What is to be done ---
 
 int64_t Election::take_ms() const {
-  if (!log_answers_ || epoch_.epoch == 0) return INT64_MAX;
-  if (is_mine(epoch_)) return heard_ms_;  // a TAKE that seemed lost has succeeded
-  if (options_.never_takes) return INT64_MAX;
+  if (options_.never_takes || !log_answers_ || epoch_.epoch == 0) return INT64_MAX;
   const int64_t delay_ms = options_.delay_ms + (lag_ms_ > kLagMs ? kLagMs : 0);
   if (!epoch_.holder.empty()) return heard_ms_ + options_.failover_timeout_ms + delay_ms;
   if (epoch_.preferred == options_.node) return heard_ms_;
@@ -76,29 +78,18 @@ int64_t Election::take_ms() const {
 }
 
 int64_t Election::due_ms() const {
-  if (asked_ || phase_ == Phase::kLead || phase_ >= Phase::kResigned) return INT64_MAX;
-  return phase_ == Phase::kFollow ? std::max(take_ms(), not_before_ms_) : not_before_ms_;
+  if (asked_) return INT64_MAX;
+  if (phase_ == Phase::kFollow) return take_ms();
+  return phase_ == Phase::kTake || phase_ == Phase::kResign ? not_before_ms_ : INT64_MAX;
 }
 
 Election::Action Election::next(int64_t now_ms) {
-  if (now_ms < due_ms() || due_ms() == INT64_MAX) return Action::kNone;
+  const int64_t due = due_ms();
+  if (due == INT64_MAX || now_ms < due) return Action::kNone;
   if (phase_ == Phase::kFollow) begin_probe();
   asked_ = true;
-  switch (phase_) {
-    case Phase::kProbe:
-    case Phase::kRead:
-      return Action::kReadState;
-    case Phase::kTake:
-    case Phase::kReady:
-    case Phase::kResign:
-      return Action::kChangeEpoch;
-    case Phase::kCatchUp:
-      return Action::kCatchUp;
-    case Phase::kTidy:
-      return Action::kTidy;
-    default:
-      return Action::kNone;
-  }
+  if (phase_ == Phase::kProbe) return Action::kProbe;
+  return phase_ == Phase::kTake ? Action::kTake : Action::kResign;
 }
 
 void Election::go(Phase phase) {
@@ -107,123 +98,52 @@ void Election::go(Phase phase) {
   not_before_ms_ = INT64_MIN;
 }
 
-void Election::repeat(int64_t now_ms) {
-  asked_ = false;
-  not_before_ms_ = now_ms + kRetryMs;
-}
-
 void Election::begin_probe() {
   go(Phase::kProbe);
-  revision_ = 0;
   decided_epoch_ = epoch_text_;
   decided_number_ = epoch_.epoch;
   decided_seq_ = last_seq_;
   decided_beat_ = beat_counter_;
 }
 
-void Election::want_epoch(Phase phase, const EpochValue& next) {
-  go(phase);
-  mine_ = next;
-  wanted_ = encode_epoch(next);
+void Election::on_probed(const RemoteAnswer& answer, const RemoteState& state, int64_t now_ms) {
+  CHECK(phase_ == Phase::kProbe);
+  const bool known = answer.outcome == RemoteOutcome::kDone;
+  if (known) static_cast<void>(adopt(state.epoch, now_ms));
+  // Also what was heard while the probe was on its way.
+  const bool newer = epoch_text_ != decided_epoch_ || last_seq_ != decided_seq_ ||
+                     beat_counter_ != decided_beat_ || is_newer(state);
+  if (known && !newer) return take();
+  if (known) note(state, now_ms);
+  heard(now_ms);
+  go(Phase::kFollow);
 }
 
 void Election::take() {
   was_free_ = epoch_.holder.empty();
   fence_ = epoch_text_;
-  EpochValue next = epoch_;
-  ++next.epoch;
-  next.holder = options_.node;
-  next.run_id = options_.run_id;
-  next.ready = false;
-  next.preferred.clear();
-  want_epoch(Phase::kTake, next);
+  mine_ = epoch_;
+  ++mine_.epoch;
+  mine_.holder = options_.node;
+  mine_.run_id = options_.run_id;
+  mine_.ready = false;
+  mine_.preferred.clear();
+  go(Phase::kTake);
 }
 
-void Election::lose(Bytes epoch, int64_t now_ms) {
-  static_cast<void>(adopt(epoch, now_ms));
-  go(Phase::kFollow);
-}
-
-void Election::on_state(const RemoteAnswer& answer, const RemoteState& state, int64_t now_ms) {
-  CHECK(phase_ == Phase::kProbe || phase_ == Phase::kRead);
-  if (answer.outcome == RemoteOutcome::kDone) {
-    return phase_ == Phase::kProbe ? on_probed(state, now_ms) : on_read(state, now_ms);
-  }
-  if (phase_ == Phase::kProbe) {
-    go(Phase::kFollow);
+void Election::on_taken(const TakeoverResult& result, int64_t now_ms) {
+  CHECK(phase_ == Phase::kTake);
+  if (!result.status.ok()) {
     heard(now_ms);
-    return;
+    return go(Phase::kFollow);
   }
-  if (answer.outcome == RemoteOutcome::kCompacted) revision_ = 0;
-  repeat(now_ms);
-}
-
-void Election::on_probed(const RemoteState& state, int64_t now_ms) {
-  static_cast<void>(adopt(state.epoch, now_ms));
-  if (is_mine(epoch_)) {
-    mine_ = epoch_;
-    fence_ = epoch_text_;
-    return take_is_done(0, true);
-  }
-  const bool newer = epoch_text_ != decided_epoch_ || is_newer(state) ||
-                     last_seq_ != decided_seq_ || beat_counter_ != decided_beat_;
-  if (!newer) return take();
-  last_seq_ = std::max(last_seq_, state.last_seq);
-  if (const auto beat = decode_beat(state.beat); beat.ok()) on_beat(*beat, now_ms);
-  heard(now_ms);
-  go(Phase::kFollow);
-}
-
-// `late`: it was done at an unknown time before, so what was decided on may be old.
-void Election::take_is_done(int64_t revision, bool late) {
-  took_late_ = late;
-  revision_ = revision;
-  go(Phase::kRead);
-}
-
-void Election::on_read(const RemoteState& state, int64_t now_ms) {
-  if (state.epoch != fence_) return lose(state.epoch, now_ms);
   // The last primary has been heard of since the decision: its lease may not be over.
-  const bool waits = !was_free_ && (took_late_ || is_newer(state));
+  const bool waits = !was_free_ && (result.late || is_newer(result.found));
   acknowledges_from_ms_ = waits ? now_ms + options_.failover_timeout_ms : INT64_MIN;
-  last_seq_ = state.last_seq;
-  go(Phase::kCatchUp);
-}
-
-void Election::on_caught_up(uint64_t next_seq) {
-  CHECK(phase_ == Phase::kCatchUp);
-  next_seq_ = next_seq;
-  go(Phase::kTidy);
-}
-
-void Election::on_tidied(const RemoteAnswer& answer, int64_t now_ms) {
-  CHECK(phase_ == Phase::kTidy);
-  if (answer.outcome == RemoteOutcome::kFenced) return lose(answer.epoch, now_ms);
-  if (answer.outcome != RemoteOutcome::kDone) return repeat(now_ms);
-  EpochValue ready = mine_;
-  ready.ready = true;
-  want_epoch(Phase::kReady, ready);
-}
-
-void Election::on_epoch_changed(const RemoteAnswer& answer, int64_t now_ms) {
-  CHECK(phase_ == Phase::kTake || phase_ == Phase::kReady || phase_ == Phase::kResign);
-  // A repeated change finds its own value.
-  const bool late = answer.outcome == RemoteOutcome::kFenced && answer.epoch == wanted_;
-  if (answer.outcome == RemoteOutcome::kDone || late) {
-    static_cast<void>(adopt(wanted_, now_ms));
-    fence_ = wanted_;
-    if (phase_ == Phase::kTake) return take_is_done(late ? 0 : answer.revision, late);
-    return go(phase_ == Phase::kReady ? Phase::kLead : Phase::kResigned);
-  }
-  if (answer.outcome == RemoteOutcome::kFenced) {
-    const bool resigns = phase_ == Phase::kResign;
-    lose(answer.epoch, now_ms);
-    if (resigns) go(Phase::kResigned);  // another node has taken it from this one
-    return;
-  }
-  // The primary may have been heard of since; then TAKE is not tried again.
-  if (phase_ == Phase::kTake) go(Phase::kFollow);
-  repeat(now_ms);
+  fence_ = result.fence;
+  mine_.ready = true;
+  static_cast<void>(adopt(fence_, now_ms));
+  go(epoch_text_ == fence_ ? Phase::kLead : Phase::kFenced);
 }
 
 void Election::on_fenced(Bytes epoch, int64_t now_ms) {
@@ -233,13 +153,22 @@ void Election::on_fenced(Bytes epoch, int64_t now_ms) {
 
 void Election::resign(const std::string& preferred) {
   CHECK(phase_ == Phase::kLead);
-  EpochValue free = mine_;
-  ++free.epoch;
-  free.holder.clear();
-  free.run_id.clear();
-  free.ready = false;
-  free.preferred = preferred;
-  want_epoch(Phase::kResign, free);
+  ++mine_.epoch;
+  mine_.holder.clear();
+  mine_.run_id.clear();
+  mine_.ready = false;
+  mine_.preferred = preferred;
+  go(Phase::kResign);
+}
+
+void Election::on_resigned(const RemoteAnswer& answer, int64_t now_ms) {
+  CHECK(phase_ == Phase::kResign);
+  const bool unknown =
+      answer.outcome != RemoteOutcome::kDone && answer.outcome != RemoteOutcome::kFenced;
+  // Fenced: an earlier try has succeeded, or another node has taken the epoch.
+  if (!unknown) return go(Phase::kResigned);
+  asked_ = false;
+  not_before_ms_ = now_ms + kRetryMs;
 }
 
 }  // namespace sluice

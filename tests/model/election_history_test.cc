@@ -134,15 +134,19 @@ class Node {
       election_->on_log_found(local());
     }
     switch (election_->next(local())) {
-      case Election::Action::kReadState:
-        return read_state();
-      case Election::Action::kChangeEpoch:
-        return change_epoch();
-      case Election::Action::kCatchUp:
-        return election_->on_caught_up(contiguous_end(election_->revision()));
-      case Election::Action::kTidy:
-        return tidy();
-      default:
+      case Election::Action::kProbe:
+        read_state(0, [this](const RemoteAnswer& answer, const RemoteState& state) {
+          election_->on_probed(answer, state, local());
+        });
+        break;
+      case Election::Action::kTake:
+        taken_ = {};
+        change_epoch(election_->fence(), election_->mine());
+        break;
+      case Election::Action::kResign:
+        change_epoch(election_->fence(), election_->mine());
+        break;
+      case Election::Action::kNone:
         break;
     }
     if (election_->leads()) lead();
@@ -194,56 +198,91 @@ class Node {
   }
 
   template <class Change>
-  std::function<RemoteAnswer()> fenced(Change change) {
-    return [this, fence = election_->fence(), change] {
+  std::function<RemoteAnswer()> fenced(const std::string& fence, Change change) {
+    return [this, fence, change] {
       if (log_.state.epoch != fence) return log_.fenced();
       change();
       return log_.changed();
     };
   }
 
-  void read_state() {
+  void read_state(int64_t revision,
+                  std::function<void(const RemoteAnswer&, const RemoteState&)> done) {
     auto state = std::make_shared<RemoteState>();
     request(
-        [this, state, revision = election_->revision()]() -> RemoteAnswer {
-          if (revision != 0 && world_.one_in(10)) return outcome(RemoteOutcome::kCompacted);
+        [this, state, revision]() {
           *state = revision == 0 ? log_.state : log_.revisions.at(revision);
           return done_at(log_.revision);
         },
-        [this, state](const RemoteAnswer& answer) { election_->on_state(answer, *state, local()); },
-        false);
+        [state, done](const RemoteAnswer& answer) { done(answer, *state); }, false);
   }
 
-  void change_epoch() {
-    request(fenced([this, wanted = election_->wanted()] {
-              log_.state.epoch = wanted;
-              for (Node* node : *all) {
-                node->hear([wanted](Election& election, int64_t now) {
-                  CHECK(election.on_epoch(wanted, now).ok());
-                });
+  // --- What LogTakeover does, in short: TAKE, a look, TIDY, READY, each until it is known ---
+
+  void change_epoch(const std::string& fence, const EpochValue& next) {
+    const std::string wanted = encode_epoch(next);
+    request(fenced(fence,
+                   [this, wanted] {
+                     log_.state.epoch = wanted;
+                     for (Node* node : *all) {
+                       node->hear([wanted](Election& election, int64_t now) {
+                         CHECK(election.on_epoch(wanted, now).ok());
+                       });
+                     }
+                   }),
+            [this, fence, next, wanted](const RemoteAnswer& answer) {
+              if (election_->phase() == Election::Phase::kResign) {
+                return election_->on_resigned(answer, local());
               }
-            }),
-            [this](const RemoteAnswer& answer) { election_->on_epoch_changed(answer, local()); });
+              if (answer.outcome == RemoteOutcome::kUnknown) return change_epoch(fence, next);
+              const bool late = answer.epoch == wanted;
+              if (answer.outcome == RemoteOutcome::kFenced && !late) return lose();
+              if (next.ready) return end_takeover(wanted);
+              taken_.late = late;
+              look(wanted, next, late ? 0 : answer.revision);
+            });
   }
 
-  void tidy() {
-    request(fenced([this, next = election_->next_seq()] {
-              log_.frames.erase(log_.frames.lower_bound(next), log_.frames.end());
-            }),
-            [this](const RemoteAnswer& answer) { election_->on_tidied(answer, local()); });
+  void look(const std::string& taken, const EpochValue& mine, int64_t revision) {
+    read_state(revision, [this, taken, mine, revision](const auto& answer, const auto& state) {
+      if (answer.outcome == RemoteOutcome::kUnknown) return look(taken, mine, revision);
+      if (state.epoch != taken) return lose();
+      taken_.found = state;
+      next_seq_ = 1;
+      while (log_.frames.contains(next_seq_)) ++next_seq_;
+      tidy(taken, mine);
+    });
   }
 
-  uint64_t contiguous_end(int64_t) const {
-    uint64_t next = 1;
-    while (log_.frames.contains(next)) ++next;
-    return next;
+  void tidy(const std::string& taken, EpochValue mine) {
+    request(fenced(taken,
+                   [this, next = next_seq_] {
+                     log_.frames.erase(log_.frames.lower_bound(next), log_.frames.end());
+                   }),
+            [this, taken, mine](const RemoteAnswer& answer) mutable {
+              if (answer.outcome == RemoteOutcome::kUnknown) return tidy(taken, mine);
+              if (answer.outcome == RemoteOutcome::kFenced) return lose();
+              mine.ready = true;
+              change_epoch(taken, mine);
+            });
   }
+
+  void lose() {
+    taken_.status = {StatusCode::kLocked, "another node has it"};
+    election_->on_taken(taken_, local());
+  }
+
+  void end_takeover(const std::string& fence) {
+    taken_.fence = fence;
+    election_->on_taken(taken_, local());
+  }
+
+  // --- The primary ---
 
   void lead() {
     if (!leads_) {
       leads_ = true;
       ++promotions;
-      next_seq_ = election_->next_seq();
       next_beat_ = local();
       writes_one_in_ = world_.one_in(2) ? 10 : 1000;
     }
@@ -255,12 +294,13 @@ class Node {
   void beat() {
     next_beat_ = local() + kBeatMs;
     const BeatValue value{.epoch = led_epoch(), .counter = ++beat_counter_, .seq = next_seq_ - 1};
-    request(fenced([this, value] {
-              log_.state.beat = encode_beat(value);
-              for (Node* node : *all) {
-                node->hear([value](Election& e, int64_t now) { e.on_beat(value, now); });
-              }
-            }),
+    request(fenced(election_->fence(),
+                   [this, value] {
+                     log_.state.beat = encode_beat(value);
+                     for (Node* node : *all) {
+                       node->hear([value](Election& e, int64_t now) { e.on_beat(value, now); });
+                     }
+                   }),
             [this, sent = local()](const RemoteAnswer& answer) {
               if (answer.outcome == RemoteOutcome::kDone) lease_->extend(sent);
               if (answer.outcome == RemoteOutcome::kFenced)
@@ -275,14 +315,16 @@ class Node {
 
   void send(uint64_t seq, int64_t first_sent) {
     request(
-        [this, seq, epoch = led_epoch(), change = fenced([this, seq, epoch = led_epoch()] {
-                                           log_.frames[seq] = epoch;
-                                           for (Node* node : *all) {
-                                             node->hear([seq, epoch](Election& e, int64_t now) {
-                                               e.on_frame(epoch, seq, now);
-                                             });
-                                           }
-                                         })]() -> RemoteAnswer {
+        [this, seq, epoch = led_epoch(),
+         change = fenced(election_->fence(),
+                         [this, seq, epoch = led_epoch()] {
+                           log_.frames[seq] = epoch;
+                           for (Node* node : *all) {
+                             node->hear([seq, epoch](Election& e, int64_t now) {
+                               e.on_frame(epoch, seq, now);
+                             });
+                           }
+                         })]() -> RemoteAnswer {
           if (const auto there = log_.frames.find(seq); there != log_.frames.end()) {
             RemoteAnswer repeated;
             repeated.repeated = true;
@@ -328,6 +370,7 @@ class Node {
   int64_t cut_until_ = 0;
   uint64_t beat_counter_ = 0;
   int64_t next_beat_ = 0;
+  TakeoverResult taken_;
   uint64_t next_seq_ = 1;
   int64_t writes_one_in_ = 10;
   std::map<uint64_t, bool> pending_;  // seq -> committed
