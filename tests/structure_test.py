@@ -21,8 +21,8 @@ FLOORS = [
     "engine/base", "engine/structures", "engine/ports", "engine/reply", "engine/table",
     "engine/unit", "engine/access", "engine/queue", "engine/keyspace", "engine/clients",
     "engine/work", "engine/adopted", "engine/rdb", "engine/execution", "engine/script",
-    "engine/commands", "storage", "storage/etcd", "net/resp", "net/process", "net/config",
-    "net/tls", "net/io", "net/http", "net/admin", "net/server", "tools",
+    "engine/commands", "storage", "storage/etcd", "net/resp", "net/process", "net/group",
+    "net/config", "net/tls", "net/io", "net/http", "net/admin", "net/server", "tools",
 ]
 # The public header keeps the path by which programs include it.
 PLACES = {"net/embedded_server.h": "net/server"}
