@@ -1,5 +1,5 @@
 // Data about all queues for net/admin/ that no command returns: their names, their distributions
-// with all buckets, and their few largest groups.
+// with all buckets, what their history needs, and their few largest groups.
 //
 // For any thread that holds no shard: each shard is locked while copying.
 #pragma once
@@ -30,15 +30,37 @@ struct QueueName {
 std::vector<std::string> queue_names(Engine& engine, int database, const std::string* after,
                                      size_t limit);
 
+// What the history of a queue (net/admin/history.h) is made of.
+struct QueueSample {
+  QueueName queue;
+  int64_t since_ms = 0;  // QueueStats::since_ms: another queue of this name has another one
+  uint64_t added = 0;
+  uint64_t started = 0;
+  uint64_t ended = 0;
+  uint64_t failed = 0;
+  // If it has adopted plain keys, the rest is 0: its jobs are in those keys.
+  bool adopted = false;
+  uint64_t waiting = 0;
+  uint64_t active = 0;
+};
+
 // Lists all queues of the server in steps. A queue that exists all the time is listed once. A queue
 // that is created or renamed meanwhile, or is in a shard that a busy script holds, may be left out.
 class QueueWalk {
  public:
   // Returns about `limit` more, in no particular order; empty at the end.
   std::vector<QueueName> next(Engine& engine, size_t limit);
+  // The same with their numbers.
+  std::vector<QueueSample> next_samples(Engine& engine, size_t limit);
+  // Whether a shard was left out.
+  bool skipped() const { return skipped_; }
 
  private:
+  template <class Line, class Make>
+  std::vector<Line> next_lines(Engine& engine, size_t limit, Make make);
+
   unsigned shard_ = 0;
+  bool skipped_ = false;
   // The last one of this shard: Queue::database and the name.
   std::optional<std::pair<int, std::string>> last_;
 };
@@ -63,6 +85,18 @@ struct QueueBuckets {
 };
 QueueBuckets queue_buckets(Engine& engine, const QueueName& queue,
                            std::span<const int64_t> bounds_ms);
+
+// A band that has waiting jobs, or in which jobs have been started.
+struct BandSample {
+  uint8_t number = 0;
+  std::string band;
+  uint64_t waiting = 0;  // 0 in a queue that has adopted plain keys
+  // The buckets of its waits that are not empty, in ascending order: the greatest value of each,
+  // and the number of jobs in it since the distributions began.
+  std::vector<std::pair<int64_t, uint64_t>> waits_ms;
+};
+// The most urgent first.
+std::vector<BandSample> band_samples(Engine& engine, const QueueName& queue);
 
 // The number of the last event of a queue; 0: it does not exist, or a script holds its shard.
 struct LastEvent {

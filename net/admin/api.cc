@@ -111,6 +111,12 @@ void respond_json(Exchange& exchange, const json& value, unsigned status) {
   exchange.respond(std::move(response));
 }
 
+void JsonList::put(const json& members) {
+  for (const auto& [name, value] : members.items()) {
+    others_ += dump_json(name) + ":" + dump_json(value) + ",";
+  }
+}
+
 void JsonList::add(const json& element) {
   if (size_++ != 0) elements_ += ',';
   elements_ += dump_json(element);
@@ -124,8 +130,8 @@ void JsonList::respond(Exchange& exchange) { respond_behind(exchange, "{"); }
 
 void JsonList::respond_behind(Exchange& exchange, const std::string& begin) {
   HttpResponse response;
-  response.body.reserve(begin.size() + elements_.size() + 64);
-  response.body.append(begin).append("\"").append(member_).append("\":[");
+  response.body.reserve(begin.size() + others_.size() + elements_.size() + 64);
+  response.body.append(begin).append(others_).append("\"").append(member_).append("\":[");
   response.body.append(elements_).append("]}");
   exchange.respond(std::move(response));
 }

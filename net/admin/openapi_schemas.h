@@ -74,6 +74,30 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "integer"}, "stats": {"$ref": "#/components/schemas/Stats"}, "config": {"type": ["object",
   "null"]}, "name_base64": {"type": "string"}}, "required": ["name", "db", "stats", "config"],
   "additionalProperties": false},
+"Series": {"type": "array", "items": {"type": ["integer", "null"]}},
+"History": {"type": "object", "properties": {"queue": {"type": ["string", "null"]},
+  "queue_base64": {"type": "string"}, "range": {"type": "string", "enum": ["hour", "day"]},
+  "step_ms": {"type": "integer"}, "start_ms": {"type": "integer"}, "end_ms": {"type": "integer"},
+  "reduced": {"type": "boolean"}, "series": {"type": "object", "properties": {"added": {"$ref":
+  "#/components/schemas/Series"}, "ended": {"$ref": "#/components/schemas/Series"}, "failed":
+  {"$ref": "#/components/schemas/Series"}, "waiting": {"$ref": "#/components/schemas/Series"},
+  "active": {"$ref": "#/components/schemas/Series"}, "wait_p50_ms": {"$ref":
+  "#/components/schemas/Series"}, "wait_p95_ms": {"$ref": "#/components/schemas/Series"}},
+  "required": ["added", "ended", "failed", "waiting", "active", "wait_p50_ms", "wait_p95_ms"],
+  "additionalProperties": false}, "bands": {"type": "object", "additionalProperties": {"type":
+  "object", "properties": {"waiting": {"$ref": "#/components/schemas/Series"}, "wait_p50_ms":
+  {"$ref": "#/components/schemas/Series"}, "wait_p95_ms": {"$ref":
+  "#/components/schemas/Series"}}, "required": ["waiting", "wait_p50_ms", "wait_p95_ms"],
+  "additionalProperties": false}}}, "required": ["queue", "range", "step_ms", "start_ms",
+  "end_ms", "reduced", "series"], "additionalProperties": false},
+"Histories": {"type": "object", "properties": {"step_ms": {"type": "integer"}, "start_ms":
+  {"type": "integer"}, "queues": {"type": "array", "items": {"type": "object", "properties":
+  {"queue": {"type": ["string", "null"]}, "queue_base64": {"type": "string"}, "reduced": {"type":
+  "boolean"}, "waiting": {"$ref": "#/components/schemas/Series"}, "ended": {"$ref":
+  "#/components/schemas/Series"}, "failed": {"$ref": "#/components/schemas/Series"}}, "required":
+  ["queue", "reduced", "waiting", "ended", "failed"], "additionalProperties": false}}, "cursor":
+  {"type": ["string", "null"]}}, "required": ["step_ms", "start_ms", "queues", "cursor"],
+  "additionalProperties": false},
 "Config": {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}},
 "Deleted": {"type": "object", "properties": {"deleted": {"type": "boolean"}, "waiting": {"type":
   "integer"}, "active": {"type": "integer"}}, "required": ["deleted", "waiting", "active"],

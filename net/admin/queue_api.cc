@@ -8,6 +8,7 @@
 #include "engine/execution/queue_names.h"
 #include "engine/queue/queue_stats.h"
 #include "net/admin/api.h"
+#include "net/admin/queue_list.h"
 #include "net/admin/routes.h"
 #include "net/http/http_service.h"
 #include "net/io/turns.h"
@@ -29,80 +30,22 @@ json queue_line(const std::string& name, int db, const RespValue& stats) {
   return line;
 }
 
-// Cursors are text and a name may be any bytes, even empty: so a cursor is "q" and the
-// percent-encoded name.
-constexpr char kCursorMark = 'q';
-
-// The name after which a page begins; nothing at the start of the list.
-std::optional<std::string> read_cursor(QueryReader& query) {
-  const auto cursor = query.text("cursor");
-  if (!cursor) return std::nullopt;
-  std::optional<std::string> name;
-  if (cursor->starts_with(kCursorMark)) name = percent_decode(Bytes(*cursor).substr(1));
-  if (!name) query.fail("cursor", "is invalid");
-  return name;
-}
-
-// The list of queues. A long one is read in several turns.
-class QueueList {
- public:
-  QueueList(Exchange& exchange, int db, size_t limit, std::optional<std::string> last)
-      : exchange_(exchange.shared_from_this()), db_(db), limit_(limit), last_(std::move(last)) {}
-
-  // Reads one piece. Returns false after the last one.
-  bool go_on();
-
- private:
-  std::vector<std::string> names(size_t limit) const {
-    return queue_names(*exchange_->service().state().engine, db_, last_ ? &*last_ : nullptr, limit);
-  }
-  void add(const std::string& name);
-
-  const std::shared_ptr<Exchange> exchange_;
-  const int db_;
-  const size_t limit_;
-  std::optional<std::string> last_;  // the last name that was read
-  std::vector<std::string> names_;   // the next names, from the back
-  JsonList list_{"queues"};
-};
-
-bool QueueList::go_on() {
-  constexpr size_t kNamesAtOnce = 64;
-  if (exchange_->cut_off() || respond_busy(*exchange_)) return false;
-  if (list_.size() == limit_) {
-    const bool more = !names_.empty() || !names(1).empty();
-    list_.respond(*exchange_, more ? json(kCursorMark + percent_encode(*last_)) : json(nullptr));
-    return false;
-  }
-  if (names_.empty()) {
-    names_ = names(kNamesAtOnce);
-    std::reverse(names_.begin(), names_.end());
-  }
-  if (names_.empty()) {
-    list_.respond(*exchange_, nullptr);
-    return false;
-  }
-  add(names_.back());
-  last_ = std::move(names_.back());
-  names_.pop_back();
-  return true;
-}
-
-void QueueList::add(const std::string& name) {
-  const RespValue stats = exchange_->run({"Q.STATS", name});
-  // On an error the queue is gone, or not readable for this user.
-  if (!stats.is_error()) list_.add(queue_line(name, db_, stats));
-}
-
-void list_queues(Exchange& exchange) {
+void get_queues(Exchange& exchange) {
   QueryReader query(exchange);
-  std::optional<std::string> first = read_cursor(query);
-  const int64_t limit = query.integer("limit", 1, kMaxQueues).value_or(kUsualQueues);
+  QueueListRequest request;
+  request.after = read_queue_cursor(query);
+  request.limit = static_cast<size_t>(query.integer("limit", 1, kMaxQueues).value_or(kUsualQueues));
   const auto db = static_cast<int>(query.integer("db", 0, kDatabases - 1).value_or(0));
   if (query.failed()) return;
-  const auto list =
-      std::make_shared<QueueList>(exchange, db, static_cast<size_t>(limit), std::move(first));
-  work_in_turns(exchange.engine().thread(), [list] { return list->go_on(); });
+  request.database = db;
+  // The exchange lives as long as its list.
+  request.line = [raw = &exchange, db](const std::string& name) -> std::optional<json> {
+    const RespValue stats = raw->run({"Q.STATS", name});
+    // On an error the queue is gone, or not readable for this user.
+    if (stats.is_error()) return std::nullopt;
+    return queue_line(name, db, stats);
+  };
+  list_queues(exchange, std::move(request));
 }
 
 const std::vector<OptionRow>& rule_options() {
@@ -429,7 +372,7 @@ constexpr const char* kQueue = "/api/v1/queues/{queue}";
 std::vector<Route> queue_routes() {
   return {
       {.pattern = "/api/v1/queues",
-       .handler = list_queues,
+       .handler = get_queues,
        .summary = "The queues of a database with their statistics, by name.",
        .parameters = {{"cursor", "string", "the cursor of the previous page"},
                       {"limit", "integer", "at most this many, 1 to 1000"}},

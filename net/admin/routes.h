@@ -22,6 +22,7 @@ std::vector<Route> job_routes();      // net/admin/job_api.cc
 std::vector<Route> worker_routes();   // net/admin/worker_api.cc
 std::vector<Route> event_routes();    // net/admin/event_api.cc
 std::vector<Route> stream_routes();   // net/admin/stream_api.cc
+std::vector<Route> history_routes();  // net/admin/history_api.cc
 std::vector<Route> alias_routes();    // net/admin/alias_api.cc
 std::vector<Route> openapi_routes();  // net/admin/openapi.cc
 std::vector<Route> metric_routes();   // net/admin/metrics_api.cc

@@ -142,6 +142,9 @@ void Server::add_guests(const Settings& settings) {
     shared_.http =
         std::make_unique<HttpService>(shared_.state, commands_, shared_.config, admin_routes());
     shared_.http->join_threads(shared_.io_threads);
+    shared_.history = std::make_unique<HistoryKeeper>(shared_.state, settings.dir);
+    shared_.state.history = &shared_.history->history();
+    shared_.history->join(*shared_.io_threads[0]);
   }
   if (!settings.otlp.endpoint) return;
   shared_.state.otlp.configured = true;
@@ -206,6 +209,7 @@ void Server::run_control() {
   tell_supervisor(*shared_.config.settings(), "STOPPING=1");
   shared_.state.stopping.store(true);
   end_sessions();
+  if (shared_.history != nullptr) shared_.history->finish();
   store_.close();
   spdlog::info("Sluice is now ready to exit, bye bye...");
   life_.note_ended();

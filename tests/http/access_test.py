@@ -36,6 +36,8 @@ ROUTES = [
     ("GET", QUEUE + "/tags/lang", None, "read"),
     ("GET", QUEUE + "/workers", None, "read"),
     ("GET", QUEUE + "/events", None, "read"),
+    ("GET", QUEUE + "/history", None, "read"),
+    ("GET", "/api/v1/history", None, "read"),
     ("GET", QUEUE + "/jobs", None, "read"),
     ("GET", JOB, None, "read"),
     ("GET", JOB + "/stream", None, "read"),

@@ -155,7 +155,7 @@ def call_everything(api):
                  "/config?group=*",
                  "/config?key_glob=*", "/bands", "/groups", "/tags/lang", "/workers",
                  "/bands?with=wait_buckets&with=run_buckets",
-                 "/events?after=-&count=50"):
+                 "/events?after=-&count=50", "/history", "/history?range=day"):
         api.call("GET", queue + path)
     api.call("POST", jobs + ":retry", {"where": {"state": ["cancelled"]}})
     api.call("POST", jobs + ":cancel", {"where": {"group": "g"}, "reason": "all"})
@@ -164,6 +164,8 @@ def call_everything(api):
     api.call("DELETE", queue + "?dry_run=true")
     api.call("DELETE", queue + "?confirm=true")
     api.call("GET", "/api/v1/queues?limit=5")
+    api.call("GET", "/api/v1/history?points=60&count=5")
+    api.call("GET", "/api/v1/history?points=720&queue=q&queue=none")
     for path in ("/healthz", "/readyz", "/metrics", "/api/v1/session", "/api/v1/journal",
                  "/api/v1/openapi.json"):
         api.call("GET", path)
