@@ -28,8 +28,9 @@ inline constexpr const char* kNoJobId =
 inline constexpr int64_t kMaxWaitMs = 60'000;
 
 void respond_json(Exchange& exchange, const nlohmann::json& value, unsigned status = 200);
-// A response with one member that is a long array, optionally with `cursor` beside it. Each element
-// is converted to text as it arrives, so that the response can be made in several turns.
+// A response with one member that is a long array, optionally with `cursor` and `looked_at` beside
+// it. Each element is converted to text as it arrives, so that the response can be made in several
+// turns.
 class JsonList {
  public:
   explicit JsonList(const char* member) : member_(member) {}
@@ -38,6 +39,7 @@ class JsonList {
   size_t size() const { return size_; }
   // Call one of these once. A null cursor means that the list is complete.
   void respond(Exchange& exchange, const nlohmann::json& cursor);
+  void respond(Exchange& exchange, const nlohmann::json& cursor, size_t looked_at);
   void respond(Exchange& exchange);
 
  private:
