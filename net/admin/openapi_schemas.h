@@ -77,6 +77,12 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "null"]}, "name_base64": {"type": "string"}}, "required": ["name", "db", "stats", "config"],
   "additionalProperties": false},
 "Config": {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}},
+"Rules": {"type": "object", "properties": {"rules": {"type": "array", "items": {"type": "object",
+  "properties": {"scope": {"type": "string", "enum": ["group", "key", "worker"]}, "glob": {"type":
+  ["string", "null"]}, "glob_base64": {"type": "string"}, "name": {"type": ["string", "null"]},
+  "name_base64": {"type": "string"}, "settings": {"$ref": "#/components/schemas/Config"}},
+  "required": ["scope", "glob", "name", "settings"], "additionalProperties": false}}, "cursor":
+  {"type": ["string", "null"]}}, "required": ["rules", "cursor"], "additionalProperties": false},
 "Deleted": {"type": "object", "properties": {"deleted": {"type": "boolean"}, "waiting": {"type":
   "integer"}, "active": {"type": "integer"}}, "required": ["deleted", "waiting", "active"],
   "additionalProperties": false},

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "engine/base/glob_literal.h"
 #include "engine/execution/engine.h"
 #include "engine/execution/queue_names.h"
 #include "engine/queue/queue_stats.h"
@@ -21,6 +22,11 @@ using nlohmann::json;
 
 constexpr int64_t kMaxQueues = 1000;
 constexpr int64_t kUsualQueues = 100;
+
+json cursor_of(const RespValue& reply) {
+  const std::string& next = reply.items[0].text;
+  return next == "0" ? json(nullptr) : json(next);
+}
 
 json queue_line(const std::string& name, int db, const RespValue& stats) {
   json line = json::object();
@@ -167,6 +173,27 @@ void get_config(Exchange& exchange) {
   QueryReader query(exchange);
   const Words words = config_words(exchange, query);
   if (!query.failed()) respond_config(exchange, words);
+}
+
+// The rules of groups, keys and workers.
+void get_rules(Exchange& exchange) {
+  QueryReader query(exchange);
+  const std::string cursor = query.text("cursor").value_or("0");
+  const int64_t limit = query.integer("limit", 1, 1000).value_or(100);
+  if (query.failed()) return;
+  const RespValue reply = exchange.run({"Q.CONFIG", exchange.path("queue"), "RULES", "CURSOR",
+                                        cursor, "COUNT", std::to_string(limit)});
+  if (respond_error(exchange, reply)) return;
+  json rules = json::array();
+  for (const RespValue& rule : reply.items[1].items) {
+    const std::string& glob = rule.items[1].text;
+    json line = {{"scope", rule.items[0].text}, {"settings", config_to_json(rule.items[2])}};
+    put_bytes(line, "glob", glob);
+    line["name"] = nullptr;
+    if (const auto name = glob_literal(glob)) put_bytes(line, "name", *name);
+    rules.push_back(std::move(line));
+  }
+  respond_json(exchange, {{"rules", std::move(rules)}, {"cursor", cursor_of(reply)}});
 }
 
 // The key does not hold a queue: another type, nothing, or nothing that the user may know about.
@@ -416,11 +443,6 @@ void get_tag(Exchange& exchange) {
   respond_lines(exchange, "values", {"TAG", exchange.path("tag")});
 }
 
-json cursor_of(const RespValue& reply) {
-  const std::string& next = reply.items[0].text;
-  return next == "0" ? json(nullptr) : json(next);
-}
-
 // A job's lease, as shown in its worker's line.
 json lease_of(const RespValue& job) {
   json lease = json::object();
@@ -508,6 +530,12 @@ std::vector<Route> queue_routes() {
        .summary = "The configuration of a queue, or of a rule for groups or keys.",
        .parameters = rule_parameters(),
        .answer = "Config"},
+      {.pattern = "/api/v1/queues/{queue}/rules",
+       .handler = get_rules,
+       .summary = "The rules of the configuration: for groups, keys and workers.",
+       .parameters = {{"cursor", "string", "the cursor of the previous page"},
+                      {"limit", "integer", "at most this many, 1 to 1000"}},
+       .answer = "Rules"},
       {.method = HttpMethod::patch,
        .pattern = kQueue,
        .access = Access::kOperate,

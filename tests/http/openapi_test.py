@@ -156,7 +156,8 @@ def call_everything(api):
                  f"/jobs/{first}/stream",
                  "/jobs/a", "/jobs/f", "/jobs/%FF?with=payload", "", "?window_ms=1000", "/config",
                  "/config?group=*",
-                 "/config?key_glob=*", "/config?worker_glob=*", "/bands", "/groups", "/groups/g",
+                 "/config?key_glob=*", "/config?worker_glob=*", "/rules?limit=1",
+                 "/bands", "/groups", "/groups/g",
                  "/keys", "/tags/lang", "/workers", "/jobs/a?with=dependents",
                  "/bands?with=wait_buckets&with=run_buckets",
                  "/events?after=-&count=50"):

@@ -7,7 +7,7 @@
 import sys
 
 from harness import require, require_equal, run
-from harness.http_client import READ_TOKEN, THREADS, Client, require_problem, serve
+from harness.http_client import READ_TOKEN, THREADS, Client, quoted, require_problem, serve
 
 QUEUE = "/api/v1/queues/q"
 JOBS = QUEUE + "/jobs"
@@ -101,6 +101,26 @@ def test_quiet_workers_and_resets(options):
         require_problem(client.request("DELETE", QUEUE + "/config", token=READ_TOKEN), 403,
                         "NOPERM")
         require_problem(client.get(QUEUE + "/config?group=a&worker=b"), 422, "BADFIELD")
+
+
+def test_rules(options):
+    """All rules in pages, with the names of those that are for one name only."""
+    server = serve(options)
+    with Client(server) as client:
+        client.expect(200, "PATCH", QUEUE + "?create=true&group_glob=team.*", {"max_active": 2})
+        client.expect(200, "PATCH", QUEUE + "?group=a*", {"paused": "out"})
+        client.expect(200, "PATCH", QUEUE + "?worker=w", {"quiet": True})
+        rules, cursor = [], None
+        while not rules or cursor:
+            query = "?limit=1" + (f"&cursor={quoted(cursor)}" if cursor else "")
+            page = client.expect(200, "GET", QUEUE + "/rules" + query).json
+            rules += page["rules"]
+            cursor = page["cursor"]
+        require_equal(sorted(rules, key=lambda rule: rule["glob"]), [
+            {"scope": "group", "glob": "a\\*", "name": "a*", "settings": {"paused": "out"}},
+            {"scope": "group", "glob": "team.*", "name": None, "settings": {"max_active": 2}},
+            {"scope": "worker", "glob": "w", "name": "w", "settings": {"quiet": "on"}}])
+        require_equal(client.get("/api/v1/queues/none/rules").json, {"rules": [], "cursor": None})
 
 
 def test_workers(options):
