@@ -166,6 +166,37 @@ LastEvent last_event(Engine& engine, const QueueName& queue) {
   return last;
 }
 
+FoundInQueue find_in_queue(Engine& engine, const QueueName& queue, const std::string& text) {
+  FoundInQueue found;
+  found.gate = read_queue(engine, queue, [&](const Queue& in) {
+    // Members of adopted keys are in other shards.
+    found.has_job = in.adopted != nullptr || in.find(text) != nullptr;
+    const Group* group = in.lanes.find_group(text);
+    found.has_group = group != nullptr && !group->idle();
+    found.has_groups = in.lanes.groups().size() != 0;
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos) return;
+    const TagValues* values = in.stats.tag_values(Bytes(text).substr(0, equals));
+    if (values == nullptr) return;
+    const auto line = values->find(text.substr(equals + 1));
+    if (line == values->end()) return;
+    found.tag = {line->second.pending + line->second.active, line->second.totals.added};
+  });
+  return found;
+}
+
+FoundGroups find_groups_of(Engine& engine, const QueueName& queue, const std::string& begin,
+                           uint64_t cursor, size_t limit) {
+  FoundGroups found;
+  found.gate = read_queue(engine, queue, [&](const Queue& in) {
+    found.cursor = in.lanes.groups().scan(cursor, limit, [&](const Group* group) {
+      ++found.looked_at;
+      if (group->name.starts_with(begin) && !group->idle()) found.names.push_back(group->name);
+    });
+  });
+  return found;
+}
+
 void GroupCount::add(const GroupCount& other) {
   pending += other.pending;
   active += other.active;

@@ -1,5 +1,6 @@
 // Data about all queues for net/admin/ that no command returns: their names, their distributions
-// with all buckets, what their history needs, and their few largest groups.
+// with all buckets, what their history needs, their few largest groups, and what they have of a
+// text.
 //
 // For any thread that holds no shard: each shard is locked while copying.
 #pragma once
@@ -105,6 +106,31 @@ struct LastEvent {
   bool exists = false;  // the queue
 };
 LastEvent last_event(Engine& engine, const QueueName& queue);
+
+// What a queue has of a text that is searched.
+struct FoundTag {
+  uint64_t jobs = 0;   // that wait or are active
+  uint64_t added = 0;  // since the statistics began
+};
+struct FoundInQueue {
+  bool has_job = false;         // it may have a job with this id
+  bool has_group = false;       // and has jobs of this group
+  bool has_groups = false;      // it has jobs of any group
+  std::optional<FoundTag> tag;  // the text is `name=value`, and the queue has a line for it
+  Lsn gate = 0;                 // as of QueueBuckets
+};
+FoundInQueue find_in_queue(Engine& engine, const QueueName& queue, const std::string& text);
+
+// Groups with jobs whose names begin with a text. Looks at about `limit` groups from a cursor on; 0
+// is the beginning, and the end.
+struct FoundGroups {
+  std::vector<std::string> names;
+  size_t looked_at = 0;
+  uint64_t cursor = 0;
+  Lsn gate = 0;  // as of QueueBuckets
+};
+FoundGroups find_groups_of(Engine& engine, const QueueName& queue, const std::string& begin,
+                           uint64_t cursor, size_t limit);
 
 struct GroupCount {
   std::string name;

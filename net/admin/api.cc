@@ -439,7 +439,12 @@ SelectorWords read_selector_of(Reader& reader) {
                   {"tag", "TAG", OptionType::kTextPairs},
                   {"key", "KEY"},
                   {"worker", "WORKER"},
-                  {"older_ms", "OLDER", OptionType::kDuration}},
+                  {"older_ms", "OLDER", OptionType::kDuration},
+                  {"since_ms", "SINCE", OptionType::kInteger},
+                  {"until_ms", "UNTIL", OptionType::kInteger},
+                  {"id_part", "IDPART"},
+                  {"error", "ERROR"},
+                  {"error_pattern", "PATTERN"}},
                  others);
   reader.options({{"limit", "LIMIT"}}, selector.limit);
   if (!reader.boolean("all").value_or(false)) return selector;
@@ -464,6 +469,11 @@ std::vector<RouteParameter> with_selector(std::vector<RouteParameter> others) {
       {"key", "string", "a key that the job carries"},
       {"worker", "string", "the worker that holds the lease"},
       {"older_ms", "duration", "older than this"},
+      {"since_ms", "integer", "since then, unix milliseconds"},
+      {"until_ms", "integer", "before then, unix milliseconds"},
+      {"id_part", "string", "a part of the id"},
+      {"error", "string", "a part of the error"},
+      {"error_pattern", "string", "the pattern of the error, as in /failures"},
       {"all", "boolean", "true: all jobs, instead of criteria"},
       {"limit", "integer", "at most this many, 1 to 1000"},
   };

@@ -40,7 +40,7 @@ const char* role_of(Access access) {
 
 // Whether its commands run in a database selected by the query.
 bool is_of_database(Bytes pattern) {
-  for (const Bytes begin : {"/api/v1/queues", "/api/v1/history", "/api/v1/admin/",
+  for (const Bytes begin : {"/api/v1/queues", "/api/v1/history", "/api/v1/find", "/api/v1/admin/",
                             "/api/v1/grading_queue", "/api/queue-stats"}) {
     if (pattern.starts_with(begin)) return true;
   }
