@@ -237,6 +237,22 @@ class Losing:
         return proxy.DROP
 
 
+def test_reply_of_an_add_is_lost(options):
+    """Whichever reply to an add of many is lost: each job is added once."""
+    for dropped in (1, 2, 499, 500, 501, 1000, 1200):
+        seen = []
+
+        def decide(command, _reply, dropped=dropped, seen=seen):
+            if command[0] != b"Q.ADD":
+                return proxy.PASS
+            seen.append(command)
+            return proxy.DROP if len(seen) == dropped else proxy.PASS
+
+        with options.server() as server, proxy.Proxy(server.port, decide) as between:
+            libraries.play([built(), SYSTEM / "adding.js"], between)
+            require(len(seen) > 1200, f"no add was repeated without reply {dropped}")
+
+
 def test_each_reply_of_a_pop_is_lost(options):
     """Whichever reply to a pop is lost: each job is run once, and no lease has no owner."""
     lost = collections.Counter()
