@@ -150,7 +150,7 @@ class FileReader {
   }
 
   [[noreturn]] void no_value() const {
-    const bool is_field = (depth_ == 3 && !level_of(path_[2])) || depth_ > 4;
+    const bool is_field = path_.size() > 4 || (path_.size() > 2 && !level_of(path_[2]));
     fail(where() + (is_field ? " takes a text or a number" : " takes an object"));
   }
 

@@ -141,7 +141,7 @@ TEST_CASE("rules follow bands that are renamed") {
 }
 
 TEST_CASE("what is written is read as the same") {
-  const std::string file = R"({"queues": {"a": {"max_active": 8, "bands": "1,2",
+  const std::string file = R"({"queues": {"a": {"max_active": 8, "bands": "a,b",
       "groups": {"team.*": {"max_active": 2, "order": "lifo"}}, "keys": {"k": {"rate": "5/1000"}}},
       "base64:/w==": {"retry": 3}}})";
   const auto queues = read_config_file("f", file);
