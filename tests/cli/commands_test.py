@@ -13,9 +13,9 @@ import urllib.request
 from harness import require, require_equal, run
 from harness.cli import NO_CONNECTION, SERVER_ERROR, USAGE_ERROR, Sluice, serve
 
-COMMANDS = ["status", "config", "pause", "resume", "top", "simulate", "jobs", "job", "add", "move",
-            "pop", "ack", "nack", "touch", "cancel", "retry", "purge", "delete", "events",
-            "log", "workers", "quiet", "completion", "help"]
+COMMANDS = ["status", "config", "diff-config", "apply", "pause", "resume", "top", "simulate",
+            "jobs", "job", "add", "move", "pop", "ack", "nack", "touch", "cancel", "retry", "purge",
+            "delete", "events", "log", "watch", "workers", "quiet", "completion", "help"]
 # Neither UTF-8 nor printable.
 STRANGE = b"\xff\x00\x1b[31m"
 
@@ -530,7 +530,6 @@ def test_usage(options):
                         (["jobs", "a", "--json=1"], "takes no value"),
                         (["jobs", "a", "--limit", "0"], "--limit takes a whole number"),
                         (["jobs", "a", "-n", "x"], "-n takes a whole number"),
-                        (["top"], "top needs a terminal"),
                         (["events", "a", "--after", "x"], "--after takes")):
         sluice.fails(USAGE_ERROR, part, *words)
     code, out, err = sluice.run()

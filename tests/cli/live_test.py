@@ -1,65 +1,15 @@
 #!/usr/bin/python3
-"""Commands that run until they are stopped: top on a terminal, events --follow."""
+"""Commands on a terminal, and events --follow."""
 
 import json
 import os
 import re
-import signal
 import sys
 import time
 
 from harness import require, require_equal, run, wait_until
-from harness.cli import DURABLE, SERVER_ERROR, Follower, Terminal, serve
+from harness.cli import DURABLE, SERVER_ERROR, Follower, Terminal, plain, serve
 from harness.servers import free_port
-
-ALTERNATE, ORDINARY = "\x1b[?1049h", "\x1b[?1049l"
-
-
-def plain(text):
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
-
-
-def test_top_redraws(options):
-    """top shows frames on the other screen, and gives the terminal back at q and at SIGINT."""
-    _, sluice = serve(options)
-    sluice.must("add", "exec", "x", "--id", "a")
-    terminal = Terminal(sluice.words("top", "--interval", 0.1))
-    terminal.read_until(r"exec +1 +0.*\x1b\[J")
-    sluice.must("add", "exec", "x", "--id", "b")
-    sluice.must("add", "a-rather-long-name-" + "x" * 100, "x")
-    terminal.read_until(r"exec +2 +0.*\x1b\[J")
-    os.write(terminal.mine, b"q")
-    code, after = terminal.end()
-    require_equal(code, 0, "exit code")
-    require_equal(after, terminal.before, "the terminal's mode")
-    require(terminal.text.startswith(ALTERNATE), repr(terminal.text[:50]))
-    require(terminal.text.rstrip().endswith(ORDINARY), repr(terminal.text[-50:]))
-    require("\x1b[1m" in terminal.text, "no colours")
-    for line in terminal.frame():
-        require(len(plain(line)) <= 100, f"{len(plain(line))} columns: {line!r}")
-    one = Terminal(sluice.words("top", "exec", "--interval", 0.1), NO_COLOR="1")
-    one.read_until(r"totals +added 2.*\x1b\[J")
-    one.process.send_signal(signal.SIGINT)
-    code, after = one.end()
-    require_equal((code, after == one.before), (0, True), "after SIGINT")
-    require_equal(one.text, plain(one.text), "colours with NO_COLOR")
-    require(one.text.rstrip().endswith(ORDINARY), repr(one.text[-50:]))
-
-
-def test_top_lives_through_a_restart(options):
-    """top reports that the server cannot be reached, and continues when it is back."""
-    server, sluice = serve(options, {**DURABLE, "port": str(free_port())})
-    sluice.must("add", "exec", "x")
-    terminal = Terminal(sluice.words("top", "--interval", 0.1))
-    terminal.read_until(r"exec +1")
-    server.stop()
-    terminal.read_until(r"cannot connect to")
-    server.start()
-    terminal.text = ""
-    terminal.read_until(r"q: quit\S*\x1b\[K\r\n\x1b\[K\r\n.*exec +1")
-    os.write(terminal.mine, b"q")
-    require_equal(terminal.end()[0], 0, "exit code")
-
 
 def test_tables_fit_the_terminal(options):
     """A list on a terminal is cut to its width; elsewhere it is whole."""

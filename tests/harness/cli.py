@@ -1,11 +1,13 @@
 """Shared by the tests of the program sluice: running it, and servers for it."""
 
+import codecs
 import fcntl
 import json
 import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import termios
@@ -24,6 +26,10 @@ def environment(**more):
     kept = {name: value for name, value in os.environ.items()
             if name not in ("SLUICE_AUTH", "REDISCLI_AUTH", "NO_COLOR")}
     return {**kept, "TZ": "UTC", **more}
+
+
+def plain(text):
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
 class Sluice:
@@ -74,21 +80,47 @@ def serve(options, directives=None):
 class Terminal:
     """A program on a pseudo terminal, with what it has written so far."""
 
-    def __init__(self, words, columns=100, **more):
+    def __init__(self, words, columns=100, rows=24, **more):
         self.mine, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.before = termios.tcgetattr(theirs)
         self.process = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs,
-                                        env=environment(**more), start_new_session=True)
+                                        env=environment(**{"TERM": "xterm", **more}),
+                                        start_new_session=True)
         self.theirs = theirs
+        self.decoder = codecs.getincrementaldecoder("utf-8")()
         self.text = ""
+
+    def press(self, keys):
+        """Forgets what was shown, so that what is read next comes after the keys."""
+        self.text = ""
+        os.write(self.mine, keys.encode())
+
+    def resize(self, columns, rows):
+        self.text = ""
+        fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.process.send_signal(signal.SIGWINCH)
 
     def read_until(self, pattern, timeout_s=30):
         deadline = time.monotonic() + timeout_s
         while not re.search(pattern, self.text, re.S):
             require(time.monotonic() < deadline, f"no {pattern!r} in {self.text[-1500:]!r}")
             if select.select([self.mine], [], [], 0.05)[0]:
-                self.text += os.read(self.mine, 65536).decode()
+                self._read()
+
+    def _read(self):
+        self.text += self.decoder.decode(os.read(self.mine, 65536))
+
+    def frame_with(self, pattern, timeout_s=30):
+        """The lines of the first frame that has the pattern, without colours."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            lines = [plain(line) for line in self.frame()]
+            if re.search(pattern, "\n".join(lines)):
+                return lines
+            require(time.monotonic() < deadline, f"no {pattern!r} in {lines}")
+            if select.select([self.mine], [], [], 0.05)[0]:
+                self._read()
 
     def frame(self):
         """The lines of the last whole frame."""
@@ -98,7 +130,7 @@ class Terminal:
     def end(self):
         code = self.process.wait(10)
         while select.select([self.mine], [], [], 0.05)[0]:
-            self.text += os.read(self.mine, 65536).decode()
+            self._read()
         after = termios.tcgetattr(self.theirs)
         os.close(self.mine)
         os.close(self.theirs)

@@ -53,13 +53,18 @@ void require_queue(Context& context, const char* otherwise = "");
 // Asks the question if standard input is a terminal; returns whether the answer is yes.
 bool is_confirmed(const std::string& question);
 
+// config --export.
+int export_config(Context& context);
+
 // The groups of commands, one per file.
 std::span<const CommandRow> queue_commands();
 std::span<const CommandRow> job_commands();
 std::span<const CommandRow> lease_commands();
+std::span<const CommandRow> apply_commands();
 std::span<const CommandRow> bulk_commands();
 std::span<const CommandRow> event_commands();
 std::span<const CommandRow> log_commands();
+std::span<const CommandRow> watch_commands();
 std::span<const CommandRow> worker_commands();
 std::span<const CommandRow> live_commands();
 std::span<const CommandRow> help_commands();

@@ -2,17 +2,16 @@
 //
 // Following resumes after the last printed event, whatever happens to the connection: either there
 // is no gap, or the program ends and reports it (TRIMMED).
-#include <chrono>
 #include <cstdio>
 #include <deque>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "engine/base/numbers.h"
 #include "net/http/json_text.h"
 #include "tools/cli/context.h"
 #include "tools/cli/failure.h"
 #include "tools/cli/job_view.h"
+#include "tools/cli/outage.h"
 #include "tools/cli/replies.h"
 #include "tools/cli/story.h"
 #include "tools/cli/text.h"
@@ -29,7 +28,6 @@ constexpr int64_t kMostEvents = 10'000'000;
 constexpr int64_t kPage = 1000;
 constexpr int64_t kBlockMs = 5000;
 constexpr int64_t kPatienceMs = kBlockMs + 10'000;
-constexpr std::chrono::milliseconds kBetweenTries(250);
 
 constexpr Option kEventOptions[] = {
     {"--follow", nullptr, "wait for and print new events"},
@@ -160,14 +158,9 @@ class EventReader {
     try {
       context_.connection.set_patience(kPatienceMs);
       read_page({"BLOCK", std::to_string(kBlockMs)}, page);
-      if (lost_) std::fprintf(stderr, "sluice: reconnected\n");
-      lost_ = false;
+      outage_.ends();
     } catch (const Failure& failure) {
-      const bool loads = failure.text.starts_with("LOADING");
-      if (failure.code != kNoConnection && !loads) throw;
-      if (!lost_) std::fprintf(stderr, "sluice: %s; retrying\n", failure.text.c_str());
-      lost_ = true;
-      std::this_thread::sleep_for(kBetweenTries);
+      if (!outage_.survives(failure)) throw;
     }
     for (const RespValue& event : page) print(event);
     std::fflush(stdout);
@@ -179,7 +172,7 @@ class EventReader {
   const bool follows_;
   const int64_t count_;
   std::string after_;  // the number after which to read on, or -
-  bool lost_ = false;
+  Outage outage_;
 };
 
 int run_events(Context& context) { return EventReader(context).run(); }

@@ -1,7 +1,9 @@
 // FullScreen: uses the terminal as one page that is redrawn.
 //
 // While the object exists, the terminal shows its alternate screen without a cursor, and keys are
-// read without Enter and without echo. The destructor restores the terminal. Used by one thread.
+// read without Enter and without echo. The destructor restores the terminal, and so does a handler
+// of the signals that end the program at once (abort, SIGSEGV). One object at a time; used by one
+// thread.
 #pragma once
 
 #include <termios.h>

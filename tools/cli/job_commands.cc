@@ -63,15 +63,6 @@ constexpr Option kAddOptions[] = {
     {"--if-dup", "MODE", "what to do if the id is in use", "IFDUP", "error keep update replace"},
 };
 
-std::string place_text(const RespValue& reply) {
-  std::string text = text_of(reply, "state");
-  const int64_t position = integer_of(reply, "position", -1);
-  if (position >= 0) text += ", " + count_text(position) + " before it";
-  const int64_t eta_ms = integer_of(reply, "eta_ms", -1);
-  if (eta_ms >= 0) text += ", starts in about " + duration_text(eta_ms);
-  return text;
-}
-
 // Prints how the job has ended, after the line about its addition. Returns the exit code.
 int print_end(Context& context, const RespValue& job) {
   const std::string state = text_of(job, "state");
@@ -128,6 +119,7 @@ int run_add(Context& context) {
 // --- jobs ---
 
 constexpr Option kJobsOptions[] = {
+    {"--failed", nullptr, "failed jobs: --state failed"},
     {"--by", "ORDER", "the order; default: by state, ended jobs newest first", nullptr,
      "rank age deadline dispatch"},
     {"--with", "FIELD", "also show payload or result; may be repeated", "WITH", "payload result", 0,
@@ -147,11 +139,13 @@ class JobLister {
     const Arguments& arguments = context_.arguments;
     Words selector;
     if (arguments.has("--by")) {
+      if (arguments.has("--failed")) selector = {"STATE", "failed"};
       append_selector(arguments, selector);
       return walk(selector, *arguments.value("--by"));
     }
     // List state by state, each in its own order; a walk without an order would be ordered by hash.
-    const std::vector<std::string> chosen = arguments.values("--state");
+    std::vector<std::string> chosen = arguments.values("--state");
+    if (arguments.has("--failed")) chosen.emplace_back("failed");
     append_selector(arguments, selector, false);
     for (const auto& row : kStateOrders) {
       const char* state = row.first;
@@ -313,7 +307,7 @@ std::span<const CommandRow> job_commands() {
        nullptr,
        {selector_options(), kJobsOptions},
        run_jobs,
-       "sluice jobs exec --state failed --older 1h"},
+       "sluice jobs exec --failed --older 1h"},
       {"job",
        "QUEUE ID",
        2,

@@ -24,31 +24,6 @@ std::string run_text(const RespValue& job, int64_t now_ms) {
   return started < 0 ? "" : duration_text(std::max<int64_t>(0, now_ms - started));
 }
 
-// The most useful information about a job in its state.
-Cell note_of(const RespValue& job, int64_t now_ms) {
-  const std::string state = text_of(job, "state");
-  const std::string error = printable(text_of(job, "error"));
-  if (state == "active") {
-    const std::string cancel = text_of(job, "cancel");
-    if (job.find("cancel") != nullptr && !job.at("cancel").is_null()) {
-      return {"asked to stop: " + printable(cancel), Style::kBad};
-    }
-    const int64_t deadline = integer_of(job, "deadline", -1);
-    const int64_t left_ms = std::max<int64_t>(0, deadline - now_ms);
-    const std::string lease = deadline < 0 ? "" : "lease " + duration_text(left_ms);
-    const std::string progress = printable(text_of(job, "progress"));
-    return lease + (lease.empty() || progress.empty() ? "" : ", ") + progress;
-  }
-  if (state == "delayed") {
-    const int64_t left_ms = std::max<int64_t>(0, integer_of(job, "not_before") - now_ms);
-    return {"in " + duration_text(left_ms) + (error.empty() ? "" : ", after: " + error)};
-  }
-  const std::string why = printable(text_of(job, "why"));
-  if (why.empty()) return error;
-  const int64_t eta_ms = integer_of(job, "eta_ms", -1);
-  return eta_ms < 0 ? why : why + ", starts in about " + duration_text(eta_ms);
-}
-
 std::string list_text(const RespValue& list) {
   std::string text;
   for (const RespValue& item : list.items) {
@@ -86,6 +61,39 @@ std::string value_text(const std::string& name, const RespValue& value, int64_t 
 
 }  // namespace
 
+Cell note_of(const RespValue& job, int64_t now_ms) {
+  const std::string state = text_of(job, "state");
+  const std::string error = printable(text_of(job, "error"));
+  if (state == "active") {
+    const std::string cancel = text_of(job, "cancel");
+    if (job.find("cancel") != nullptr && !job.at("cancel").is_null()) {
+      return {"asked to stop: " + printable(cancel), Style::kBad};
+    }
+    const int64_t deadline = integer_of(job, "deadline", -1);
+    const int64_t left_ms = std::max<int64_t>(0, deadline - now_ms);
+    const std::string lease = deadline < 0 ? "" : "lease " + duration_text(left_ms);
+    const std::string progress = printable(text_of(job, "progress"));
+    return lease + (lease.empty() || progress.empty() ? "" : ", ") + progress;
+  }
+  if (state == "delayed") {
+    const int64_t left_ms = std::max<int64_t>(0, integer_of(job, "not_before") - now_ms);
+    return {"in " + duration_text(left_ms) + (error.empty() ? "" : ", after: " + error)};
+  }
+  const std::string why = printable(text_of(job, "why"));
+  if (why.empty()) return error;
+  const int64_t eta_ms = integer_of(job, "eta_ms", -1);
+  return eta_ms < 0 ? why : why + ", starts in about " + duration_text(eta_ms);
+}
+
+std::string place_text(const RespValue& reply) {
+  std::string text = text_of(reply, "state");
+  const int64_t position = integer_of(reply, "position", -1);
+  if (position >= 0) text += ", " + count_text(position) + " before it";
+  const int64_t eta_ms = integer_of(reply, "eta_ms", -1);
+  if (eta_ms >= 0) text += ", starts in about " + duration_text(eta_ms);
+  return text;
+}
+
 std::string pairs_text(const RespValue& map) {
   std::string text;
   for (size_t i = 0; i + 1 < map.items.size(); i += 2) {
@@ -97,43 +105,101 @@ std::string pairs_text(const RespValue& map) {
   return text;
 }
 
-Table jobs_table(const RespValue& jobs, int64_t now_ms, std::span<const std::string> with) {
-  const auto shows = [&](Bytes field) {
-    return std::any_of(with.begin(), with.end(),
-                       [&](const std::string& one) { return equals_ignore_case(one, field); });
-  };
-  const bool with_payload = shows("payload");
-  const bool with_result = shows("result");
-  std::vector<Table::Column> columns = {
-      {"ID", false, true},    {"STATE"},      {"PRI"},
-      {"GROUP", false, true}, {"POS", true},  {"AGE", true},
-      {"RUN", true},          {"RUNS", true}, {"WORKER", false, true},
-      {"NOTE", false, true}};
-  if (with_payload) columns.push_back({"PAYLOAD", false, true});
-  if (with_result) columns.push_back({"RESULT", false, true});
+namespace {
+
+struct JobColumn {
+  Table::Column column;
+  Cell (*cell)(const RespValue& job, int64_t now_ms);
+  bool usual = true;  // shown in a list of any jobs
+};
+
+std::string pri_text(const RespValue& job) {
+  const RespValue* pri = job.find("pri");
+  const bool numbered = pri != nullptr && pri->kind == Kind::kInteger;
+  return numbered ? std::to_string(pri->integer) : printable(text_of(job, "pri"));
+}
+
+std::string since_text(const RespValue& job, Bytes moment, int64_t now_ms) {
+  const int64_t then = integer_of(job, moment, -1);
+  return then < 0 ? "" : duration_text(std::max<int64_t>(0, now_ms - then));
+}
+
+std::span<const JobColumn> job_columns() {
+  using Job = RespValue;
+  static const JobColumn kColumns[] = {
+      {{"ID", false, true},
+       [](const Job& job, int64_t) -> Cell { return printable(text_of(job, "id")); }},
+      {{"STATE"},
+       [](const Job& job, int64_t) -> Cell {
+         const std::string state = text_of(job, "state");
+         return {state, state_style(state)};
+       }},
+      {{"PRI"}, [](const Job& job, int64_t) -> Cell { return pri_text(job); }},
+      {{"GROUP", false, true},
+       [](const Job& job, int64_t) -> Cell { return printable(text_of(job, "group")); }},
+      {{"POS", true},
+       [](const Job& job, int64_t) -> Cell { return optional_count(job, "position"); }},
+      {{"AGE", true},
+       [](const Job& job, int64_t now_ms) -> Cell { return since_text(job, "enqueued", now_ms); }},
+      {{"RUN", true}, [](const Job& job, int64_t now_ms) -> Cell { return run_text(job, now_ms); }},
+      {{"RUNS", true},
+       [](const Job& job, int64_t) -> Cell {
+         const int64_t attempts = integer_of(job, "attempts");
+         return attempts == 0 ? "" : std::to_string(attempts);
+       }},
+      {{"WORKER", false, true},
+       [](const Job& job, int64_t) -> Cell { return printable(text_of(job, "worker")); }},
+      {{"ENDED", true},
+       [](const Job& job, int64_t now_ms) -> Cell {
+         const std::string since = since_text(job, "finished", now_ms);
+         return since.empty() ? "" : since + " ago";
+       },
+       false},
+      {{"NOTE", false, true}, note_of},
+      {{"PAYLOAD", false, true},
+       [](const Job& job, int64_t) -> Cell { return printable(text_of(job, "payload")); },
+       false},
+      {{"RESULT", false, true},
+       [](const Job& job, int64_t) -> Cell { return printable(text_of(job, "result")); },
+       false}};
+  return kColumns;
+}
+
+Table table_of(std::span<const JobColumn* const> chosen, const RespValue& jobs, int64_t now_ms,
+               const char* what) {
+  std::vector<Table::Column> columns;
+  for (const JobColumn* column : chosen) columns.push_back(column->column);
+  columns[0].title = what;
   Table table(std::move(columns));
   for (const RespValue& job : jobs.items) {
-    const std::string state = text_of(job, "state");
-    const int64_t enqueued = integer_of(job, "enqueued", -1);
-    const RespValue* pri = job.find("pri");
-    const bool numbered = pri != nullptr && pri->kind == Kind::kInteger;
-    const int64_t attempts = integer_of(job, "attempts");
-    std::vector<Cell> row = {
-        printable(text_of(job, "id")),
-        {state, state_style(state)},
-        numbered ? std::to_string(pri->integer) : printable(text_of(job, "pri")),
-        printable(text_of(job, "group")),
-        optional_count(job, "position"),
-        enqueued < 0 ? "" : duration_text(std::max<int64_t>(0, now_ms - enqueued)),
-        run_text(job, now_ms),
-        attempts == 0 ? "" : std::to_string(attempts),
-        printable(text_of(job, "worker")),
-        note_of(job, now_ms)};
-    if (with_payload) row.emplace_back(printable(text_of(job, "payload")));
-    if (with_result) row.emplace_back(printable(text_of(job, "result")));
+    std::vector<Cell> row;
+    for (const JobColumn* column : chosen) row.push_back(column->cell(job, now_ms));
     table.add(std::move(row));
   }
   return table;
+}
+
+}  // namespace
+
+Table jobs_table(const RespValue& jobs, int64_t now_ms, std::span<const std::string> with) {
+  std::vector<const JobColumn*> chosen;
+  for (const JobColumn& column : job_columns()) {
+    const auto names_it = [&](const std::string& one) {
+      return equals_ignore_case(one, column.column.title);
+    };
+    if (column.usual || std::any_of(with.begin(), with.end(), names_it)) chosen.push_back(&column);
+  }
+  return table_of(chosen, jobs, now_ms, "ID");
+}
+
+Table short_jobs_table(const char* what, const RespValue& jobs, int64_t now_ms,
+                       std::span<const char* const> columns) {
+  std::vector<const JobColumn*> chosen = {&job_columns()[0]};
+  for (const JobColumn& column : job_columns()) {
+    const auto names_it = [&](const char* one) { return column.column.title == one; };
+    if (std::any_of(columns.begin(), columns.end(), names_it)) chosen.push_back(&column);
+  }
+  return table_of(chosen, jobs, now_ms, what);
 }
 
 Table leases_table(const RespValue& jobs, int64_t now_ms) {

@@ -12,12 +12,21 @@
 
 namespace sluice::cli {
 
-// A table of jobs from Q.LIST; `with_payload` adds a column.
+// A table of jobs from Q.LIST. `with` names fields that add a column.
 Table jobs_table(const RespValue& jobs, int64_t now_ms, std::span<const std::string> with);
+// A table of jobs of one state: those columns of the other that say most about it. `what` is the
+// title of the first column.
+Table short_jobs_table(const char* what, const RespValue& jobs, int64_t now_ms,
+                       std::span<const char* const> columns);
 // A table of jobs from Q.POP.
 Table leases_table(const RespValue& jobs, int64_t now_ms);
 // A table of the fields of one job and their values; unknown values are left out.
 Table fields_table(const RespValue& job, int64_t now_ms);
+
+// The most useful information about a job in its state.
+Cell note_of(const RespValue& job, int64_t now_ms);
+// "pending, 3 before it, starts in about 5 s"
+std::string place_text(const RespValue& job);
 
 // "a=1 b=2"
 std::string pairs_text(const RespValue& map);

@@ -2,12 +2,11 @@
 //
 // Reading continues at an offset, so a lost connection or a restart of the server neither loses a
 // byte nor prints one twice. What the server has dropped in between is reported.
-#include <chrono>
 #include <cstdio>
-#include <thread>
 
 #include "tools/cli/context.h"
 #include "tools/cli/failure.h"
+#include "tools/cli/outage.h"
 #include "tools/cli/text.h"
 
 namespace sluice::cli {
@@ -17,7 +16,6 @@ namespace {
 constexpr const char* kPieceBytes = "65536";
 constexpr int64_t kBlockMs = 5000;
 constexpr int64_t kPatienceMs = kBlockMs + 10'000;
-constexpr std::chrono::milliseconds kBetweenTries(250);
 
 constexpr Option kLogOptions[] = {
     {"--follow", nullptr, "print what is added, until the job has ended"},
@@ -50,20 +48,11 @@ class LogReader {
       if (follows_) words.insert(words.end(), {"BLOCK", std::to_string(kBlockMs)});
       piece = context_.connection.call(words);
     } catch (const Failure& failure) {
-      if (!is_outage(failure)) throw;
-      if (!lost_) std::fprintf(stderr, "sluice: %s; retrying\n", failure.text.c_str());
-      lost_ = true;
-      std::this_thread::sleep_for(kBetweenTries);
+      if (!follows_ || !outage_.survives(failure)) throw;
       return true;
     }
-    if (lost_) std::fprintf(stderr, "sluice: reconnected\n");
-    lost_ = false;
+    outage_.ends();
     return print(piece);
-  }
-
-  // A restart ends no following.
-  bool is_outage(const Failure& failure) const {
-    return follows_ && (failure.code == kNoConnection || failure.text.starts_with("LOADING"));
   }
 
   bool print(const RespValue& piece) {
@@ -89,7 +78,7 @@ class LogReader {
   const bool follows_;
   int64_t next_;
   bool is_known_ = false;
-  bool lost_ = false;
+  Outage outage_;
 };
 
 int run_log(Context& context) { return LogReader(context).run(); }

@@ -153,6 +153,8 @@ constexpr Option kCreateOptions[] = {
 
 constexpr Option kResetOptions[] = {
     {"--reset", nullptr, "reset to the defaults; removes a rule"},
+    {"--export", nullptr,
+     "print the configuration of these queues, or of all, as a file for apply"},
 };
 
 Words config_words(Context& context) {
@@ -194,6 +196,8 @@ int show_config(Context& context, Words words, const Words& fields) {
 
 // FIELD shows a field, FIELD=VALUE sets it. After a change, prints the fields that were set.
 int run_config(Context& context) {
+  if (context.arguments.has("--export")) return export_config(context);
+  if (context.operands() == 0) throw usage_error("config requires a queue, or --export");
   const Words words = config_words(context);
   Words fields;
   Words pairs;
@@ -287,7 +291,7 @@ std::span<const CommandRow> queue_commands() {
        "sluice status exec --by group"},
       {"config",
        "QUEUE [FIELD...|FIELD=VALUE...]",
-       1,
+       0,
        100,
        "show or change a queue's configuration",
        nullptr,

@@ -85,34 +85,70 @@ std::string rejected_text(const RespValue& stats) {
 
 }  // namespace
 
+std::span<const QueueColumn> queue_columns() {
+  using Stats = RespValue;
+  static const QueueColumn kColumns[] = {
+      {{"QUEUE", false, true},
+       [](const QueueStats& queue) -> Cell { return printable(queue.first); },
+       nullptr},
+      {{"PENDING", true},
+       [](const QueueStats& queue) -> Cell { return shown(queue.second, "pending"); },
+       [](const Stats& stats) { return static_cast<double>(integer_of(stats, "pending")); }},
+      {{"ACTIVE", true},
+       [](const QueueStats& queue) -> Cell {
+         const bool runs = integer_of(queue.second, "slots") > 0;
+         return {slots_text(queue.second), runs ? Style::kBusy : Style::kPlain};
+       },
+       [](const Stats& stats) { return static_cast<double>(integer_of(stats, "active")); }},
+      {{"DELAYED", true},
+       [](const QueueStats& queue) -> Cell { return filled(queue.second, "delayed"); },
+       [](const Stats& stats) { return static_cast<double>(integer_of(stats, "delayed")); }},
+      {{"BLOCKED", true},
+       [](const QueueStats& queue) -> Cell { return filled(queue.second, "blocked"); },
+       [](const Stats& stats) { return static_cast<double>(integer_of(stats, "blocked")); }},
+      {{"FAILED", true},
+       [](const QueueStats& queue) -> Cell { return bad(filled(queue.second, "failed")); },
+       [](const Stats& stats) { return static_cast<double>(integer_of(stats, "failed")); }},
+      {{"ADDED/S", true},
+       [](const QueueStats& queue) -> Cell {
+         return rate_text(number_of(queue.second, "rates", "added"));
+       },
+       [](const Stats& stats) { return number_of(stats, "rates", "added"); }},
+      {{"DONE/S", true},
+       [](const QueueStats& queue) -> Cell {
+         return rate_text(number_of(queue.second, "rates", "completed"));
+       },
+       [](const Stats& stats) { return number_of(stats, "rates", "completed"); }},
+      {{"OLDEST", true},
+       [](const QueueStats& queue) -> Cell { return age_text(queue.second, "oldest_ms"); },
+       [](const Stats& stats) { return static_cast<double>(integer_of(stats, "oldest_ms", -1)); }},
+      {{"WAIT P50", true},
+       [](const QueueStats& queue) -> Cell {
+         return quantile_text(queue.second, "wait_ms", "p50");
+       },
+       [](const Stats& stats) { return number_of(stats, "wait_ms", "p50"); }},
+      {{"P95", true},
+       [](const QueueStats& queue) -> Cell {
+         return quantile_text(queue.second, "wait_ms", "p95");
+       },
+       [](const Stats& stats) { return number_of(stats, "wait_ms", "p95"); }},
+      {{"RUN P50", true},
+       [](const QueueStats& queue) -> Cell { return quantile_text(queue.second, "run_ms", "p50"); },
+       [](const Stats& stats) { return number_of(stats, "run_ms", "p50"); }},
+      {{"POPS", true},
+       [](const QueueStats& queue) -> Cell { return filled(queue.second, "waiting_pops"); },
+       [](const Stats& stats) { return static_cast<double>(integer_of(stats, "waiting_pops")); }}};
+  return kColumns;
+}
+
 Table queues_table(const std::vector<QueueStats>& queues) {
-  Table table({{"QUEUE", false, true},
-               {"PENDING", true},
-               {"ACTIVE", true},
-               {"DELAYED", true},
-               {"BLOCKED", true},
-               {"ADDED/S", true},
-               {"DONE/S", true},
-               {"OLDEST", true},
-               {"WAIT P50", true},
-               {"P95", true},
-               {"RUN P50", true},
-               {"FAILED", true},
-               {"POPS", true}});
-  for (const auto& [name, stats] : queues) {
-    table.add({printable(name),
-               shown(stats, "pending"),
-               {slots_text(stats), integer_of(stats, "slots") > 0 ? Style::kBusy : Style::kPlain},
-               filled(stats, "delayed"),
-               filled(stats, "blocked"),
-               rate_text(number_of(stats, "rates", "added")),
-               rate_text(number_of(stats, "rates", "completed")),
-               age_text(stats, "oldest_ms"),
-               quantile_text(stats, "wait_ms", "p50"),
-               quantile_text(stats, "wait_ms", "p95"),
-               quantile_text(stats, "run_ms", "p50"),
-               bad(filled(stats, "failed")),
-               filled(stats, "waiting_pops")});
+  std::vector<Table::Column> columns;
+  for (const QueueColumn& column : queue_columns()) columns.push_back(column.column);
+  Table table(std::move(columns));
+  for (const QueueStats& queue : queues) {
+    std::vector<Cell> row;
+    for (const QueueColumn& column : queue_columns()) row.push_back(column.cell(queue));
+    table.add(std::move(row));
   }
   return table;
 }
@@ -138,6 +174,28 @@ Table lines_table(const char* what, const RespValue& lines) {
                quantile_text(line, "wait_ms", "p50"), quantile_text(line, "wait_ms", "p95"),
                quantile_text(line, "run_ms", "p50"), filled(line, "completed"),
                bad(filled(line, "failed")), age_text(line, "oldest_run_ms")});
+  }
+  return table;
+}
+
+Table workers_table(const char* what, const RespValue& lines, int64_t now_ms) {
+  Table table({{what, false, true},
+               {"ACTIVE", true},
+               {"LONGEST RUN", true},
+               {"POPS", true},
+               {"COMPLETED", true},
+               {"FAILED", true},
+               {"SEEN", true},
+               {"QUIET"}});
+  for (size_t i = 0; i + 1 < lines.items.size(); i += 2) {
+    const RespValue& line = lines.items[i + 1];
+    const std::string name = printable(lines.items[i].text);
+    const int64_t seen = integer_of(line, "seen", -1);
+    table.add({name.empty() ? "(none)" : name, count_text(integer_of(line, "active")),
+               age_text(line, "oldest_run_ms"), filled(line, "waiting_pops"),
+               filled(line, "completed"), bad(filled(line, "failed")),
+               seen < 0 ? "" : duration_text(std::max<int64_t>(0, now_ms - seen)) + " ago",
+               integer_of(line, "quiet") != 0 ? "quiet" : ""});
   }
   return table;
 }

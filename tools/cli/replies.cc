@@ -103,7 +103,9 @@ std::string text_of(const RespValue& map, Bytes name) {
 
 int64_t integer_of(const RespValue& map, Bytes name, int64_t otherwise) {
   const RespValue* value = map.find(name);
-  return value != nullptr && value->kind == Kind::kInteger ? value->integer : otherwise;
+  const bool counts =
+      value != nullptr && (value->kind == Kind::kInteger || value->kind == Kind::kBoolean);
+  return counts ? value->integer : otherwise;
 }
 
 double number_of(const RespValue& map, Bytes name, Bytes member) {

@@ -19,7 +19,7 @@ RespValue as_events(RespValue reply);
 
 // The text of a map's member; empty if it is null or missing.
 std::string text_of(const RespValue& map, Bytes name);
-// The number of a map's member; `otherwise` if it is null or missing.
+// The number of a map's member, 0 or 1 for no and yes; `otherwise` if it is null or missing.
 int64_t integer_of(const RespValue& map, Bytes name, int64_t otherwise = 0);
 // The number of a member of a member: number_of(stats, "wait_ms", "p50").
 double number_of(const RespValue& map, Bytes name, Bytes member);

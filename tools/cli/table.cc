@@ -16,6 +16,8 @@ namespace {
 
 constexpr size_t kGap = 2;
 constexpr size_t kLeastWidth = 6;
+// Numbers on the right are left out before a text becomes narrower than this.
+constexpr size_t kReadableWidth = 14;
 
 const char* code_of(Style style) {
   switch (style) {
@@ -29,6 +31,8 @@ const char* code_of(Style style) {
       return "\x1b[36m";
     case Style::kBad:
       return "\x1b[31m";
+    case Style::kChosen:
+      return "\x1b[7m";
     case Style::kPlain:
       break;
   }
@@ -45,8 +49,10 @@ Screen Screen::of_output() {
   screen.width = known ? size.ws_col : 80;
   screen.height = known && size.ws_row > 0 ? size.ws_row : 24;
   const char* no_color = std::getenv("NO_COLOR");
-  screen.colours = no_color == nullptr || *no_color == '\0';
+  const char* kind = std::getenv("TERM");
   screen.terminal = true;
+  screen.moves = kind == nullptr || std::string(kind) != "dumb";
+  screen.colours = screen.moves && (no_color == nullptr || *no_color == '\0');
   return screen;
 }
 
@@ -63,6 +69,32 @@ Style state_style(const std::string& state) {
   return Style::kPlain;
 }
 
+// Makes columns narrower, and leaves numbers out, until `total` fits.
+void Table::fit(size_t width, size_t total, std::vector<size_t>& widths) const {
+  const auto least_of = [&](size_t i, size_t least) {
+    if (!columns_[i].shrinks || widths[i] == 0) return widths[i];
+    return std::min(widths[i], std::max(least, text_width(columns_[i].title)));
+  };
+  size_t least_total = total;
+  for (size_t i = 0; i < widths.size(); ++i) least_total -= widths[i] - least_of(i, kReadableWidth);
+  for (size_t i = widths.size(); i-- > 1 && least_total > width;) {
+    if (!columns_[i].right || widths[i] == 0) continue;
+    least_total -= widths[i] + kGap;
+    total -= widths[i] + kGap;
+    widths[i] = 0;
+  }
+  // Repeatedly narrow the widest column that may be cut.
+  for (; total > width; --total) {
+    size_t widest = widths.size();
+    for (size_t i = 0; i < widths.size(); ++i) {
+      if (widths[i] <= least_of(i, kLeastWidth)) continue;
+      if (widest == widths.size() || widths[i] > widths[widest]) widest = i;
+    }
+    if (widest == widths.size()) break;
+    --widths[widest];
+  }
+}
+
 std::vector<size_t> Table::widths(const Screen& screen) const {
   std::vector<size_t> widths(columns_.size(), 0);
   for (const auto& row : rows_) {
@@ -77,17 +109,7 @@ std::vector<size_t> Table::widths(const Screen& screen) const {
     widths[i] = std::max(widths[i], text_width(columns_[i].title));
     total += widths[i] + (total == 0 ? 0 : kGap);
   }
-  // Repeatedly narrow the widest column that may be cut, until all fit.
-  for (; screen.width != 0 && total > screen.width; --total) {
-    size_t widest = widths.size();
-    for (size_t i = 0; i < widths.size(); ++i) {
-      const size_t least = std::max(kLeastWidth, text_width(columns_[i].title));
-      if (!columns_[i].shrinks || widths[i] <= least) continue;
-      if (widest == widths.size() || widths[i] > widths[widest]) widest = i;
-    }
-    if (widest == widths.size()) break;
-    --widths[widest];
-  }
+  if (screen.width != 0) fit(screen.width, total, widths);
   return widths;
 }
 
@@ -100,7 +122,8 @@ std::string Table::line(const std::vector<Cell>& cells, const std::vector<size_t
     if (widths[i] == 0) continue;
     size_t room = widths[i];
     if (screen.width != 0) room = std::min(room, screen.width > used ? screen.width - used : 0);
-    if (room == 0) break;
+    // A number is shown whole or not at all.
+    if (room == 0 || (room < widths[i] && columns_[i].right)) break;
     const std::string text = fit_text(cells[i].text, room);
     const size_t blanks = room - text_width(text);
     if (columns_[i].right) owed += blanks;

@@ -10,7 +10,7 @@
 
 namespace sluice::cli {
 
-enum class Style : uint8_t { kPlain, kTitle, kDim, kGood, kBusy, kBad };
+enum class Style : uint8_t { kPlain, kTitle, kDim, kGood, kBusy, kBad, kChosen };
 
 struct Cell {
   std::string text;
@@ -27,8 +27,10 @@ struct Screen {
   size_t height = 0;
   bool colours = false;
   bool terminal = false;
+  bool moves = false;  // a terminal that can be drawn on: not TERM=dumb
 
-  // Unlimited and without colours if it is not a terminal; no colours with NO_COLOR.
+  // Unlimited and without colours if it is not a terminal; no colours with NO_COLOR, nor on a
+  // terminal that knows none.
   static Screen of_output();
 };
 
@@ -39,7 +41,7 @@ Style state_style(const std::string& state);
 class Table {
  public:
   struct Column {
-    const char* title;
+    std::string title;
     bool right = false;
     bool shrinks = false;  // may be cut if the terminal is too narrow
   };
@@ -56,6 +58,7 @@ class Table {
 
  private:
   std::vector<size_t> widths(const Screen& screen) const;
+  void fit(size_t width, size_t total, std::vector<size_t>& widths) const;
   std::string line(const std::vector<Cell>& cells, const std::vector<size_t>& widths,
                    const Screen& screen) const;
 

@@ -5,7 +5,7 @@
 #include "engine/base/glob_literal.h"
 #include "net/http/json_text.h"
 #include "tools/cli/context.h"
-#include "tools/cli/failure.h"
+#include "tools/cli/queue_view.h"
 #include "tools/cli/replies.h"
 #include "tools/cli/stats_lines.h"
 #include "tools/cli/text.h"
@@ -16,38 +16,6 @@ namespace {
 
 // --- workers ---
 
-std::string age_text(const RespValue& line, Bytes name) {
-  const int64_t age_ms = integer_of(line, name, -1);
-  return age_ms < 0 ? "" : duration_text(age_ms);
-}
-
-std::string filled(const RespValue& line, Bytes name) {
-  const int64_t count = integer_of(line, name);
-  return count == 0 ? "" : count_text(count);
-}
-
-Table workers_table(const RespValue& lines, int64_t now_ms) {
-  Table table({{"WORKER", false, true},
-               {"ACTIVE", true},
-               {"LONGEST RUN", true},
-               {"POPS", true},
-               {"COMPLETED", true},
-               {"FAILED", true},
-               {"SEEN", true},
-               {"QUIET"}});
-  for (size_t i = 0; i + 1 < lines.items.size(); i += 2) {
-    const RespValue& line = lines.items[i + 1];
-    const std::string name = printable(lines.items[i].text);
-    const int64_t seen = integer_of(line, "seen", -1);
-    table.add({name.empty() ? "(none)" : name, count_text(integer_of(line, "active")),
-               age_text(line, "oldest_run_ms"), filled(line, "waiting_pops"),
-               filled(line, "completed"), filled(line, "failed"),
-               seen < 0 ? "" : duration_text(std::max<int64_t>(0, now_ms - seen)) + " ago",
-               integer_of(line, "quiet") != 0 ? "quiet" : ""});
-  }
-  return table;
-}
-
 int run_workers(Context& context) {
   const RespValue lines = stats_lines(context.connection, context.queue(), {"WORKER"});
   if (context.json) {
@@ -55,7 +23,7 @@ int run_workers(Context& context) {
   } else if (lines.items.empty()) {
     std::printf("no workers\n");
   } else {
-    workers_table(lines, context.server_now_ms()).print(context.screen);
+    workers_table("WORKER", lines, context.server_now_ms()).print(context.screen);
   }
   return kDone;
 }

@@ -1,0 +1,142 @@
+#!/usr/bin/python3
+"""sluice diff-config, apply and config --export: plans, what they change, what they leave alone."""
+
+import json
+import os
+import sys
+
+from harness import require, require_equal, run, scratch
+from harness.cli import SERVER_ERROR, USAGE_ERROR, Terminal, serve
+
+CHANGES = 2
+FILE = {"queues": {
+    "exec": {"max_active": 2, "rate": "20/1s", "bands": "now,later", "default_pri": "later",
+             "groups": {"team.*": {"max_active": 2, "order": "lifo:later"},
+                        "ann": {"max_waiting": 1}},
+             "keys": {"gpu": {"max_active": 1}}},
+    "mail": {}}}
+
+
+def written(folder, content):
+    path = os.path.join(folder, "queues.json")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(content if isinstance(content, str) else json.dumps(content, indent=1))
+    return path
+
+
+def test_apply_makes_it_so(options):
+    """The plan is what apply does; then nothing is left to change, and export says the same."""
+    server, sluice = serve(options)
+    with scratch() as folder, server.connect() as connection:
+        path = written(folder, FILE)
+        code, plan, err = sluice.run("diff-config", path)
+        require_equal((code, err), (CHANGES, ""), "diff-config")
+        require("+ exec: a new queue\n" in plan and "+ exec: group team.*: max_active 2\n" in plan
+                and "+ exec: rate none -> 20/1000\n" in plan
+                and "+ mail: a new queue\n" in plan, plan)
+        require_equal(connection.call("EXISTS", "exec").value, 0, "diff-config changed something")
+        code, out, err = sluice.run("apply", path)
+        require_equal((code, out), (USAGE_ERROR, plan), "apply without --yes")
+        require("--yes" in err, err)
+        require_equal(connection.call("EXISTS", "exec").value, 0, "apply without --yes")
+        code, out, err = sluice.run("apply", path, "--yes")
+        require_equal((code, out), (0, plan), "apply --yes")
+        require_equal(err, "sluice: applied 10 changes to 2 queues\n", "apply --yes")
+        require_equal(connection.call("Q.CONFIG", "exec", "GROUP", "team.*", "GET").value,
+                      [b"max_active", b"2", b"order", b"lifo:later"], "a rule")
+        require_equal(sluice.run("diff-config", path), (0, "", ""), "diff-config again")
+        code, out, err = sluice.run("apply", path)
+        require_equal((code, out, err), (0, "", "sluice: no changes\n"), "apply again")
+        exported = sluice.must("config", "--export")
+        require_equal(json.loads(exported), {"queues": {
+            **FILE["queues"], "exec": {**FILE["queues"]["exec"], "rate": "20/1000"}}}, "export")
+        require_equal(sluice.run("diff-config", "-", stdin=exported.encode()), (0, "", ""),
+                      "export")
+        require_equal(json.loads(sluice.must("config", "--export", "mail")),
+                      {"queues": {"mail": {}}}, "export of one")
+        sluice.fails(SERVER_ERROR, "there is no queue none", "config", "none", "--export")
+
+
+def test_what_is_left_alone(options):
+    """Other queues, pauses and quiet workers stay; --prune resets other queues, with their jobs."""
+    server, sluice = serve(options)
+    with scratch() as folder, server.connect() as connection:
+        for queue in "exec", "other":
+            connection.call("Q.CONFIG", queue, "SET", "max_active", 5, "paused", "out")
+            connection.call("Q.CONFIG", queue, "WORKER", "w*", "SET", "quiet", "on")
+            connection.call("Q.CONFIG", queue, "GROUP", "g", "SET", "weight", 2)
+            connection.call("Q.ADD", queue, "j", "")
+        path = written(folder, {"queues": {"exec": {"retry": 1}}})
+        sluice.must("apply", path, "--yes")
+        require_equal(json.loads(sluice.must("config", "--export", "exec")),
+                      {"queues": {"exec": {"retry": 1, "paused": "out",
+                                           "workers": {"w*": {"quiet": "on"}}}}}, "exec")
+        other = json.loads(sluice.must("config", "--export", "other"))["queues"]["other"]
+        require_equal(other["max_active"], 5, "other")
+        code, plan, err = sluice.run("diff-config", path, "--prune")
+        require_equal((code, plan, err), (CHANGES, "- other: max_active 5 -> 0\n"
+                                          "- other: group g: weight 2\n", ""), "--prune")
+        sluice.must("apply", path, "--prune", "--yes")
+        other = json.loads(sluice.must("config", "--export", "other"))["queues"]["other"]
+        require_equal(other, {"paused": "out", "workers": {"w*": {"quiet": "on"}}}, "pruned")
+        require_equal(len(sluice.json("jobs", "other")), 1, "its job")
+
+
+def test_limits_in_use(options):
+    """A plan says where a new limit is below what is in use."""
+    server, sluice = serve(options)
+    with scratch() as folder, server.connect() as connection:
+        for number in range(6):
+            connection.call("Q.ADD", "exec", f"j{number}", "", "GROUP", "ann")
+        connection.call("Q.POP", 1, "exec", "COUNT", 3)
+        path = written(folder, {"queues": {"exec": {
+            "max_active": 2, "max_waiting": 3,
+            "groups": {"ann": {"max_total": 4, "max_active": 3}, "b*": {"max_active": 1}}}}})
+        code, plan, err = sluice.run("diff-config", path)
+        require_equal((code, err), (CHANGES, ""), "diff-config")
+        require_equal(plan.splitlines(), [
+            "+ exec: max_active 0 -> 2; 3 slots are in use: none is given until 1 are free",
+            "+ exec: max_waiting 0 -> 3",
+            "+ exec: group ann: max_active 3",
+            "+ exec: group ann: max_total 4; 6 jobs are there: new ones are refused until 2 have "
+            "left",
+            "+ exec: group b*: max_active 1"], "notes")
+        changes = json.loads(sluice.run("diff-config", path, "--json")[1])
+        require_equal(changes[0], {"change": "+", "queue": "exec", "field": "max_active",
+                                   "from": "0", "to": "2",
+                                   "note": plan.splitlines()[0].split("; ")[1]}, "JSON")
+        require_equal(changes[4]["group"], "b*", "JSON of a rule")
+
+
+def test_errors_come_first(options):
+    """A file with an error changes nothing; the error names line, field and what is allowed."""
+    server, sluice = serve(options)
+    with scratch() as folder, server.connect() as connection:
+        path = written(folder, '{"queues": {\n "exec": {"retry": 1},\n "mail": {"ful": "reject"}}}')
+        for command in ["diff-config"], ["apply", "--yes"]:
+            code, out, err = sluice.run(*command, path)
+            require_equal((code, out), (SERVER_ERROR, ""), str(command))
+            require(err.startswith(f"sluice: {path}:3: mail: ful: there is no field ful; "
+                                   "did you mean full?"), err)
+        require_equal(connection.call("DBSIZE").value, 0, "changed")
+        sluice.fails(SERVER_ERROR, "cannot read", "apply", path + ".none")
+        connection.call("SET", "mail", "a string")
+        path = written(folder, {"queues": {"mail": {"retry": 1}}})
+        sluice.fails(SERVER_ERROR, "WRONGTYPE", "apply", path, "--yes")
+
+
+def test_apply_asks_at_a_terminal(options):
+    """At a terminal apply shows the plan and asks; only yes is an answer for it."""
+    server, sluice = serve(options)
+    with scratch() as folder, server.connect() as connection:
+        path = written(folder, {"queues": {"exec": {"retry": 1}}})
+        for answer in "n", "", "y":
+            terminal = Terminal(sluice.words("apply", path))
+            terminal.read_until(r"exec: retry 0 -> 1.*apply 2 changes to 1 queue\? \[y/N\] ")
+            os.write(terminal.mine, answer.encode() + b"\n")
+            require_equal(terminal.end()[0], 0 if answer == "y" else SERVER_ERROR, repr(answer))
+            require_equal(connection.call("EXISTS", "exec").value, int(answer == "y"), repr(answer))
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))

@@ -1,0 +1,52 @@
+// Table: columns that fit the screen, numbers whole or not at all.
+#include "tools/cli/table.h"
+
+#include <string>
+#include <vector>
+
+#include "tools/cli/text.h"
+
+#include "tests/support/test.h"
+
+namespace {
+
+using sluice::cli::Screen;
+using sluice::cli::Table;
+using sluice::cli::text_width;
+
+std::vector<std::string> lines(size_t width) {
+  sluice::cli::use_utf8();
+  Table table({{"NAME", false, true},
+               {"ONE", true},
+               {"EMPTY", true},
+               {"TWO", true},
+               {"NOTE", false, true}});
+  table.add({"a-name-of-20-letters", "1,000", "", "2,000", "a note of some length"});
+  table.add({"\u4e2d\u6587", "1", "", "2", "x"});
+  Screen screen;
+  screen.width = width;
+  return table.lines(screen);
+}
+
+TEST_CASE("a table without a width is whole, without empty columns") {
+  CHECK(lines(0) ==
+        std::vector<std::string>{"NAME                    ONE    TWO  NOTE",
+                                 "a-name-of-20-letters  1,000  2,000  a note of some length",
+                                 "\u4e2d\u6587                      1      2  x"});
+}
+
+TEST_CASE("texts are cut before numbers go, and numbers go from the right") {
+  CHECK(lines(50)[1] == "a-name-of-20-let…  1,000  2,000  a note of some l…");
+  CHECK(lines(40)[0] == "NAME               ONE  NOTE");
+  CHECK(lines(40)[1] == "a-name-of-20-l…  1,000  a note of some …");
+  CHECK(lines(30)[1] == "a-name-of-20-…  a note of som…");
+  CHECK(lines(16)[1] == "a-name…  a note…");
+}
+
+TEST_CASE("no line is wider than the screen") {
+  for (size_t width = 1; width < 70; ++width) {
+    for (const std::string& line : lines(width)) CHECK(text_width(line) <= width);
+  }
+}
+
+}  // namespace

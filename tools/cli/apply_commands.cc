@@ -1,0 +1,260 @@
+// Configuration as a file: diff-config, apply, config --export.
+#include <unistd.h>
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "engine/base/glob_literal.h"
+#include "engine/base/numbers.h"
+#include "tools/cli/config_file.h"
+#include "tools/cli/context.h"
+#include "tools/cli/failure.h"
+#include "tools/cli/replies.h"
+#include "tools/cli/text.h"
+
+namespace sluice::cli {
+
+namespace {
+
+// diff-config's exit code, as that of other programs that compare.
+constexpr int kDiffers = 2;
+
+constexpr Option kPruneOptions[] = {
+    {"--prune", nullptr, "also reset queues that are not in the file to the defaults"},
+};
+constexpr Option kApplyOptions[] = {
+    {"--yes", nullptr, "do not ask for confirmation"},
+};
+
+using Queues = std::map<std::string, QueueSettings>;
+
+ConfigLevel level_of_word(const std::string& word) {
+  return word == "group" ? ConfigLevel::kGroup
+         : word == "key" ? ConfigLevel::kKey
+                         : ConfigLevel::kWorker;
+}
+
+Settings to_settings(const RespValue& map) {
+  Settings settings;
+  for (size_t i = 0; i + 1 < map.items.size(); i += 2) {
+    settings[map.items[i].text] = map.items[i + 1].text;
+  }
+  return settings;
+}
+
+// What a queue is configured to; nothing if it does not exist.
+std::optional<QueueSettings> read_queue(Connection& connection, const std::string& queue) {
+  if (connection.call({"EXISTS", queue}).integer == 0) return std::nullopt;
+  QueueSettings settings;
+  settings.has_paused = settings.has_workers = true;
+  settings.fields = to_settings(connection.call({"Q.CONFIG", queue, "GET"}));
+  std::string cursor = "0";
+  do {
+    const RespValue page =
+        connection.call({"Q.CONFIG", queue, "RULES", "CURSOR", cursor, "COUNT", "1000"});
+    cursor = page.items.at(0).text;
+    for (const RespValue& rule : page.items.at(1).items) {
+      const RuleName name = {level_of_word(rule.items.at(0).text), rule.items.at(1).text};
+      settings.rules[name] = to_settings(rule.items.at(2));
+    }
+  } while (cursor != "0");
+  return settings;
+}
+
+std::string read_text(const std::string& path) {
+  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file.is_open() || file.bad()) throw Failure{kServerError, "cannot read " + path};
+  return text;
+}
+
+// The changes of one queue, with how it is now.
+struct QueuePlan {
+  std::optional<QueueSettings> now;
+  std::vector<SettingChange> changes;
+};
+
+// What of a limit is in use: the number and its name. Nothing for a glob, which has no number of
+// its own, and for keys.
+std::string use_of(Connection& connection, const SettingChange& change, int64_t limit) {
+  Words words = {"Q.STATS", change.queue};
+  if (change.rule.first == ConfigLevel::kGroup) {
+    const auto name = glob_literal(change.rule.second);
+    if (!name) return {};
+    words.insert(words.end(), {"GROUP", *name});
+  } else if (change.rule.first != ConfigLevel::kQueue) {
+    return {};
+  }
+  const RespValue stats = as_map(connection.call(words));
+  const int64_t waiting = integer_of(stats, "waiting");
+  const int64_t active = integer_of(stats, "active");
+  const bool is_slots = change.field == "max_active";
+  const int64_t used = is_slots                        ? integer_of(stats, "slots")
+                       : change.field == "max_waiting" ? waiting
+                                                       : waiting + active;
+  if (used <= limit) return {};
+  const std::string over = count_text(used - limit);
+  return is_slots
+             ? count_text(used) + " slots are in use: none is given until " + over + " are free"
+             : count_text(used) + " jobs are there: new ones are refused until " + over +
+                   " have left";
+}
+
+void add_notes(Connection& connection, QueuePlan& plan) {
+  if (!plan.now) return;
+  for (SettingChange& change : plan.changes) {
+    const bool is_limit = change.field == "max_active" || change.field == "max_waiting" ||
+                          change.field == "max_total";
+    const int64_t limit = parse_i64(change.to).value_or(0);
+    if (is_limit && limit > 0) change.note = use_of(connection, change, limit);
+  }
+}
+
+std::vector<QueuePlan> plan(Context& context) {
+  Queues wanted = read_config_file(context.operand(0), read_text(context.operand(0)));
+  if (context.arguments.has("--prune")) {
+    const std::vector<std::string> names = find_queues(context.connection);
+    for (const std::string& name : names) wanted.emplace(name, default_settings());
+  }
+  std::vector<QueuePlan> plans;
+  for (const auto& [name, settings] : wanted) {
+    QueuePlan made{read_queue(context.connection, name), {}};
+    made.changes = plan_changes(name, made.now, settings);
+    add_notes(context.connection, made);
+    if (!made.changes.empty()) plans.push_back(std::move(made));
+  }
+  return plans;
+}
+
+Style style_of(char sign) {
+  return sign == '+' ? Style::kGood : sign == '-' ? Style::kBad : Style::kBusy;
+}
+
+void print_plan(const Context& context, const std::vector<QueuePlan>& plans) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const QueuePlan& queue : plans) {
+    for (const SettingChange& change : queue.changes) {
+      if (context.json) {
+        all.push_back(change_to_json(change));
+        continue;
+      }
+      const std::string line = change_text(change);
+      std::printf("%s\n", styled(line, style_of(change.sign), context.screen).c_str());
+    }
+  }
+  if (context.json) print_json(all);
+  std::fflush(stdout);
+}
+
+std::string counted(const std::vector<QueuePlan>& plans) {
+  size_t count = 0;
+  for (const QueuePlan& queue : plans) count += queue.changes.size();
+  const auto many = [](size_t number, const std::string& what) {
+    return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+  };
+  return many(count, "change") + " to " + many(plans.size(), "queue");
+}
+
+int run_diff_config(Context& context) {
+  const std::vector<QueuePlan> plans = plan(context);
+  print_plan(context, plans);
+  return plans.empty() ? kDone : kDiffers;
+}
+
+// A queue's changes are one transaction, so no job meets half of them.
+void apply_to_queue(Connection& connection, const QueuePlan& queue) {
+  const std::vector<Words> commands = commands_of(queue.changes, queue.now);
+  connection.call({"MULTI"});
+  for (const Words& words : commands) connection.call(words);
+  const RespValue replies = connection.call({"EXEC"});
+  for (const RespValue& reply : replies.items) {
+    if (reply.is_error()) {
+      throw Failure{kServerError,
+                    printable(queue.changes[0].queue) + ": " + explain_error(reply.text)};
+    }
+  }
+}
+
+int run_apply(Context& context) {
+  const std::vector<QueuePlan> plans = plan(context);
+  print_plan(context, plans);
+  if (plans.empty()) {
+    if (!context.json) std::fprintf(stderr, "sluice: no changes\n");
+    return kDone;
+  }
+  if (!context.arguments.has("--yes")) {
+    const bool can_ask = ::isatty(STDIN_FILENO) != 0 && ::isatty(STDERR_FILENO) != 0;
+    if (!can_ask) throw usage_error("apply requires --yes where it cannot ask");
+    if (!is_confirmed("apply " + counted(plans) + "?")) {
+      throw Failure{kServerError, "nothing was changed"};
+    }
+  }
+  for (const QueuePlan& queue : plans) apply_to_queue(context.connection, queue);
+  if (!context.json) std::fprintf(stderr, "sluice: applied %s\n", counted(plans).c_str());
+  return kDone;
+}
+
+}  // namespace
+
+int export_config(Context& context) {
+  std::vector<std::string> names = context.arguments.operands();
+  if (names.empty()) names = find_queues(context.connection);
+  Queues queues;
+  for (const std::string& name : names) {
+    const auto settings = read_queue(context.connection, name);
+    if (!settings && context.operands() > 0) {
+      throw Failure{kServerError, "there is no queue " + printable(name)};
+    }
+    if (settings) queues[name] = *settings;
+  }
+  const std::string text = write_config_file(queues);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return kDone;
+}
+
+std::span<const CommandRow> apply_commands() {
+  static constexpr const char* kFileHelp =
+      "FILE, or - for standard input, is JSON, as config --export prints it:\n"
+      "  {\"queues\": {\"exec\": {\"max_active\": 8, \"rate\": \"20/1s\",\n"
+      "                       \"groups\": {\"team.*\": {\"max_active\": 2}},\n"
+      "                       \"keys\": {\"gpu\": {\"max_active\": 1}}}}}\n"
+      "It is the whole configuration of each queue in it: a field that it leaves out gets its\n"
+      "default, a rule that it leaves out is removed. Only a pause, and rules of workers, stay\n"
+      "unless it names them (\"paused\", \"workers\"). Other queues are left alone.\n";
+  static const std::string kDiffHelp =
+      std::string(kFileHelp) +
+      "Each line is a change: + is set, - is reset, ~ has another value.\n"
+      "Exit codes: 0 no changes, 2 changes, 1 an error, also one in the file.";
+  static const std::string kApplyHelp =
+      std::string(kFileHelp) +
+      "It prints the changes as diff-config does, and asks before it makes them. All changes of a\n"
+      "queue are made at once. Applying the file again changes nothing.";
+  static const CommandRow kRows[] = {
+      {"diff-config",
+       "FILE",
+       1,
+       1,
+       "show what apply would change",
+       kDiffHelp.c_str(),
+       {kPruneOptions},
+       run_diff_config,
+       "sluice diff-config queues.json"},
+      {"apply",
+       "FILE",
+       1,
+       1,
+       "configure queues as a file says",
+       kApplyHelp.c_str(),
+       {kPruneOptions, kApplyOptions},
+       run_apply,
+       "sluice config --export > queues.json && sluice apply queues.json"},
+  };
+  return kRows;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,28 @@
+#include "tools/cli/outage.h"
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+namespace sluice::cli {
+
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenTries(250);
+
+}  // namespace
+
+bool Outage::survives(const Failure& failure) {
+  if (failure.code != kNoConnection && !failure.text.starts_with("LOADING")) return false;
+  if (!lost_) std::fprintf(stderr, "sluice: %s; retrying\n", failure.text.c_str());
+  lost_ = true;
+  std::this_thread::sleep_for(kBetweenTries);
+  return true;
+}
+
+void Outage::ends() {
+  if (lost_) std::fprintf(stderr, "sluice: reconnected\n");
+  lost_ = false;
+}
+
+}  // namespace sluice::cli
