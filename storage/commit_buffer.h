@@ -46,7 +46,7 @@ class CommitBuffer {
   size_t size() const { return size_; }        // with pieces
   size_t largest() const { return largest_; }  // of the pieces, with its header
 
-  // Computes the checksums of the pieces. Call it once, before one of the following.
+  // Computes the checksums of the pieces. Call it before one of the following.
   void seal();
   // The only value, if there are neither pieces nor cuts.
   bool is_plain() const { return cuts_.empty() && pieces_.empty(); }

@@ -23,6 +23,7 @@
 //
 // Keys of the log:
 //   commit            its first lsn u64
+//   position          the first lsn u64 of its commit | 'p'  (nodes of a group; group_keys.h)
 //   piece, summary    0xff | checkpoint u64 | number u32
 //
 // Pure functions; any thread.
@@ -49,7 +50,8 @@ namespace sluice {
 //   6  a record may say which jobs have yet to be notified of an end
 //   7  a job may name jobs that it comes after, and such a record jobs that come after others; an
 //      event may be about a job's progress, and a record may hold bytes of a job's log; a queue's
-//      configuration may have rules for workers
+//      configuration may have rules for workers; a node of a group keeps its position in the
+//      replicated log beside each commit
 inline constexpr uint32_t kFormatVersion = 7;
 inline constexpr uint32_t kOldestFormatVersion = 1;
 inline constexpr uint8_t kUnitVersion = 1;
@@ -139,6 +141,11 @@ size_t sound_unit_bytes(Bytes commit);
 using LogKey = std::array<char, 8>;
 LogKey encode_log_key(Lsn first_lsn);
 bool decode_log_key(Bytes key, Lsn& first_lsn);
+
+// Sorts behind the commit's key and before the next one's.
+using PositionKey = std::array<char, 9>;
+PositionKey encode_position_key(Lsn first_lsn);
+bool is_position_key(Bytes key);
 
 // Checkpoints sort after all commits, since no lsn begins with this byte. A summary's key sorts
 // after every piece of its checkpoint.

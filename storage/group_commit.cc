@@ -63,12 +63,7 @@ GroupCommitJournal::GroupCommitJournal(Log* log, JournalOptions options)
 }
 
 GroupCommitJournal::~GroupCommitJournal() {
-  {
-    MutexLock lock(mutex_);
-    stopping_ = true;
-    wake_.notify_all();
-  }
-  if (thread_.joinable()) thread_.join();
+  stop_threads();
   if (log_ != nullptr) log_->on_failure(nullptr);
 }
 
@@ -146,6 +141,7 @@ void GroupCommitJournal::note_moves(bool moves) {
 bool GroupCommitJournal::sync() {
   if (log_ == nullptr) return true;
   const Lsn target = last_lsn();
+  if (is_replicated() && !wait_replicated(target)) return false;
   {
     MutexLock lock(write_mutex_);
     if (synced_lsn() >= target) return !broken();
@@ -159,13 +155,21 @@ bool GroupCommitJournal::sync() {
 
 bool GroupCommitJournal::close() {
   const bool synced = sync();
+  stop_threads();
+  return synced;
+}
+
+void GroupCommitJournal::stop_threads() {
   {
     MutexLock lock(mutex_);
     stopping_ = true;
     wake_.notify_all();
+    replicate_wake_.notify_all();
+    replicated_.notify_all();
   }
+  if (replicating_.joinable()) replicating_.join();
+  if (remote_ != nullptr) remote_->stop();
   if (thread_.joinable()) thread_.join();
-  return synced;
 }
 
 // --- failure -------------------------------------------------------------------------------------
@@ -190,6 +194,8 @@ void GroupCommitJournal::fail(const Status& reason) {
     }
     set_keeping();
     wake_.notify_all();
+    replicate_wake_.notify_all();
+    replicated_.notify_all();
   }
   if (tell && options_.on_failed) options_.on_failed(reason);
   if (detached) tell_durable();
@@ -356,12 +362,14 @@ void GroupCommitJournal::run() {
   Clock::time_point next_probe = Clock::now() + kDiskProbeInterval;
   Clock::time_point next_sync = Clock::now() + options_.sync_interval;
   while (true) {
-    const bool always = mode() == SyncMode::kAlways && keeping_.load(std::memory_order_relaxed);
+    const bool always =
+        mode() == SyncMode::kAlways && !is_replicated() && keeping_.load(std::memory_order_relaxed);
     if (always) {
       wait_for_units();
     } else {
       MutexLock lock(mutex_);
-      if (!stopping_ && !sync_wanted_ && !handed_over_.load(std::memory_order_relaxed)) {
+      if (!stopping_ && !sync_wanted_ && !std::exchange(committed_waits_, false) &&
+          !handed_over_.load(std::memory_order_relaxed)) {
         sleep_for(kBackgroundInterval);
       }
     }
@@ -372,16 +380,20 @@ void GroupCommitJournal::run() {
       if (stopping_) return;
       wanted = std::exchange(sync_wanted_, false);
       asked = !sync_requests_.empty();
+      wanted |= asked && is_replicated();  // until the replicated log has the units
     }
     if (always && filling_bytes_.load(std::memory_order_relaxed) != 0) {
       MutexLock lock(write_mutex_);
       write_buffered(true);
+    } else if (is_replicated()) {
+      MutexLock lock(write_mutex_);
+      write_buffered(mode() == SyncMode::kAlways);
     } else if (!always && keeping_.load(std::memory_order_relaxed)) {
       if (write_handed_over()) flush();
     }
     tell_durable();
     const Clock::time_point now = Clock::now();
-    if (wanted) sync();
+    if (wanted) sync_now();
     if (mode() == SyncMode::kEverySecond && now >= next_sync) {
       sync_written();
       next_sync = now + options_.sync_interval;

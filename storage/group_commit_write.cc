@@ -35,12 +35,13 @@ Lsn GroupCommitJournal::take_buffer() {
   return last_lsn_.load(std::memory_order_relaxed);
 }
 
-Status GroupCommitJournal::write_taken(bool synced) {
+Status GroupCommitJournal::write_taken(bool synced, Bytes position) {
   if (writing_.is_plain()) [[likely]] {
-    return log_->append_commit(writing_.first_lsn(), writing_.plain(), synced);
+    return log_->append_commit(writing_.first_lsn(), writing_.plain(), synced, position);
   }
   writing_.seal();
-  const CommitBuffer::Divided divided = writing_.divide();
+  CommitBuffer::Divided divided = writing_.divide();
+  divided.commits.back().position = position;
   return log_->append_commits(divided.commits, synced);
 }
 
@@ -48,14 +49,19 @@ Status GroupCommitJournal::write_taken(bool synced) {
 // (`synced`: is on disk).
 bool GroupCommitJournal::write_buffered(bool synced) {
   if (broken()) return false;
+  if (is_replicated()) return write_committed(synced);
   const Lsn last = take_buffer();
+  return write_writing(last, synced, {});
+}
+
+bool GroupCommitJournal::write_writing(Lsn last, bool synced, Bytes position) {
   const uint64_t units = writing_.units();
   const uint64_t records = writing_.records();
   Status status;
   if (!writing_.empty()) {
     kill_point("before_journal_write");
     const Clock::time_point start = Clock::now();
-    status = write_taken(synced);
+    status = write_taken(synced, position);
     if (synced) count_sync(Clock::now() - start);
     kill_point("after_journal_write");
     count_commit(writing_.size(), units);
@@ -129,6 +135,11 @@ void GroupCommitJournal::publish_durable(Lsn lsn) {
 
 bool GroupCommitJournal::flush() {
   if (!keeping_.load(std::memory_order_relaxed)) return !failed();
+  if (is_replicated()) {
+    MutexLock lock(mutex_);
+    if (!filling_.empty() && !std::exchange(replicate_wanted_, true)) replicate_wake_.notify_one();
+    return !failed();
+  }
   if (mode() == SyncMode::kAlways) {
     MutexLock lock(mutex_);
     if (thread_waits_ && !filling_.empty()) {

@@ -78,9 +78,9 @@ void LogTail::keep_early(uint64_t seq, Held held) {
     }
     return;
   }
-  if (early_.size() >= kMaxEarly && seq > early_.rbegin()->first) return;
   early_.emplace(seq, std::move(held));
-  if (early_.size() > kMaxEarly) early_.erase(std::prev(early_.end()));
+  const size_t room = kMaxEarly + (seq == next_seq() ? 1 : 0);
+  if (early_.size() > room) early_.erase(std::prev(early_.end()));
 }
 
 Status LogTail::take(const Frame& frame, uint32_t chain, std::vector<TailCommit>& commits) {

@@ -10,7 +10,7 @@
 // - inside_checkpoint, before_checkpoint_commit, after_checkpoint_commit;
 // - before_trim, after_trim;
 // - frame_made, frame_sent, frame_committed: of the replicated log; epoch_taken, log_tidied,
-//   epoch_ready: in a takeover.
+//   epoch_ready: in a takeover; before_local_write.
 #pragma once
 
 #include <atomic>
