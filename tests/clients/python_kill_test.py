@@ -89,7 +89,7 @@ def hurt(server, chance):
 def kills(options, count, seed):
     chance = random.Random(seed)
     port = steady_port()
-    with options.server({**DISK, "port": port}) as server:
+    with options.server({**DISK, "port": port}, start_timeout_s=120.0) as server:
         with Queue(EXEC, url_of(port)) as queue, server.connect() as connection:
             connection.call("Q.CONFIG", EXEC, "SET", "lease_ms", 2000, "crash_limit", 1000,
                             "retain_completed", 1000000)

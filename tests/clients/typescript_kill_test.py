@@ -38,7 +38,7 @@ def hurt(server, chance):
 def kill(options, kills, chance):
     node = built()
     directives = {**DISK, "port": steady_port()}
-    with options.server(directives, start_timeout_s=60.0) as server:
+    with options.server(directives, start_timeout_s=120.0) as server:
         Native(server).config(EXEC, "SET", "retain_completed", "100000", "crash_limit", "1000")
         with libraries.Program([node, SYSTEM / "load.js"], server.port) as load:
             load.wait_for("running")

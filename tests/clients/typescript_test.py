@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The TypeScript client: its units, its queues, results and workers against a server; how workers
-end; replies that are lost. Scenarios are in clients/typescript/test/system."""
+end; replies that are lost. Scenarios are in clients/typescript/test/system. Node is the one of the
+PATH; with another one: npx -p node@18 tests/clients/typescript_test.py"""
 
 import collections
 import json
@@ -235,6 +236,22 @@ class Losing:
             return proxy.PASS
         self.lost = command
         return proxy.DROP
+
+
+def test_reply_of_an_add_is_lost(options):
+    """Whichever reply to an add of many is lost: each job is added once."""
+    for dropped in (1, 2, 499, 500, 501, 1000, 1200):
+        seen = []
+
+        def decide(command, _reply, dropped=dropped, seen=seen):
+            if command[0] != b"Q.ADD":
+                return proxy.PASS
+            seen.append(command)
+            return proxy.DROP if len(seen) == dropped else proxy.PASS
+
+        with options.server() as server, proxy.Proxy(server.port, decide) as between:
+            libraries.play([built(), SYSTEM / "adding.js"], between)
+            require(len(seen) > 1200, f"no add was repeated without reply {dropped}")
 
 
 def test_each_reply_of_a_pop_is_lost(options):

@@ -4,9 +4,9 @@ tests/queue/moving asserts what the page says happens.
 
 A block is marked by `<!-- run: python -->` or `<!-- run: typescript -->`, with a word behind the
 language if a page has several of it (`python backlog`): then that is a module of its own. Python is
-run by the system's, with python3-redis. TypeScript is bundled by esbuild, which drops the types
-without checking them, with the ioredis of tests/npm, and run by node. Where these are not installed
-(tools/setup test does it) that part is skipped, and says so.
+run by the system's, with python3-redis and clients/python. TypeScript is bundled by esbuild, which
+drops the types without checking them, with the ioredis of tests/npm and clients/typescript, and run
+by node. Where these are not installed (tools/setup test does it) that part is skipped, and says so.
 """
 
 import json
@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 import harness
-from harness import NPM, libraries, require, require_equal
+from harness import NPM, libraries, python_client, require, require_equal, typescript_client
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent
@@ -55,11 +55,13 @@ def run_python(options, name):
         write_modules(name, directory)
         scenario = SCENARIOS / f"{name.replace('-', '_')}.py"
         libraries.play([sys.executable, scenario], server, directory, LONGEST_S,
-                       PYTHONPATH=directory)
+                       PYTHONPATH=f"{directory}:{python_client.PACKAGE}")
 
 
 def run_typescript(options, name):
     node = harness.need_npm("esbuild")
+    typescript_client.built()
+    client = typescript_client.PACKAGE / "dist" / "index.js"
     esbuild = NPM / "node_modules" / "esbuild" / "bin" / "esbuild"
     with options.server() as server, tempfile.TemporaryDirectory() as directory:
         write_modules(name, directory)
@@ -68,7 +70,8 @@ def run_typescript(options, name):
         entry = pathlib.Path(directory, f"{name.replace('-', '_')}.ts")
         bundled = subprocess.run(
             [node, esbuild, entry, "--bundle", "--platform=node", "--format=cjs",
-             "--log-level=warning", "--target=node18", f"--outfile={directory}/out.js"],
+             "--log-level=warning", "--target=node18", f"--alias:@sluice/queue={client}",
+             f"--outfile={directory}/out.js"],
             cwd=directory, capture_output=True, text=True, timeout=LONGEST_S, check=False,
             env=dict(os.environ, NODE_PATH=str(NPM / "node_modules")))
         require_equal(bundled.returncode, 0, bundled.stdout + bundled.stderr)

@@ -2,57 +2,61 @@
 // after an earlier try whose reply was lost.
 import { randomUUID } from 'node:crypto'
 import { Duplicate, Unknown } from './errors.js'
-import { Interrupted, isTemporary, type Link } from './link.js'
+import { Interrupted, isOutage, isTemporary, type Link } from './link.js'
 import type { Reply } from './reply.js'
 import { sleep } from './time.js'
 import { addWords, type AddOptions, type Words } from './words.js'
 
 const PAUSE_MS = 50
-const TRY_MS = 10_000  // then the connection is taken for dead
+export const TRY_MS = 10_000  // then the connection is taken for dead
 
 /** One Q.ADD with all its tries. */
 export interface Addition {
   readonly id: string
+  /** The client made the id: it is nobody else's. */
+  readonly ownId: boolean
   readonly first: Words
-  /** After a try whose outcome is not known; null: such an add must not be repeated. */
-  readonly repeat: Words | null
+  /** Whether it may be sent again after a try whose outcome is not known. */
+  readonly repeats: boolean
 }
 
 /** The id is made before the first try, so that a repeat names the same job. */
-export function additionOf(queue: string, payload: Buffer, options: AddOptions): Addition {
+export function additionOf(queue: string, payload: Buffer | string, options: AddOptions): Addition {
   const id = options.id ?? randomUUID()
   const first: Words = ['Q.ADD', queue, id, payload, ...addWords(options),
     ...(options.ifdup === undefined ? [] : ['IFDUP', options.ifdup])]
-  if (options.id === undefined) return { id, first, repeat: [...first, 'IFDUP', 'keep'] }
-  const mayRepeat = options.ifdup === undefined || options.ifdup === 'error' ||
+  const ownId = options.id === undefined
+  const repeats = ownId || options.ifdup === undefined || options.ifdup === 'error' ||
     options.ifdup === 'keep'
-  return { id, first, repeat: mayRepeat ? first : null }
+  return { id, ownId, first, repeats }
 }
 
 /**
  * Sends it until it is answered, for at most `timeoutMs`. Throws `Unknown` if the job may or may
- * not have been added.
+ * not have been added. `sent` is the first try, if that is made already.
  */
 export async function addSafely(
-  link: Pick<Link, 'call'>, addition: Addition, timeoutMs: number,
+  link: Pick<Link, 'call'>, addition: Addition, timeoutMs: number, sent?: Promise<Reply>,
 ): Promise<Reply> {
+  let first = sent
   const deadline = performance.now() + timeoutMs
   let words = addition.first
   let uncertain = false
   for (;;) {
     const left = Math.max(deadline - performance.now(), 1)
     try {
-      const tryMs = addition.repeat === null ? left : Math.min(left, TRY_MS)
-      return await link.call(words, left, tryMs)
+      const tryMs = addition.repeats ? Math.min(left, TRY_MS) : left
+      return await (first ?? link.call(words, left, tryMs))
     } catch (error) {
+      first = undefined
       const isOver = performance.now() >= deadline
       if (uncertain && error instanceof Duplicate) throw new Unknown(addition.id)
       if (error instanceof Interrupted) uncertain = true
-      else if (!uncertain || !isTemporary(error) || isOver) {
+      const mayRepeat = uncertain ? addition.repeats && isTemporary(error) : isOutage(error)
+      if (isOver || !mayRepeat) {
         throw uncertain && isTemporary(error) ? new Unknown(addition.id) : error
       }
-      if (isOver || addition.repeat === null) throw new Unknown(addition.id)
-      words = addition.repeat
+      if (uncertain && addition.ownId) words = [...addition.first, 'IFDUP', 'keep']
       await sleep(PAUSE_MS)
     }
   }

@@ -2,7 +2,7 @@
 // opens another. ioredis neither repeats commands nor keeps them, so the caller hears what became
 // of a command, and decides.
 import { Redis, type RedisOptions } from 'ioredis'
-import { errorOf, ServerError, Unreachable } from './errors.js'
+import { DiskFailed, errorOf, Loading, ReadOnly, ServerError, Unreachable } from './errors.js'
 import type { Reply } from './reply.js'
 import { sleep } from './time.js'
 import type { Words } from './words.js'
@@ -62,15 +62,21 @@ export class Link {
    */
   async call(words: Words, connectMs: number, replyMs: number): Promise<Reply> {
     const redis = await this.#connect(connectMs)
-    return await this.#send(redis, words, replyMs)
+    return await this.#within(redis, replyMs, this.#send(redis, words))
   }
 
-  /** The same for several commands in one go; the promise of each is its reply. */
+  /** The same for several commands in one go: what `call` gives for each. */
   async pipeline(
     commands: readonly Words[], connectMs: number, replyMs: number,
   ): Promise<PromiseSettledResult<Reply>[]> {
     const redis = await this.#connect(connectMs)
-    return await Promise.allSettled(commands.map((words) => this.#send(redis, words, replyMs)))
+    const outcomes: PromiseSettledResult<Reply>[] = []
+    const answered = commands.map((words, at) => this.#send(redis, words).then(
+      (value) => { outcomes[at] = { status: 'fulfilled', value } },
+      (error: unknown) => { outcomes[at] = { status: 'rejected', reason: asOurs(error) } }))
+    let reason: unknown
+    await this.#within(redis, replyMs, Promise.all(answered)).catch((error) => (reason = error))
+    return commands.map((_words, at) => outcomes[at] ?? { status: 'rejected', reason })
   }
 
   /** Connects, if there is no connection. Throws `Unreachable` after `connectMs`. */
@@ -88,15 +94,25 @@ export class Link {
     if (this.#redis !== null) this.#lose(this.#redis, new Closed('the connection was closed'))
   }
 
-  async #send(redis: Redis, words: Words, replyMs: number): Promise<Reply> {
+  // What is sent in one turn of the event loop is one write.
+  #send(redis: Redis, words: Words): Promise<Reply> {
+    const { stream } = redis
+    if (stream.writableCorked === 0) {
+      stream.cork()
+      process.nextTick(() => stream.uncork())
+    }
+    const [command, ...rest] = words
+    return redis.callBuffer(command, rest) as Promise<Reply>
+  }
+
+  async #within<T>(redis: Redis, replyMs: number, replies: Promise<T>): Promise<T> {
     let lose: (reason: Error) => void = () => undefined
     const lost = new Promise<never>((_resolve, reject) => (lose = reject))
     this.#lost.add(lose)
     const timer = setTimeout(
       () => this.#lose(redis, new Interrupted(`no reply within ${replyMs} ms`)), replyMs)
-    const [command, ...rest] = words
     try {
-      return await Promise.race([redis.callBuffer(command, rest) as Promise<Reply>, lost])
+      return await Promise.race([replies, lost])
     } catch (error) {
       if (redis.status !== 'ready') this.#lose(redis, new Interrupted('the connection was lost'))
       throw asOurs(error)
@@ -109,15 +125,16 @@ export class Link {
   // Tries until the time is over; the attempt that is under way is everybody's.
   async #connect(connectMs: number): Promise<Redis> {
     const deadline = performance.now() + connectMs
+    let failure: unknown
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
       if (this.#ending.signal.aborted) throw new Closed('the connection was closed')
       if (this.#redis !== null) return this.#redis
-      let failure: unknown
       try {
         this.#opening ??= this.#open().finally(() => (this.#opening = null))
         return await within(this.#opening, deadline - performance.now())
       } catch (error) {
-        failure = error
+        // Why an earlier attempt has failed says more than that the last one was not finished.
+        if (!(error instanceof Late) || failure === undefined) failure = error
       }
       const left = deadline - performance.now()
       if (left <= 0 || isRefusal(failure)) throw asUnreachable(failure)
@@ -166,6 +183,12 @@ export function isTemporary(error: unknown): boolean {
   return error instanceof Unreachable && !(error instanceof Closed)
 }
 
+/** The server is away, or about to come or go. With an error reply nothing was done. */
+export function isOutage(error: unknown): boolean {
+  return error instanceof Loading || error instanceof DiskFailed || error instanceof ReadOnly ||
+    (error instanceof Unreachable && !(error instanceof Closed))
+}
+
 /** The URL without its password, for messages. */
 export function shownUrl(server: ServerOptions): string {
   return urlOf(server).replace(/\/\/([^@/]*)@/, '//')
@@ -193,10 +216,12 @@ function newRedis(server: ServerOptions, name: string): Redis {
   return elsewhere ? new Redis(options) : new Redis(urlOf(server), options)
 }
 
+class Late extends Error {}
+
 function within<T>(promise: Promise<T>, ms: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error('no connection in time')), Math.max(ms, 1))
+    timer = setTimeout(() => reject(new Late('no connection in time')), Math.max(ms, 1))
   })
   return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }

@@ -1,11 +1,11 @@
 // A queue, for programs that add jobs and wait for their results.
-import { additionOf, addSafely } from './adding.js'
+import { additionOf, addSafely, TRY_MS, type Addition } from './adding.js'
 import { codecOf, type Codec } from './codec.js'
 import { CodecError, Forgotten, NotCompleted, ResultTimeout } from './errors.js'
 import { follow, type EventsOptions, type QueueEvent } from './events.js'
 import { readInfo, type JobInfo, type State } from './info.js'
 import { Job, type Added } from './job.js'
-import { Closed, Interrupted, Link, type ServerOptions } from './link.js'
+import { Closed, isOutage, Link, type ServerOptions } from './link.js'
 import { sharedLinks, type SharedLinks } from './pool.js'
 import { mapOf, numberOf, orNull, textOf, type Reply } from './reply.js'
 import type { Awaited } from './results.js'
@@ -39,7 +39,8 @@ export interface NewJob<Payload> extends AddOptions {
 }
 
 const TIMEOUT_MS = 30_000
-const MOST_IN_FLIGHT = 1000
+const AT_ONCE = 500  // adds of a pipeline
+const PIPELINES = 2
 const PAUSE_MS = 50  // before a repeat
 
 /**
@@ -76,18 +77,8 @@ export class Queue<Payload = unknown, Result = unknown> {
    *   the time is over, the caller's id is in use on a repeat, or `ifdup` is `update` or `replace`
    */
   async add(payload: Payload, options: AddOptions = {}): Promise<Job<Payload, Result>> {
-    const bytes = this.#encode(payload)
-    const addition = additionOf(this.name, bytes, withTraceparent(options))
-    const map = mapOf(await addSafely(this.#commands(), addition, this.#timeout))
-    const added = textOf(map.get('result')) as Added
-    return new Job(this, {
-      id: textOf(map.get('id')),
-      // A repeat keeps what the first try added: an id of the client's own is nobody else's.
-      added: options.id === undefined ? 'added' : added,
-      state: textOf(map.get('state')) as State,
-      position: orNull(map.get('position'), numberOf),
-      eta: orNull(map.get('eta_ms'), numberOf),
-    })
+    const addition = this.#addition(payload, options)
+    return this.#added(addition, await addSafely(this.#commands(), addition, this.#timeout))
   }
 
   /**
@@ -97,15 +88,18 @@ export class Queue<Payload = unknown, Result = unknown> {
   async addMany(
     jobs: Iterable<NewJob<Payload>>,
   ): Promise<PromiseSettledResult<Job<Payload, Result>>[]> {
+    const source = [...jobs]
     const outcomes: PromiseSettledResult<Job<Payload, Result>>[] = []
-    const source = [...jobs].entries()
-    const lane = async (): Promise<void> => {
-      for (const [at, { payload, ...options }] of source) {
-        [outcomes[at]] = await Promise.allSettled([this.add(payload, options)]) as
-          [PromiseSettledResult<Job<Payload, Result>>]
+    let next = 0
+    const pipeline = async (): Promise<void> => {
+      while (next < source.length) {
+        const first = next
+        next += AT_ONCE
+        const added = await this.#addAtOnce(source.slice(first, next))
+        added.forEach((outcome, at) => (outcomes[first + at] = outcome))
       }
     }
-    await Promise.all(Array.from({ length: MOST_IN_FLIGHT }, lane))
+    await Promise.all(Array.from({ length: PIPELINES }, pipeline))
     return outcomes
   }
 
@@ -186,6 +180,64 @@ export class Queue<Payload = unknown, Result = unknown> {
     this.#links = null
   }
 
+  #addition(payload: Payload, options: AddOptions): Addition {
+    return additionOf(this.name, this.#encode(payload), withTraceparent(options))
+  }
+
+  #added(addition: Addition, reply: Reply): Job<Payload, Result> {
+    const map = mapOf(reply)
+    return new Job(this, {
+      id: textOf(map.get('id')),
+      // A repeat keeps what the first try added.
+      added: addition.ownId ? 'added' : textOf(map.get('result')) as Added,
+      state: textOf(map.get('state')) as State,
+      position: orNull(map.get('position'), numberOf),
+      eta: orNull(map.get('eta_ms'), numberOf),
+    })
+  }
+
+  // One pipeline; what it does not settle is sent again, each job by itself.
+  async #addAtOnce(
+    jobs: readonly NewJob<Payload>[],
+  ): Promise<PromiseSettledResult<Job<Payload, Result>>[]> {
+    const deadline = performance.now() + this.#timeout
+    const outcomes: PromiseSettledResult<Job<Payload, Result>>[] = []
+    const additions: Addition[] = []
+    const places: number[] = []
+    jobs.forEach((job, at) => {
+      try {
+        additions.push(this.#addition(job.payload, job))
+        places.push(at)
+      } catch (reason) {
+        outcomes[at] = { status: 'rejected', reason }
+      }
+    })
+    const replies = await this.#sendAtOnce(additions.map(({ first }) => first))
+    await Promise.all(additions.map((addition, at) => {
+      const place = places[at] ?? 0
+      const reply = replies[at]
+      if (reply?.status === 'fulfilled') {
+        outcomes[place] = { status: 'fulfilled', value: this.#added(addition, reply.value) }
+        return undefined
+      }
+      const left = deadline - performance.now()
+      const again = async (): Promise<Job<Payload, Result>> => this.#added(addition,
+        await addSafely(this.#commands(), addition, left, Promise.reject(reply?.reason)))
+      return again().then(
+        (value) => { outcomes[place] = { status: 'fulfilled', value } },
+        (reason: unknown) => { outcomes[place] = { status: 'rejected', reason } })
+    }))
+    return outcomes
+  }
+
+  async #sendAtOnce(commands: readonly Words[]): Promise<PromiseSettledResult<Reply>[]> {
+    try {
+      return await this.#commands().pipeline(commands, this.#timeout, TRY_MS)
+    } catch (reason) {
+      return commands.map(() => ({ status: 'rejected', reason }))
+    }
+  }
+
   #shared(): SharedLinks {
     if (this.#closed) throw new Error(`the queue ${this.name} was closed`)
     return (this.#links ??= sharedLinks(this.#server))
@@ -203,13 +255,13 @@ export class Queue<Payload = unknown, Result = unknown> {
       try {
         return await this.#commands().call(words, left, left)
       } catch (error) {
-        if (!(error instanceof Interrupted) || performance.now() >= deadline) throw error
+        if (!isOutage(error) || performance.now() >= deadline) throw error
         await sleep(PAUSE_MS)
       }
     }
   }
 
-  #encode(payload: Payload): Buffer {
+  #encode(payload: Payload): Buffer | string {
     try {
       return encoded(this.#codec.encode(payload))
     } catch (error) {

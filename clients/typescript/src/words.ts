@@ -78,9 +78,8 @@ export function addWords(options: AddOptions): Word[] {
   return words
 }
 
-/** Bytes as ioredis takes them. */
-export function encoded(value: Uint8Array | string): Buffer {
-  if (typeof value === 'string') return Buffer.from(value, 'utf8')
-  if (Buffer.isBuffer(value)) return value
+/** A string or bytes as ioredis takes them; a command of strings alone costs it least. */
+export function encoded(value: Uint8Array | string): Buffer | string {
+  if (typeof value === 'string' || Buffer.isBuffer(value)) return value
   return Buffer.from(value.buffer, value.byteOffset, value.byteLength)
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { additionOf, addSafely } from '../src/adding.js'
-import { Duplicate, QueueFull, Unknown, Unreachable } from '../src/errors.js'
+import { Duplicate, Loading, QueueFull, Unknown, Unreachable } from '../src/errors.js'
 import { Interrupted } from '../src/link.js'
 import type { Reply } from '../src/reply.js'
 import type { AddOptions, Words } from '../src/words.js'
@@ -40,6 +40,18 @@ test('an id is made before the first try and repeated with KEEP', async () => {
   assert.deepEqual(third, second)
 })
 
+test('a first try that was made already is not made again', async () => {
+  const addition = additionOf('q', payload, {})
+  const target = link('kept')
+  assert.equal(await addSafely(target, addition, 5000, Promise.resolve('added')), 'added')
+  assert.equal(target.sent.length, 0)
+  assert.equal(await addSafely(target, addition, 5000, Promise.reject(lost)), 'kept')
+  assert.deepEqual(target.sent, [[...addition.first, 'IFDUP', 'keep']])
+  const full = Promise.reject(new QueueFull('QFULL pending=1 max=1 retry_after_ms=5'))
+  await assert.rejects(addSafely(target, addition, 5000, full), QueueFull)
+  assert.equal(target.sent.length, 1)
+})
+
 test('the id of the caller is repeated as it is; DUPLICATE is unknown then', async () => {
   const target = link(lost, duplicate)
   await assert.rejects(add(target, { id: 'mine' }), (error) =>
@@ -64,6 +76,17 @@ test('what the server refuses is not repeated', async () => {
   await assert.rejects(add(target, {}), (error) =>
     error instanceof QueueFull && error.retryAfter === 5)
   assert.equal(target.sent.length, 1)
+})
+
+test('a server that is loading is waited for', async () => {
+  const loading = new Loading('LOADING the dataset')
+  for (const ifdup of ['error', 'replace'] as const) {
+    const target = link(loading, loading, 'added')
+    assert.equal(await add(target, { id: 'mine', ifdup }), 'added')
+    assert.deepEqual(target.sent[2], target.sent[0])
+  }
+  await assert.rejects(add(link(loading), {}, 120), Loading)
+  await assert.rejects(add(link(lost, loading), {}, 120), Unknown)
 })
 
 test('a job that was never sent is not unknown when the time is over', async () => {

@@ -8,8 +8,11 @@ import harness
 from harness import require_equal as equal
 
 
+URL = f"redis://127.0.0.1:{os.environ['SLUICE_PORT']}"
+
+
 def connect():
-    return redis.Redis(port=int(os.environ["SLUICE_PORT"]), socket_timeout=15)
+    return redis.Redis.from_url(URL, socket_timeout=15)
 
 
 def refused(code, function, *arguments):

@@ -2,7 +2,9 @@
 import { deepStrictEqual } from "node:assert";
 import Redis from "ioredis";
 
-export const connect = () => new Redis(Number(process.env.SLUICE_PORT), "127.0.0.1");
+export const url = `redis://127.0.0.1:${process.env.SLUICE_PORT}`;
+
+export const connect = () => new Redis(url);
 
 export const equal: (got: unknown, expected: unknown) => void = deepStrictEqual;
 

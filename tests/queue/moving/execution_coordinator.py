@@ -1,6 +1,6 @@
 """What docs/moving/execution-coordinator.md says happens."""
 
-from check import connect, equal, wait_until
+from check import URL, connect, equal
 from service import ExecutionCoordinator
 
 
@@ -8,9 +8,9 @@ def event(name, user, priority=2):
     return {"execution_id": name, "user_id": user, "priority": priority, "script": "x"}
 
 
-def the_handlers(client):
+def the_handlers():
     published = []
-    service = ExecutionCoordinator(client, lambda kind, fields: published.append((kind, fields)))
+    service = ExecutionCoordinator(URL, lambda kind, fields: published.append((kind, fields)))
     service.configure(per_user=3)
     for name, user, priority in (("a", "u1", 2), ("b", "u1", 0), ("c", "u2", 4), ("d", "u1", 1)):
         service.handle_execution_requested(event(name, user, priority))
@@ -54,7 +54,7 @@ def what_was_not_published_is_published_again(client):
                 raise OSError("no broker")
             published.append((fields["id"], fields["lease"]))
 
-    service = ExecutionCoordinator(client, publish, queue="again")
+    service = ExecutionCoordinator(URL, publish, queue="again")
     for name in ("a", "b"):
         service.handle_execution_requested(event(name, "u1"))
     for _ in range(2):
@@ -70,29 +70,29 @@ def what_was_not_published_is_published_again(client):
     # And by another coordinator, if this one dies before it publishes.
     client.execute_command("Q.CONFIG", "dies", "SET", "lease_ms", 100)
     broken[0] = True
-    dying = ExecutionCoordinator(client, publish, queue="dies")
+    dying = ExecutionCoordinator(URL, publish, queue="dies")
     dying.handle_execution_requested(event("x", "u1"))
     try:
         dying.schedule_next()
     except OSError:
         broken[0] = False
-    other = ExecutionCoordinator(client, publish, worker="coordinator-2", queue="dies")
+    other = ExecutionCoordinator(URL, publish, worker="coordinator-2", queue="dies")
     other.schedule_next()
     equal((published[-1][0], other.keep(*published[-1])), ("x", True))
 
 
 def stale_ones_are_told(client):
-    service = ExecutionCoordinator(client, lambda *_: None, queue="stale")
+    service = ExecutionCoordinator(URL, lambda *_: None, queue="stale")
     client.execute_command("Q.CONFIG", "stale", "SET", "ttl_ms", 50)
     service.handle_execution_requested(event("old", "u1"))
-    found = []
-    wait_until(lambda: found.extend(service.expired_after(0)) or found, "the expiry")
-    equal([name for _, name in found], ["old"])
-    equal(service.expired_after(found[-1][0], block_ms=1), [])
+    first = next(service.expired())
+    equal(first.id, "old")
+    service.handle_execution_requested(event("older", "u1"))
+    equal(next(service.expired(first.seq)).id, "older")
 
 
 CLIENT = connect()
-the_handlers(CLIENT)
+the_handlers()
 what_was_not_published_is_published_again(CLIENT)
 stale_ones_are_told(CLIENT)
 print("all of it holds")

@@ -1,11 +1,11 @@
 // What docs/moving/execution-coordinator.md says happens.
-import { connect, equal, play } from "./check";
+import { equal, play, url } from "./check";
 import { ExecutionCoordinator } from "./service";
 
 play(async () => {
   const published: [string, any][] = [];
   let broken = false;
-  const service = new ExecutionCoordinator(connect(), (type, fields) => {
+  const service = new ExecutionCoordinator(url, (type, fields) => {
     if (broken && type === "CreatePodCommand") throw new Error("no broker");
     published.push([type, fields]);
   });

@@ -5,7 +5,7 @@ import threading
 import time
 
 from backlog import move_backlog
-from check import connect, equal, refused, wait_until
+from check import URL, connect, equal, refused, wait_until
 from look import figures, look_deployed, look_documented
 from service import ExecutionQueueService, as_map
 
@@ -17,8 +17,8 @@ def event(execution_id, priority):
     return {"execution_id": execution_id, "priority": priority, "script": "print('grüße')"}
 
 
-def the_methods(client):
-    queue = ExecutionQueueService(client, "orchestrator-1")
+def the_methods():
+    queue = ExecutionQueueService(URL, "orchestrator-1")
     queue.configure()
     equal([queue.enqueue(event(name, band)) for name, band in
            (("a", "normal"), ("b", "low"), ("c", "critical"), ("d", "low"))], [0, 1, 0, 3])
@@ -48,7 +48,7 @@ def the_methods(client):
 
 
 def a_scheduler_that_waits_hears_of_a_release(client):
-    queue = ExecutionQueueService(client, "orchestrator-1", "waits")
+    queue = ExecutionQueueService(URL, "orchestrator-1", "waits")
     queue.enqueue(event("a", "normal"))
     queue.enqueue(event("b", "normal"))
     job, _, lease = queue.try_schedule(1)
@@ -65,7 +65,7 @@ def a_scheduler_that_waits_hears_of_a_release(client):
 
 def a_lost_execution_comes_back_with_a_greater_lease(client):
     client.execute_command("Q.CONFIG", "short", "SET", "lease_ms", 100)
-    queue = ExecutionQueueService(client, "orchestrator-1", "short")
+    queue = ExecutionQueueService(URL, "orchestrator-1", "short")
     queue.enqueue(event("a", "normal"))
     _, _, lease = queue.try_schedule(10)
     name, _, newer = queue.try_schedule(10, 5000)
@@ -86,7 +86,7 @@ def the_backlog_keeps_band_and_age(client):
     equal(client.zrange("exec_queue:pending", 0, -1), [b"gone"])
     equal(client.keys("exec_queue:event:*"), [])
     equal(move_backlog(client, "moved"), ["gone"])
-    queue = ExecutionQueueService(client, "orchestrator-1", "moved")
+    queue = ExecutionQueueService(URL, "orchestrator-1", "moved")
     equal(queue.get_pending_by_priority(),
           {"CRITICAL": 3, "HIGH": 0, "NORMAL": 3, "LOW": 0, "BACKGROUND": 3})
     equal([queue.try_schedule(100)[0] for _ in expected], expected)
@@ -124,7 +124,7 @@ an_adopted_queue_shows_the_keys(
 an_adopted_queue_shows_the_keys(
     CLIENT, look_deployed, lambda band: "exec_queue:pending:" + NAMES[band],
     lambda band, time_s: time_s)
-the_methods(CLIENT)
+the_methods()
 a_scheduler_that_waits_hears_of_a_release(CLIENT)
 a_lost_execution_comes_back_with_a_greater_lease(CLIENT)
 the_backlog_keeps_band_and_age(CLIENT)

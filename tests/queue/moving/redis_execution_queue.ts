@@ -1,5 +1,5 @@
 // What docs/moving/redis-execution-queue.md says happens.
-import { connect, equal, play, refused, waiters, waitUntil } from "./check";
+import { connect, equal, play, refused, url, waiters, waitUntil } from "./check";
 import { ExecutionQueueService } from "./service";
 
 const event = (id: string, priority: string) => (
@@ -7,7 +7,7 @@ const event = (id: string, priority: string) => (
 
 play(async () => {
   const client = connect();
-  const queue = new ExecutionQueueService(client, "orchestrator-1");
+  const queue = new ExecutionQueueService(url, client, "orchestrator-1");
   await queue.configure();
   equal(await queue.enqueue(event("a", "normal")), 0);
   equal(await queue.enqueue(event("b", "low")), 1);
@@ -22,7 +22,7 @@ play(async () => {
   equal(await queue.trySchedule(1), null);
   equal(await queue.held(), [{ id: "c", lease: first.lease }]);
   equal(await queue.keep("c", first.lease), true);
-  const own = new ExecutionQueueService(client.duplicate(), "orchestrator-2");
+  const own = new ExecutionQueueService(url, client.duplicate(), "orchestrator-2");
   const waiting = own.trySchedule(1, 5000);
   await queue.release("c", first.lease);
   const second = (await waiting)!;
@@ -32,14 +32,14 @@ play(async () => {
   await refused("STALELEASE", () => queue.release("b", second.lease));
 
   // The connection breaks while a pop waits: ioredis asks again, and one job comes once.
-  const other = new ExecutionQueueService(own["client"], "orchestrator-2", "other");
+  const other = new ExecutionQueueService(url, own["client"], "orchestrator-2", "other");
   const asked = other.trySchedule(5, 5000);
   await waitUntil(async () => (await waiters(client, "other")) === 1, "a scheduler that waits");
   const connected = new Promise((resolve) => own["client"].once("ready", resolve));
   await client.call("CLIENT", "KILL", "TYPE", "normal");
   await connected;
   await waitUntil(async () => (await waiters(client, "other")) === 1, "the second try");
-  await new ExecutionQueueService(client, "producer", "other").enqueue(event("x", "normal"));
+  await new ExecutionQueueService(url, client, "producer", "other").enqueue(event("x", "normal"));
   const { id, lease } = (await asked)!;
   equal(id, "x");
   equal(await other.held(), [{ id, lease }]);

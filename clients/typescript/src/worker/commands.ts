@@ -7,6 +7,7 @@ import type { Word, Words } from '../words.js'
 import type { Ending } from './outcome.js'
 
 export const MOST_PAIRS = 256
+const NO_EXTRA: ReadonlyMap<string, Reply> = new Map()
 
 /** A job that is held: what every command about it names. */
 export interface Held {
@@ -66,7 +67,7 @@ function readJob(reply: Reply): Popped {
     attempt: numberOf(attempt),
     payload: bytesOf(payload),
     leaseMs: numberOf(leaseMs),
-    extra: extra === undefined ? new Map() : mapOf(extra),
+    extra: extra === undefined ? NO_EXTRA : mapOf(extra),
   }
 }
 
@@ -99,14 +100,17 @@ export function nackWords(ended: readonly Ended[]): Words {
 }
 
 function pairs(ended: readonly Ended[], options: (ending: Ending) => Word[]): Word[] {
-  const queue = ended[0]?.queue ?? ''
-  return [queue, ...ended.flatMap((each, at): Word[] =>
-    [...(at === 0 ? [] : ['AND']), each.id, each.lease, ...options(each.ending)])]
+  const words: Word[] = [ended[0]?.queue ?? '']
+  ended.forEach((each, at) => {
+    if (at > 0) words.push('AND')
+    words.push(each.id, each.lease, ...options(each.ending))
+  })
+  return words
 }
 
 /** What is said about a run that has not ended. */
 export interface Touch extends Held {
-  readonly progress: Buffer | null
+  readonly progress: Buffer | string | null
   readonly log: Buffer | null
 }
 

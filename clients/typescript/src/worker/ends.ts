@@ -84,7 +84,9 @@ function groupsOf(finished: readonly Finished[]): Finished[][] {
   const groups = new Map<string, Finished[]>()
   for (const each of finished) {
     const name = `${each.ending.kind === 'nack' ? 0 : 1} ${each.queue}`
-    groups.set(name, [...(groups.get(name) ?? []), each])
+    const group = groups.get(name)
+    if (group === undefined) groups.set(name, [each])
+    else group.push(each)
   }
   return [...groups].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, group]) => group)
 }

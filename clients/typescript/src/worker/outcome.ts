@@ -26,7 +26,7 @@ export class ShuttingDown extends SluiceError {}
 
 /** What is sent when a run has ended. */
 export type Ending =
-  | { readonly kind: 'ack', readonly result: Buffer | null }
+  | { readonly kind: 'ack', readonly result: Buffer | string | null }
   | { readonly kind: 'nack', readonly mode: 'FAIL' | 'FATAL' | 'SILENT',
     readonly delay?: number | undefined, readonly error?: string }
 

@@ -1,6 +1,6 @@
 // One run of a handler: what it is given, and what is sent about it.
 import type { Codec } from '../codec.js'
-import { bytesOf, mapOf, orNull, textOf } from '../reply.js'
+import { bytesOf, mapOf, orNull, textOf, type Reply } from '../reply.js'
 import { encoded } from '../words.js'
 import { tagsOfPopped, type Popped, type Touch } from './commands.js'
 
@@ -45,6 +45,10 @@ export interface Context {
 
 const LOG_AT_ONCE = 16 * 1024
 const MOST_LOG = 1024 * 1024
+// Shared by the runs that have none, which are nearly all of them.
+const NOTHING = Buffer.alloc(0)
+const NO_TOUCHES: readonly Touch[] = []
+const NO_RESULTS: ReadonlyMap<string, unknown> = new Map()
 
 /** The words of `WITH` by the names of the option. */
 export const EXTRA = {
@@ -57,26 +61,30 @@ export class Run<Payload> {
   readonly context: Context
   /** `running` until the end is known here; then no heartbeat names it. */
   state: 'running' | 'ended' | 'lost' = 'running'
-  readonly #controller = new AbortController()
-  #progress: Buffer | null = null
-  #log = Buffer.alloc(0)
+  #aborting: AbortController | null = null  // made when it is needed, which most runs do without
+  #progress: Buffer | string | null = null
+  #log: Buffer = NOTHING
 
   /** Throws what the codec throws. */
   constructor(popped: Popped, codec: Codec) {
     this.popped = popped
     this.job = readJob<Payload>(popped, codec)
-    this.context = {
-      signal: this.#controller.signal,
-      progress: (value) => (this.#progress = progressBytes(value)),
-      log: (text) => {
+    this.context = new RunContext(
+      () => this.#controller.signal,
+      (value) => (this.#progress = progressBytes(value)),
+      (text) => {
         const log = Buffer.concat([this.#log, Buffer.from(text)])
         this.#log = log.length > MOST_LOG ? log.subarray(log.length - MOST_LOG) : log
       },
-    }
+    )
+  }
+
+  get #controller(): AbortController {
+    return (this.#aborting ??= new AbortController())
   }
 
   get stopped(): boolean {
-    return this.#controller.signal.aborted
+    return this.#aborting !== null && this.#aborting.signal.aborted
   }
 
   stop(reason: Error): void {
@@ -95,7 +103,8 @@ export class Run<Payload> {
   }
 
   /** What goes ahead of the end: nothing, or progress and log that no heartbeat has sent. */
-  rest(): Touch[] {
+  rest(): readonly Touch[] {
+    if (this.#progress === null && this.#log.length === 0) return NO_TOUCHES
     const touches: Touch[] = []
     for (let touch = this.touch(); touch.progress !== null || touch.log !== null;
       touch = this.touch()) {
@@ -106,20 +115,36 @@ export class Run<Payload> {
   }
 }
 
+// A class, since an object literal with an accessor costs some kilobytes.
+class RunContext implements Context {
+  readonly #signal: () => AbortSignal
+
+  constructor(
+    signal: () => AbortSignal, readonly progress: Context['progress'], readonly log: Context['log'],
+  ) {
+    this.#signal = signal
+  }
+
+  get signal(): AbortSignal {
+    return this.#signal()
+  }
+}
+
 function held({ queue, id, lease }: Popped): { queue: string, id: string, lease: number } {
   return { queue, id, lease }
 }
 
-function progressBytes(value: unknown): Buffer {
+function progressBytes(value: unknown): Buffer | string {
   if (typeof value === 'string' || value instanceof Uint8Array) return encoded(value)
-  return Buffer.from(JSON.stringify(value) ?? 'null')
+  return JSON.stringify(value) ?? 'null'
 }
 
 function readJob<Payload>(popped: Popped, codec: Codec): WorkerJob<Payload> {
-  const extra = popped.extra
-  const results = orNull(extra.get('need_results'), mapOf) ?? new Map()
+  const { extra, queue, id, lease } = popped
   return {
-    ...held(popped),
+    queue,
+    id,
+    lease,
     payload: codec.decode(popped.payload) as Payload,
     attempt: popped.attempt,
     leaseTerm: popped.leaseMs,
@@ -127,7 +152,12 @@ function readJob<Payload>(popped: Popped, codec: Codec): WorkerJob<Payload> {
     group: orNull(extra.get('group'), textOf) ?? '',
     progress: orNull(extra.get('progress'), bytesOf),
     error: orNull(extra.get('error'), textOf),
-    needResults: new Map([...results].map(([id, bytes]) =>
-      [id, bytes === null ? undefined : codec.decode(bytesOf(bytes))])),
+    needResults: orNull(extra.get('need_results'), (reply) => readResults(reply, codec)) ??
+      NO_RESULTS,
   }
+}
+
+function readResults(reply: Reply, codec: Codec): ReadonlyMap<string, unknown> {
+  return new Map([...mapOf(reply)].map(([id, bytes]) =>
+    [id, bytes === null ? undefined : codec.decode(bytesOf(bytes))]))
 }
