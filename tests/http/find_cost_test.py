@@ -31,7 +31,8 @@ def fill_all(connection):
     fill(connection.call, "failed", "redis.call('Q.ADD', KEYS[1], i, 'x') "
          "local job = redis.call('Q.POP', 1, KEYS[1], 'BRIEF')[1] "
          "redis.call('Q.NACK', KEYS[1], i, job[3], 'FATAL', 'ERROR', "
-         "i % 999 .. ('Timeout after ' .. i .. ' ms; '):rep(40))", FAILED)
+         "string.char(97 + i % 26, 103 + math.floor(i / 26) % 20) .. "
+         "('Timeout after ' .. i .. ' ms; '):rep(40))", FAILED)
 
 
 def test_requests_that_look_at_much(options):

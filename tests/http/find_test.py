@@ -222,6 +222,33 @@ def test_find_only_what_may_be_read(options):
             require(found["looked_at"] <= 2, f"{found}")
 
 
+def test_adopted_queues(options):
+    """Members of adopted keys are found by their ids and times; they have no errors."""
+    server = serve(options)
+    with Client(server) as client, server.connect() as connection:
+        now_ms = client.get("/api/v1/session").json["now"]
+        connection.call("ZADD", "p", now_ms - 60_000, "old-job", now_ms - 1000, "young-job")
+        connection.call("SADD", "r", "running-job")
+        connection.call("Q.ADOPT", "q", "PENDING", "p", "ACTIVE", "r")
+
+        def found(query):
+            return sorted(ids(client.expect(200, "GET", f"{JOBS}?{query}").json))
+
+        require_equal(found("id_part=OLD"), ["old-job"])
+        require_equal(found("id_part=-job"), ["old-job", "running-job", "young-job"])
+        require_equal(found(f"state=pending&since_ms={now_ms - 30_000}"), ["young-job"])
+        require_equal(found(f"state=pending&until_ms={now_ms - 30_000}"), ["old-job"])
+        require_equal((found("error=x"), found("error_pattern=x")), ([], []))
+        require_equal(found("error_pattern=&id_part=old"), ["old-job"])
+        require_equal(find(client, "running-job")["jobs"],
+                      [{"queue": "q", "id": "running-job", "state": "active"}])
+        require_equal(client.get(FAILURES).json["groups"], [])
+        answer = client.expect(200, "PATCH", QUEUE + "?dry_run=true", {"max_waiting": 1}).json
+        require_equal((answer["slots"], answer["waiting_over"]), (1, 1))
+        lines = client.expect(200, "POST", JOBS + ":purge", {"ids": ["old-job"]}).json["jobs"]
+        require_equal(lines[0]["error"]["code"], "ADOPTED")
+
+
 def test_find_among_many_groups(options):
     """Ten thousand groups are looked at, and the one of the whole name is found in any case."""
     server = serve(options)
