@@ -124,6 +124,7 @@ void Server::make_threads(const Settings& settings) {
 
 Status Server::start_threads() {
   try {
+    if (shared_.history != nullptr) shared_.history->start();
     for (const auto& thread : shared_.io_threads) thread->start();
     control_ = Thread("sluice-control", [this] { run_control(); });
   } catch (const std::system_error& failure) {
