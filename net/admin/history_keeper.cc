@@ -246,8 +246,9 @@ HistoryKeeper::HistoryKeeper(ServerState& state, const std::string& directory)
 
 HistoryKeeper::~HistoryKeeper() = default;
 
+void HistoryKeeper::start() { worker_ = std::make_unique<Worker>(); }
+
 void HistoryKeeper::join(IoThread& thread) {
-  worker_ = std::make_unique<Worker>();
   auto sampler = std::make_unique<Sampler>(*this, thread);
   thread.post([raw = sampler.get()] { raw->start(); });
   thread.add_guest(std::move(sampler));

@@ -28,6 +28,8 @@ class HistoryKeeper {
   History& history() { return history_; }
   // Called before the thread starts.
   void join(IoThread& thread);
+  // Makes the thread of the file, after join(). Throws like Thread.
+  void start();
   // Writes the file for the last time.
   void finish();
 

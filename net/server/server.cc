@@ -124,6 +124,7 @@ void Server::make_threads(const Settings& settings) {
 
 Status Server::start_threads() {
   try {
+    if (shared_.history != nullptr) shared_.history->start();
     for (const auto& thread : shared_.io_threads) thread->start();
     control_ = Thread("sluice-control", [this] { run_control(); });
   } catch (const std::system_error& failure) {
@@ -209,7 +210,7 @@ void Server::run_control() {
   tell_supervisor(*shared_.config.settings(), "STOPPING=1");
   shared_.state.stopping.store(true);
   end_sessions();
-  if (shared_.history != nullptr) shared_.history->finish();
+  if (shared_.history != nullptr && !life_.journal_failed()) shared_.history->finish();
   store_.close();
   spdlog::info("Sluice is now ready to exit, bye bye...");
   life_.note_ended();
