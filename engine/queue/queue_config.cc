@@ -343,6 +343,30 @@ std::vector<ConfigField> QueueConfig::recorded(ConfigLevel level, Bytes pattern)
   return rule == nullptr ? std::vector<ConfigField>() : rule->fields;
 }
 
+// The parts are names and globs of each level. A cursor is the part and the last rule in it.
+bool QueueConfig::list_rules(std::string& cursor, size_t count,
+                             std::vector<ListedRule>& page) const {
+  constexpr char kFirstPart = 'a';
+  const size_t parts = rules_.size() * 2;
+  const bool begins = cursor == "0";
+  const size_t first = begins || cursor.empty() ? 0 : static_cast<size_t>(cursor[0] - kFirstPart);
+  if (cursor.empty() || first >= parts) return false;
+  const std::string last = begins ? "" : cursor.substr(1);
+  for (size_t part = first; part < parts; ++part) {
+    const auto level = static_cast<ConfigLevel>(part / 2 + 1);
+    const bool is_names = part % 2 == 0;
+    const Patterns& patterns = is_names ? rules_of(level).names : rules_of(level).globs;
+    for (auto at = part == first ? patterns.upper_bound(last) : patterns.begin();
+         at != patterns.end(); ++at) {
+      if (page.size() == count) return true;
+      page.push_back({level, is_names ? glob_escape(at->first) : at->first, at->second.fields});
+      cursor = static_cast<char>(kFirstPart + part) + at->first;
+    }
+  }
+  cursor = "0";
+  return true;
+}
+
 bool QueueConfig::has_rates() const {
   const auto sets_rate = [](const Patterns::value_type& rule) {
     return find_text(rule.second.fields, "rate") != nullptr;

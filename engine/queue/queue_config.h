@@ -182,6 +182,17 @@ class QueueConfig {
     return count;
   }
   std::vector<ConfigField> recorded(ConfigLevel level, Bytes pattern) const;
+
+  struct ListedRule {
+    ConfigLevel level = ConfigLevel::kGroup;
+    std::string glob;
+    std::span<const ConfigField> fields;  // until the next change
+  };
+  // Appends at most `count` rules that follow `cursor`, which becomes that of the next page ("0":
+  // the beginning, and the end). A rule that is there during the whole walk is listed once. Returns
+  // false if there is no such cursor.
+  bool list_rules(std::string& cursor, size_t count, std::vector<ListedRule>& page) const;
+
   ConfigChange apply(ConfigLevel level, Bytes pattern, std::span<const ConfigField> fields);
 
   // Globs of groups or keys; each is matched with every name.

@@ -1,9 +1,12 @@
 // The actions of an operator. Irreversible ones ask for confirmation; the others offer an undo.
+import { job_link } from "./address";
 import { job_path, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
-import { body_member, segment_of_text, shown } from "./bytes";
+import { base64_of, body_member, segment_of, shown, text_of } from "./bytes";
 import { h } from "./dom";
+import { plural } from "./format";
 import { act, ask, failure, field, notice } from "./notices";
+import { OFFERED } from "./offered";
 import type { Job } from "./types";
 import { is_over } from "./words";
 
@@ -19,7 +22,7 @@ function change_job(target: Target, body: object): Promise<Job> {
   return request<Job>(job_path(target.ref, target.id), { method: "PATCH", body });
 }
 
-function may_operate(): boolean {
+export function may_operate(): boolean {
   if (state.may("operate")) return true;
   notice("This requires a token with the role operate.", { bad: true });
   return false;
@@ -106,70 +109,6 @@ export function ask_to_retry(target: Target): void {
   });
 }
 
-// --- Queues ---
-
-export type Pause = "none" | "in" | "out" | "all";
-
-const PAUSES: Record<Pause, string> = {
-  none: "runs", in: "accepts no new jobs", out: "hands out no jobs", all: "is paused" };
-
-export async function set_pause(ref: QueueRef, before: Pause, next: Pause, changed: () => void) {
-  if (!may_operate()) return;
-  await act(`${shown(ref.queue)} ${PAUSES[next]}${next === "none" ? " again" : " now"}.`,
-    "The queue was not changed",
-    () => request(queue_path(ref), { method: "PATCH", body: { paused: next } }),
-    before === next ? undefined : () => void set_pause(ref, next, before, changed));
-  changed();
-}
-
-export function ask_to_pause(ref: QueueRef, before: Pause, changed: () => void): void {
-  if (!may_operate()) return;
-  const what = h("select", { name: "pause" },
-    h("option", { value: "out" }, "hand out no jobs (running jobs continue)"),
-    h("option", { value: "in" }, "accept no new jobs"),
-    h("option", { value: "all" }, "both"));
-  ask({
-    title: `Pause ${shown(ref.queue)}?`,
-    content: [field("The queue should", what)],
-    confirm: "Pause",
-    danger: true,
-    done: () => set_pause(ref, before, what.value as Pause, changed),
-  });
-}
-
-export function ask_to_add(ref: QueueRef, bands: string[], changed: () => void): void {
-  if (!may_operate()) return;
-  const id = h("input", { name: "id", placeholder: "chosen by the queue", autocomplete: "off" });
-  const payload = h("textarea", { name: "payload", rows: 5, spellcheck: "false" });
-  const pri = h("select", { name: "pri" }, h("option", { value: "" }, "default"),
-    ...bands.map((band) => h("option", { value: band }, band)));
-  const group = h("input", { name: "group", autocomplete: "off" });
-  const delay = h("input", { name: "delay", type: "number", min: 0, step: "any",
-    placeholder: "0" });
-  ask({
-    title: `Add a job to ${shown(ref.queue)}`,
-    content: [field("Id", id), field("Payload", payload),
-      h("div.pair", {}, field("Priority", pri), field("Group", group)),
-      field("Delay in seconds", delay)],
-    confirm: "Add",
-    done: async () => {
-      const body: Record<string, unknown> = { payload: payload.value };
-      if (id.value) Object.assign(body, body_member("id", segment_of_text(id.value)));
-      if (pri.value) body.pri = pri.value;
-      if (group.value) body.group = group.value;
-      if (Number(delay.value) > 0) body.delay_ms = Math.round(Number(delay.value) * 1000);
-      const added = await request<Job>(queue_path(ref, "/jobs"), { method: "POST", body });
-      const own = added.id === null ? null : segment_of_text(added.id);
-      notice(`Added ${added.id ?? "a job"}.`, {
-        undo: own === null ? undefined : () => void act(`${shown(own)} has been cancelled.`,
-          "The job was not removed", () => request(job_path(ref, own, ":cancel"),
-            { method: "POST", body: { reason: "added by mistake" } })).then(changed),
-      });
-      changed();
-    },
-  });
-}
-
 interface Counted {
   count: number;
   cursor: string | null;
@@ -178,25 +117,51 @@ interface Counted {
 // The most jobs that one call changes.
 const MOST_A_CALL = 1000;
 
-// The same for all jobs in a state: they are counted, then the user is asked, then they are changed
-// call by call. If the count is known, no more are changed than the user was told: the walk begins
-// with those that ended first.
+// A new job with the attributes of this one, without its id and its needs. `retried`: how often it
+// was retried, which counts again.
+export function ask_to_run_again(ref: QueueRef, job: Job, retried: number): void {
+  if (!may_operate()) return;
+  ask({
+    title: "Run it again as a new job?",
+    content: ["The new job has the same payload, priority, group, keys, tags, cost and limits, and "
+      + "an id of its own. It waits for no other job."],
+    confirm: "Run it again",
+    done: async () => {
+      const body: Record<string, unknown> = { pri: job.pri, keys: job.keys, tags: job.tags,
+        cost: job.cost, lease_ms: job.lease_ms, retry: (job.retries_left ?? 0) + retried };
+      if (job.max_run_ms) body.max_run_ms = job.max_run_ms;
+      for (const name of ["payload", "group"]) {
+        const segment = segment_of(job, name);
+        if (segment) Object.assign(body, body_member(name, segment));
+      }
+      body.payload ??= "payload_base64" in body ? undefined : "";
+      const added = await request<Job>(queue_path(ref, "/jobs"), { method: "POST", body });
+      const id = segment_of(added, "id") ?? "";
+      notice(`${shown(id)} was added.`);
+      location.hash = job_link(ref, id);
+    },
+  });
+}
+
+// The same for all jobs of a selection: they are counted, then the user is asked, then they are
+// changed call by call. If the count is known, no more are changed than the user was told: the walk
+// begins with those that ended first.
 export async function ask_for_all(ref: QueueRef, verb: "retry" | "purge", from: string,
-                                  changed: () => void): Promise<void> {
+                                  where: object, changed: () => void): Promise<void> {
   if (!may_operate()) return;
   const path = queue_path(ref, `/jobs:${verb}`);
-  const where = { state: [from] };
   let known: Counted;
   try {
     known = await request<Counted>(path, { method: "POST", body: { where, dry_run: true } });
   } catch (error) {
     return failure("The jobs could not be counted", error);
   }
-  const many = known.cursor === null ? `${known.count}` : `more than ${known.count}`;
-  if (known.count === 0 && known.cursor === null) return notice(`No job is ${from}.`);
+  const many = known.cursor === null ? plural(known.count, `${from} job`)
+    : `more than ${known.count} ${from} jobs`;
+  if (known.count === 0 && known.cursor === null) return notice(`No such job is ${from}.`);
   ask({
-    title: verb === "retry" ? `Retry all ${from} jobs?` : `Remove all ${from} jobs?`,
-    content: [`${many} ${from} jobs ${verb === "retry" ? "will wait again, as new jobs."
+    title: verb === "retry" ? `Retry these ${from} jobs?` : `Remove these ${from} jobs?`,
+    content: [`${many} ${verb === "retry" ? "will wait again, as new jobs."
       : "and their results will be removed. There is no undo."}`],
     confirm: verb === "retry" ? "Retry them" : "Remove them",
     danger: verb === "purge",
@@ -211,10 +176,63 @@ export async function ask_for_all(ref: QueueRef, verb: "retry" | "purge", from: 
         cursor = step.cursor;
         count += step.count;
       } while (cursor !== null && count < told);
-      notice(`${count} jobs ${verb === "retry" ? "are waiting again" : "were removed"}.`);
+      notice(`${plural(count, "job")} ${verb === "retry" ? "wait again" : "removed"}.`);
       changed();
     },
   });
+}
+
+interface Outcome {
+  id: string | null;
+  status: number;
+  error?: { detail: string };
+}
+
+const CHOSEN: Record<"retry" | "cancel" | "purge", [string, string, string]> = {
+  retry: ["will wait again, as new jobs, at the end of their bands.", "Retry them", "wait again"],
+  cancel: ["will not run; the workers of those that run are asked to stop.", "Cancel them",
+    "cancelled"],
+  purge: ["and their results will be removed. There is no undo.", "Purge them", "removed"],
+};
+
+// For jobs that were chosen one by one.
+export function ask_for_chosen(ref: QueueRef, verb: "retry" | "cancel" | "purge", ids: string[],
+                               changed: () => void): void {
+  if (!may_operate()) return;
+  const [what, confirm, told] = CHOSEN[verb];
+  ask({
+    title: `${confirm.split(" ")[0]} ${plural(ids.length, "job")}?`,
+    content: [`${plural(ids.length, "job")} ${what}`],
+    confirm,
+    danger: verb !== "retry",
+    done: async () => {
+      const body: Record<string, unknown> = { ids: ids.map((id) => text_of(id)
+        ?? { base64: base64_of(id) }) };
+      if (verb === "cancel") body.reason = "by hand";
+      const { jobs } = await request<{ jobs: Outcome[] }>(queue_path(ref, `/jobs:${verb}`),
+        { method: "POST", body });
+      const refused = jobs.filter(({ status }) => status >= 400);
+      const done = plural(jobs.length - refused.length, "job");
+      notice(`${done} ${told}.`, verb === "cancel" && refused.length < jobs.length
+        ? { undo: () => void retry_all(ref, ids, changed) } : {});
+      if (refused.length > 0) {
+        notice(`${plural(refused.length, "job")} not: ${refused[0].error?.detail ?? ""}`,
+          { bad: true });
+      }
+      changed();
+    },
+  });
+}
+
+async function retry_all(ref: QueueRef, ids: string[], changed: () => void): Promise<void> {
+  await act("They wait again, at the end of their bands.", "They were not put back",
+    () => request(queue_path(ref, "/jobs:retry"), { method: "POST",
+      body: { ids: ids.map((id) => text_of(id) ?? { base64: base64_of(id) }) } }));
+  changed();
+}
+
+export function ask_to_purge(target: Target): void {
+  ask_for_chosen(target.ref, "purge", [target.id], target.changed);
 }
 
 // The buttons for a job in this state.
@@ -223,7 +241,11 @@ export function job_buttons(target: Target, bands: string[]): HTMLElement[] {
   const { job } = target;
   const button = (text: string, click: () => void, style: "button" | "button.danger" = "button",
                   key = "") => h(style, { click, title: key ? `${text} (${key})` : text }, text);
-  if (is_over(job.state)) return [button("Retry", () => ask_to_retry(target), "button", "r")];
+  if (is_over(job.state)) {
+    return [button("Retry…", () => ask_to_retry(target), "button", "r"),
+      ...OFFERED.selections ? [button("Purge…", () => ask_to_purge(target), "button.danger")]
+        : []];
+  }
   const cancel = button("Cancel…", () => ask_to_cancel(target), "button.danger", "c");
   if (job.state === "active") return [cancel];
   const names = bands.includes(job.pri) ? bands : [job.pri, ...bands];

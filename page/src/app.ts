@@ -1,7 +1,9 @@
 // The page: the session, the view named by the address, keys, and the state of the server.
+import { overview_link, queue_link, read_address } from "./address";
+import type { Address } from "./address";
 import { find_session, log_in, log_in_by_password, log_out, on_change, state,
   take_token_of_address } from "./api";
-import { canonical_segment, segment_of, segment_of_text, shown } from "./bytes";
+import { segment_of, segment_of_text, shown } from "./bytes";
 import { set_server_time } from "./clock";
 import { append, h, replace, set_text, show } from "./dom";
 import { duration } from "./format";
@@ -11,17 +13,18 @@ import { close_dialog, dialog_is_open, field, tell, words_of_error } from "./not
 import { Overview } from "./overview";
 import { QueueView } from "./queue";
 import { Search } from "./search";
+import { SettingsView } from "./settings";
 import { next_theme, start_theme } from "./theme";
-import type { Filter, View } from "./view";
-import { queue_link } from "./view";
+import type { View } from "./view";
 
 // Keys besides the browser's own; keys of a view are handled in its key().
 const KEYS: [string, string][] = [
   ["/", "find jobs, queues, groups, workers, tags as name=value"], ["j  k", "down and up in lists"],
   ["Enter", "open the item in focus"], ["Esc", "close, leave, go up"], ["g", "to the queues"],
   ["f  b", "move the job to the front, to the back"], ["c", "cancel the job"],
-  ["r", "retry the job"], ["a", "add a job to the queue"], ["p", "pause or resume the queue"],
-  ["t", "dark or light"], ["?", "these keys"]];
+  ["r", "retry the job"], ["n", "run the job again as a new one"], ["a", "add a job to the queue"],
+  ["p", "pause or resume the queue"], ["s", "the settings of the queue"], ["t", "dark or light"],
+  ["?", "these keys"]];
 
 let view: View | null = null;
 const stage = h("div.stage");
@@ -35,34 +38,26 @@ const bar = h("header.bar", {}, h("a.brand", { href: "#/" }, dot, "Sluice"), sea
   h("button.quiet", { click: () => tell_keys(), title: "Keys (?)", "aria-label": "Keys" }, "?"),
   who);
 
-interface Address {
-  queue: string | null;
-  job: string | null;
-  filter: Filter | null;
-  db: number;
-}
+// The view that is shown, without the parameters of its address.
+let viewed = "";
 
-const ADDRESS = new RegExp("^#/(?:q/([^/?]+)(?:/j/([^/?]+))?)?"
-  + "(?:\\?(?:(group|worker|tag)=([^&]*)&?)?(?:db=(\\d+))?)?$");
-
-function read_address(): Address {
-  const found = ADDRESS.exec(location.hash);
-  const db = Number(found?.[5] ?? 0);
-  const segment = (text?: string) => text === undefined ? null : canonical_segment(text);
-  const by = found?.[3] as Filter["by"] | undefined;
-  const filter = by === undefined ? null : { by, value: segment(found?.[4]) ?? "" };
-  return { queue: segment(found?.[1]), job: segment(found?.[2]), filter, db };
+function make_view({ queue, job, settings, db, params }: Address): View {
+  if (queue === null) return new Overview(db, params);
+  if (job !== null) return new JobView({ queue, db }, job);
+  return settings ? new SettingsView({ queue, db }) : new QueueView({ queue, db }, params);
 }
 
 function open_view(): void {
-  const { queue, job, filter, db } = read_address();
-  view?.stop();
+  const address = read_address();
+  const { queue, job, settings, db } = address;
+  const wanted = JSON.stringify([queue, job, settings, db, shown_role]);
   search.close();
-  const next: View = queue === null ? new Overview(db)
-    : job === null ? new QueueView({ queue, db }, filter) : new JobView({ queue, db }, job);
-  view = next;
-  document.title = `${next.title} · Sluice`;
-  replace(stage, next.root);
+  if (view?.take && wanted === viewed) return view.take(address.params);
+  view?.stop();
+  viewed = wanted;
+  view = make_view(address);
+  document.title = `${view.title} · Sluice`;
+  replace(stage, view.root);
   scrollTo(0, 0);
 }
 
@@ -201,9 +196,9 @@ function step(by: number): void {
 }
 
 function go_up(): void {
-  const { queue, job, db } = read_address();
-  if (job !== null && queue !== null) location.hash = queue_link({ queue, db });
-  else if (queue !== null) location.hash = db ? `#/?db=${db}` : "#/";
+  const { queue, job, settings, db } = read_address();
+  if ((job !== null || settings) && queue !== null) location.hash = queue_link({ queue, db });
+  else if (queue !== null) location.hash = overview_link(db);
 }
 
 const GLOBAL: Record<string, () => void> = {

@@ -72,7 +72,11 @@ export function text_of(segment: string): string | null {
 export function body_member(name: string, segment: string): Record<string, string> {
   const text = text_of(segment);
   if (text !== null) return { [name]: text };
-  return { [name + "_base64"]: btoa(String.fromCharCode(...bytes_of(segment))) };
+  return { [name + "_base64"]: base64_of(segment) };
+}
+
+export function base64_of(segment: string): string {
+  return btoa(String.fromCharCode(...bytes_of(segment)));
 }
 
 // Characters that would be invisible, or change the direction of the text around them: shown as
@@ -101,6 +105,12 @@ export function shown(segment: string | null): string {
   return [...bytes_of(segment)].map(
     (byte) => byte > 32 && byte < 127 ? String.fromCharCode(byte)
       : "\\x" + byte.toString(16).padStart(2, "0")).join("");
+}
+
+// The text for people, with its line breaks.
+export function shown_lines(segment: string | null): string {
+  const text = segment === null ? null : text_of(segment);
+  return text === null ? shown(segment) : visible_lines(text);
 }
 
 // Browsers remove these two at the end of a URL's path, however they are encoded.

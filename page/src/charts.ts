@@ -1,15 +1,20 @@
-// Small charts with uPlot: lines for several values over the last minutes.
+// Charts with uPlot: lines for several values along one time axis, with a legend that shows the
+// values under the pointer, else the latest ones.
 import uPlot from "uplot";
 import { shown } from "./bytes";
-import { duration, rate, short_count } from "./format";
-import type { Series } from "./history";
+import { h, replace, set_text } from "./dom";
+import { duration, moment, rate, short_count } from "./format";
+import type { Lines, Values } from "./history";
 import { colour, on_theme } from "./theme";
 
 export type ChartKind = "depth" | "flow" | "wait";
+// A small chart has no axes; its greatest value stands in its legend.
+export type ChartSize = "small" | "full";
 
 // The least span of time that is drawn.
-const LEAST_S = 45;
-const MOST_S = 180;
+const LEAST_S = 120;
+export const BAND_COLOURS = 8;
+export const MOST_CARD_BANDS = 8;
 
 interface Line {
   name: string;
@@ -17,40 +22,34 @@ interface Line {
   dash?: number[];
   fill?: boolean;
   // null: a gap; undefined: unknown, the line continues.
-  values: (number | null | undefined)[];
+  values: Values;
 }
 
-export const BAND_COLOURS = 8;
-
-function lines_of(kind: ChartKind, series: Series): Line[] {
+function lines_of(kind: ChartKind, lines: Lines): Line[] {
   if (kind === "depth") {
-    return [{ name: "waiting", colour: "waiting", fill: true, values: series.depth },
-      { name: "active", colour: "active", values: series.active }];
+    return [{ name: "waiting", colour: "waiting", fill: true, values: lines.waiting },
+      { name: "active", colour: "active", values: lines.active }];
   }
   if (kind === "flow") {
-    return [{ name: "added/s", colour: "waiting", values: series.added },
-      { name: "ended/s", colour: "done", fill: true, values: series.completed }];
+    return [{ name: "added", colour: "waiting", values: lines.added },
+      { name: "ended", colour: "done", fill: true, values: lines.ended },
+      { name: "failed", colour: "bad", values: lines.failed }];
   }
-  return [...series.waits].flatMap(([band, wait]) => {
+  return [...lines.waits].flatMap(([band, wait]) => {
     const colour = `band-${wait.place % BAND_COLOURS}`;
     return [{ name: `${shown(band)} p95`, colour, values: wait.p95 },
       { name: `${shown(band)} p50`, colour, dash: [3, 3], values: wait.p50 }];
   });
 }
 
+const TITLE: Record<ChartKind, string> = { depth: "Jobs", flow: "Jobs a second",
+  wait: "Wait by band: p50 (dashed), p95" };
+
 const LABEL: Record<ChartKind, (value: number) => string> = {
   depth: short_count,
   flow: (value) => `${rate(value)}/s`,
   wait: (value) => duration(value * 1000),
 };
-
-// The newest values as text, for screen readers.
-function in_words(kind: ChartKind, lines: readonly Line[]): string {
-  return lines.flatMap(({ name, values }) => {
-    const value = values[values.length - 1];
-    return value === null || value === undefined ? [] : [`${name} ${LABEL[kind](value)}`];
-  }).join(", ");
-}
 
 // Half a job and half a millisecond would be labelled like whole ones.
 const STEP: Record<ChartKind, number> = { depth: 1, flow: 0.1, wait: 0.001 };
@@ -61,16 +60,27 @@ function draw_span(kind: ChartKind): uPlot.Axis["values"] {
 }
 
 export class Chart {
+  readonly root: HTMLElement;
+  private readonly legend = h("figcaption");
+  private readonly spot = h("div.plot", { role: "img" });
+  private values: HTMLElement[] = [];
+  private readonly when = h("small");
   private plot: uPlot | null = null;
-  private lines = 0;
-  private series: Series | null = null;
+  private names = "";
+  private lines: Line[] = [];
+  private given: Lines | null = null;
+  private span_s = Infinity;
+  // The point under the pointer.
+  private at: number | null = null;
   private readonly resize = new ResizeObserver(() => this.fit());
   private readonly forget_theme = on_theme(() => this.rebuild());
 
-  // The chart takes the size of `root`; `axes`: with labelled axes.
-  constructor(private root: HTMLElement, private kind: ChartKind, private axes: boolean) {
-    root.setAttribute("role", "img");
-    this.resize.observe(root);
+  // `selected`: a range of time was dragged, in milliseconds.
+  constructor(private kind: ChartKind, private size: ChartSize,
+              private selected?: (from: number, to: number) => void) {
+    this.spot.setAttribute("aria-label", TITLE[kind]);
+    this.root = h("figure", { "data-size": size }, this.legend, this.spot);
+    this.resize.observe(this.spot);
   }
 
   stop(): void {
@@ -80,64 +90,126 @@ export class Chart {
     this.plot = null;
   }
 
-  draw(series: Series): void {
-    this.series = series;
-    if (this.root.clientWidth < 20) return;
-    const lines = lines_of(this.kind, series);
-    this.root.setAttribute("aria-label", in_words(this.kind, lines));
-    if (!this.plot || this.lines !== lines.length) this.build(lines);
-    this.plot!.setData([series.time, ...lines.map((line) => line.values)] as uPlot.AlignedData);
+  // `span_s`: how much of it is drawn.
+  draw(lines: Lines, span_s = 3600): void {
+    this.given = lines;
+    this.span_s = span_s;
+    this.lines = lines_of(this.kind, lines);
+    const names = this.lines.map(({ name }) => name).join();
+    if (names !== this.names || this.legend.childElementCount === 0) this.make_legend(names);
+    this.draw_legend();
+    if (this.spot.clientWidth < 20) return;
+    if (!this.plot) this.build();
+    this.plot!.setData([lines.time, ...this.lines.map(({ values }) => values)] as
+      uPlot.AlignedData);
   }
 
   private rebuild(): void {
     this.plot?.destroy();
     this.plot = null;
-    if (this.series) this.draw(this.series);
+    if (this.given) this.draw(this.given, this.span_s);
   }
 
   private fit(): void {
-    const { clientWidth: width, clientHeight: height } = this.root;
+    const { clientWidth: width, clientHeight: height } = this.spot;
     if (width < 20 || height < 20) return;
     if (this.plot) this.plot.setSize({ width, height });
-    else if (this.series) this.draw(this.series);
+    else if (this.given) this.draw(this.given, this.span_s);
+  }
+
+  private make_legend(names: string): void {
+    this.names = names;
+    this.plot?.destroy();
+    this.plot = null;
+    this.values = this.lines.map(() => h("b"));
+    // Two lines of a band have one key, with both values.
+    const keys: HTMLElement[] = [];
+    for (const [index, line] of this.lines.entries()) {
+      const pair = this.kind === "wait" && index % 2 === 1;
+      if (pair) continue;
+      keys.push(h("span.key", { "data-colour": line.colour }, `${line.name.replace(/ p95$/, "")} `,
+        ...(this.kind === "wait" ? [this.values[index + 1], ", "] : []), this.values[index]));
+    }
+    replace(this.legend, h("strong", {}, TITLE[this.kind]), ...keys, this.when);
+  }
+
+  // Texts for people and, as the label of the drawing, for screen readers.
+  private draw_legend(): void {
+    const time = this.given?.time ?? [];
+    const index = this.at !== null && this.at < time.length ? this.at : time.length - 1;
+    const words = this.lines.map(({ values }) => {
+      const value = values[index];
+      return value === null || value === undefined ? "–" : LABEL[this.kind](value);
+    });
+    words.forEach((text, n) => set_text(this.values[n], text));
+    set_text(this.when, this.at !== null && time[index] !== undefined
+      ? `at ${moment(time[index] * 1000)}` : this.size === "small" ? this.top_in_words() : "");
+    if (this.at !== null) return;
+    this.spot.setAttribute("aria-label", `${TITLE[this.kind]}: ` + this.lines.flatMap((line, n) =>
+      words[n] === "–" ? [] : [`${line.name} ${words[n]}`]).join(", "));
+  }
+
+  private top_in_words(): string {
+    let most = 0;
+    for (const { values } of this.lines) {
+      for (const value of values) if (value && value > most) most = value;
+    }
+    return most > 0 ? `max ${LABEL[this.kind](most)}` : "";
   }
 
   private axis(extra: Partial<uPlot.Axis>): uPlot.Axis {
     const font = `11px ${getComputedStyle(document.body).fontFamily}`;
-    return { show: this.axes, stroke: colour("dim"), font,
+    return { show: this.size === "full", stroke: colour("dim"), font,
       grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, ...extra };
   }
 
-  private build(lines: Line[]): void {
-    this.plot?.destroy();
-    this.lines = lines.length;
+  // The pointer marks the same time in all charts; a range that is dragged is told.
+  private cursor(): uPlot.Cursor {
+    return { show: true, y: false, sync: { key: "time" },
+      drag: { x: this.selected !== undefined, y: false, setScale: false } };
+  }
+
+  private readonly pointed = (plot: uPlot) => {
+    const at = plot.cursor.idx ?? null;
+    if (at === this.at) return;
+    this.at = at;
+    this.draw_legend();
+  };
+
+  private readonly dragged = (plot: uPlot) => {
+    const { left, width } = plot.select;
+    if (width < 4 || !plot.cursor.event) return;
+    this.selected?.(plot.posToVal(left, "x") * 1000, plot.posToVal(left + width, "x") * 1000);
+  };
+
+  private build(): void {
     const least = this.kind === "wait" ? 0.001 : 1;
-    const pad = this.axes ? 8 : 2;
+    const full = this.size === "full";
     this.plot = new uPlot({
-      width: this.root.clientWidth,
-      height: this.root.clientHeight,
+      width: this.spot.clientWidth,
+      height: this.spot.clientHeight,
       // A label of the time axis needs half its width beside the newest point.
-      padding: [pad, this.axes ? 28 : 0, this.axes ? 0 : pad, 0],
+      padding: [full ? 8 : 2, full ? 28 : 0, full ? 0 : 2, 0],
       legend: { show: false },
-      cursor: { show: false },
+      cursor: this.cursor(),
+      hooks: { setCursor: [this.pointed], setSelect: [this.dragged] },
       scales: {
         // At least this span, so that a new page does not stretch a few points.
-        x: { time: true,
-          range: (_, min, max) => [Math.min(Math.max(min, max - MOST_S), max - LEAST_S), max] },
+        x: { time: true, range: (_, min, max) =>
+          [Math.min(Math.max(min, max - this.span_s), max - LEAST_S), max] },
         y: { range: (_, __, max) => [0, Math.max(max ?? 0, least) * 1.1] },
       },
       // The default labels have a second line, for which there is no room.
       axes: [this.axis({ size: 22, space: 80, values: "{HH}:{mm}:{ss}" }),
         this.axis({ size: 58, space: 28, values: draw_span(this.kind) })],
-      series: [{}, ...lines.map((line) => ({
+      series: [{}, ...this.lines.map((line) => ({
         label: line.name,
         stroke: colour(line.colour),
         width: 1.5,
         dash: line.dash,
         fill: line.fill ? colour(line.colour) + "26" : undefined,
-        spanGaps: this.kind !== "wait",
         points: { show: false },
       }))],
-    }, [[], ...lines.map(() => [])] as unknown as uPlot.AlignedData, this.root);
+    }, [[], ...this.lines.map(() => [])] as unknown as uPlot.AlignedData, this.spot);
   }
 }

@@ -46,6 +46,11 @@ export function moment(ms: number, fine = false): string {
   return date.toDateString() === new Date().toDateString() ? text : `${day.format(date)} ${text}`;
 }
 
+// 3 m 20 s ago, 14:03:05
+export function ago(ms: number, now: number): string {
+  return `${duration(Math.max(0, now - ms))} ago, ${moment(ms)}`;
+}
+
 export function size(bytes: number): string {
   if (bytes < 1024) return `${bytes} bytes`;
   const kilobytes = bytes / 1024;

@@ -1,9 +1,12 @@
-// The groups with the most jobs, and each one's share of the slots.
-import { queue_path, request } from "./api";
+// The groups with the most jobs: their slots and caps, each one's share, and a pause for each.
+import { queue_link } from "./address";
+import { queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of, shown } from "./bytes";
 import { KeyedList, h, replace, set_text, show } from "./dom";
 import { count, short_count } from "./format";
+import { ask_to_pause, set_pause } from "./queue_actions";
+import type { Pause } from "./queue_actions";
 import type { Group, Stats } from "./types";
 import { Panel, empty } from "./view";
 
@@ -33,10 +36,11 @@ export class GroupsPanel {
     "Show all");
   private readonly list: KeyedList<Group, Row>;
 
-  constructor(private ref: QueueRef) {
+  constructor(private ref: QueueRef, private poke: () => void) {
     const rows = h("div.group-rows");
     this.table = h("div.groups", {}, h("div.group.head", {}, h("span", {}, "group"),
-      h("span", {}, "share of slots"), h("span", {}, "active"), h("span", {}, "waiting")), rows);
+      h("span", {}, "share of slots"), h("span", {}, "active"), h("span", {}, "waiting"),
+      h("span", {}, "")), rows);
     show(this.table, false);
     show(this.more, false);
     this.panel.body.append(this.table, this.note, this.more);
@@ -64,11 +68,28 @@ export class GroupsPanel {
     replace(this.note, groups.length === 0 ? empty("No jobs belong to a group") : null);
   }
 
+  // What the pause of a group is now is asked for when it is to change.
+  private async turn_pause(key: string): Promise<void> {
+    const path = queue_path(this.ref, "/config") + (this.ref.db ? "&" : "?") + `group=${key}`;
+    const { paused = "none" } = await request<{ paused?: Pause }>(path);
+    const changed = () => {
+      this.asked_at = -Infinity;
+      this.poke();
+    };
+    if (paused === "none") ask_to_pause(this.ref, paused, changed, key);
+    else void set_pause(this.ref, paused, "none", changed, key);
+  }
+
   private make(key: string): Row {
-    const row: Row = { root: h("div.group"), meter: h("meter", { min: 0, max: 1 }),
+    const row: Row = { root: h("div.group"),
+      meter: h("meter", { min: 0, max: 1, "aria-label": `share of the slots: ${shown(key)}` }),
       share: h("small"), active: h("span"), waiting: h("span") };
-    row.root.append(h("bdi", { title: shown(key) }, key === "" ? "(no group)" : shown(key)),
-      h("span.share", {}, row.meter, row.share), row.active, row.waiting);
+    const name = h("bdi", { title: shown(key) }, key === "" ? "(no group)" : shown(key));
+    row.root.append(key === "" ? name : h("a.id", { href: queue_link(this.ref, { group: key }) },
+      name), h("span.share", {}, row.meter, row.share), row.active, row.waiting,
+    key === "" || !state.may("operate") ? h("span") : h("button.link", {
+      "aria-label": `Pause or resume ${shown(key)}`,
+      click: () => void this.turn_pause(key) }, "pause"));
     return row;
   }
 
@@ -76,7 +97,8 @@ export class GroupsPanel {
     const share = this.slots > 0 ? Math.min(1, group.slots / this.slots) : 0;
     row.meter.value = share;
     set_text(row.share, `${Math.round(share * 100)} %`);
-    set_text(row.active, count(group.active) + (group.max_active ? ` / ${group.max_active}` : ""));
+    set_text(row.active, count(group.active)
+      + (group.max_active ? ` of ${count(group.max_active)}` : ""));
     set_text(row.waiting, short_count(group.waiting));
   }
 }

@@ -1,47 +1,109 @@
-// The last minutes of each queue as seen by this page: the data of the charts.
+// The past of each queue: what the server keeps of the last hour and day, and what this page has
+// seen since. The data of the charts.
+import { ApiError, queue_path, request } from "./api";
+import type { QueueRef } from "./api";
 import { segment_of } from "./bytes";
+import { server_now } from "./clock";
+import { OFFERED } from "./offered";
 import type { Band, Stats } from "./types";
 import { WaitWindow } from "./waits";
 
-const MOST_SAMPLES = 240;
-const MOST_QUEUES = 300;
+// An own sample a second, for a little longer than the server's are read anew.
+const MOST_SAMPLES = 150;
+// In a small chart, where the server keeps no history.
+const SHOWN_SAMPLES = 60;
+const MOST_QUEUES = 1200;
 export const MOST_BANDS = 8;
+
+export type Range = "hour" | "day";
+export type Values = (number | null | undefined)[];
+
+// GET …/history. null: not known.
+export interface Past {
+  range: Range;
+  step_ms: number;
+  start_ms: number;
+  // The older part of it was given up for other queues.
+  reduced: boolean;
+  series: Record<"added" | "ended" | "failed" | "waiting" | "active" | "wait_p50_ms"
+    | "wait_p95_ms", (number | null)[]>;
+  bands?: Record<string, Record<"wait_p50_ms" | "wait_p95_ms", (number | null)[]>>;
+}
+
+// A line of GET /api/v1/history.
+export interface Hour {
+  waiting: (number | null)[];
+  ended: (number | null)[];
+  failed: (number | null)[];
+}
 
 export interface Waits {
   // The band's index by urgency, which selects its colour.
   place: number;
   // Seconds; null: nothing started and nothing waited, undefined: not requested.
-  p50: (number | null | undefined)[];
-  p95: (number | null | undefined)[];
+  p50: Values;
+  p95: Values;
+}
+
+// What a chart draws: values along one time axis, in seconds.
+export interface Lines {
+  time: number[];
+  waiting: Values;
+  active: Values;
+  // A second.
+  added: Values;
+  ended: Values;
+  failed: Values;
+  waits: Map<string, Waits>;
+}
+
+interface Totals {
+  at: number;
+  added: number;
+  completed: number;
+  failed: number;
+}
+
+const FLOWS = ["added", "completed", "failed"] as const;
+
+function totals_of(stats: Stats, at: number): Totals {
+  return { at, added: stats.added, failed: stats.failed,
+    completed: stats.completed + stats.failed + stats.cancelled + stats.expired };
 }
 
 export class Series {
-  time: number[] = [];
-  depth: number[] = [];
-  active: number[] = [];
-  added: (number | null)[] = [];
-  completed: (number | null)[] = [];
+  private time: number[] = [];
+  private waiting: Values = [];
+  private active: Values = [];
+  private flows: Record<"added" | "completed" | "failed", Values> =
+    { added: [], completed: [], failed: [] };
   // By the band's segment, along `time`.
-  waits = new Map<string, Waits>();
+  private waits = new Map<string, Waits>();
   readonly recent = new WaitWindow();
-  private totals: { at: number; added: number; ended: number } | null = null;
+  private totals: Totals | null = null;
+  private past: Past | null = null;
+  private hour: Hour | null = null;
+  // The number of failed jobs when `hour` was read, else when the queue was seen first.
+  private failed_before: number | null = null;
 
   add(stats: Stats, bands: Band[] | null): void {
-    const now = Date.now();
-    const last = this.time[this.time.length - 1];
+    const now = server_now();
+    const last = this.time.at(-1);
     // Points closer than this cannot be told apart.
     if (last !== undefined && now / 1000 - last < 0.4) return;
-    const ended = stats.completed + stats.failed + stats.cancelled + stats.expired;
+    const totals = totals_of(stats, now);
     const before = this.totals;
     const seconds = before ? (now - before.at) / 1000 : 0;
-    const usable = before !== null && seconds < 30 && stats.added >= before.added
-      && ended >= before.ended;
-    this.totals = { at: now, added: stats.added, ended };
+    const usable = before !== null && seconds < 30 && FLOWS.every((flow) =>
+      totals[flow] >= before[flow]);
+    this.totals = totals;
+    this.failed_before ??= stats.failed;
     this.time.push(now / 1000);
-    this.depth.push(stats.waiting);
+    this.waiting.push(stats.waiting);
     this.active.push(stats.active);
-    this.added.push(usable ? (stats.added - before.added) / seconds : null);
-    this.completed.push(usable ? (ended - before.ended) / seconds : null);
+    for (const flow of FLOWS) {
+      this.flows[flow].push(usable ? (totals[flow] - before[flow]) / seconds : null);
+    }
     if (bands !== null) this.recent.add(now / 1000, stats.since, bands);
     this.add_waits(bands);
     this.trim();
@@ -64,10 +126,93 @@ export class Series {
 
   private trim(): void {
     if (this.time.length <= MOST_SAMPLES) return;
-    for (const list of [this.time, this.depth, this.active, this.added, this.completed,
+    for (const list of [this.time, this.waiting, this.active, ...Object.values(this.flows),
       ...[...this.waits.values()].flatMap((wait) => [wait.p50, wait.p95])]) {
       list.shift();
     }
+  }
+
+  // Jobs added or ended a second: in the last moments, else in the last minute.
+  rate_of(flow: "added" | "completed", stats: Stats): number {
+    return this.flows[flow].at(-1) ?? stats.rates[flow];
+  }
+
+  // --- Of the server ---
+
+  set_hour(hour: Hour, stats: Stats): void {
+    this.hour = hour;
+    this.failed_before = stats.failed;
+  }
+
+  // In the last hour; without the server's history, while the page was open.
+  failed_lately(stats: Stats): number {
+    const kept = (this.hour?.failed ?? []).reduce<number>((sum, value) => sum + (value ?? 0), 0);
+    return Math.round(kept) + Math.max(0, stats.failed - (this.failed_before ?? stats.failed));
+  }
+
+  hour_of(stats: Stats): Hour {
+    if (this.hour) return { ...this.hour, waiting: [...this.hour.waiting, stats.waiting] };
+    const own = (values: Values): (number | null)[] => {
+      const last = values.slice(-SHOWN_SAMPLES).map((value) => value ?? null);
+      return [...Array<null>(SHOWN_SAMPLES - last.length).fill(null), ...last];
+    };
+    const minute = (values: Values) => own(values).map((value) => value === null ? null
+      : value * 60);
+    return { waiting: own(this.waiting), ended: minute(this.flows.completed),
+      failed: minute(this.flows.failed) };
+  }
+
+  set_past(past: Past): void {
+    this.past = past;
+  }
+
+  get range(): Range {
+    return this.past?.range ?? "hour";
+  }
+
+  get reduced(): boolean {
+    return this.past?.reduced === true;
+  }
+
+  // The server's values up to the first own sample, then the own ones. `bands`: in their order.
+  lines(bands: readonly string[]): Lines {
+    const { past } = this;
+    const from = this.time[0] ?? Infinity;
+    const step = past?.step_ms ?? 1;
+    const before: number[] = [];
+    const length = past?.series.waiting.length ?? 0;
+    for (let n = 0; n < length && (past!.start_ms + (n + 1) * step) / 1000 <= from; ++n) {
+      before.push((past!.start_ms + n * step) / 1000);
+    }
+    const joined = (kept: (number | null)[] | undefined, own: Values, scale = 1): Values =>
+      [...before.map((_, n) => kept?.[n] === null || kept?.[n] === undefined ? null
+        : kept[n] * scale), ...own];
+    const second = 1000 / step;
+    const kept = past?.series;
+    return { time: [...before, ...this.time], waiting: joined(kept?.waiting, this.waiting),
+      active: joined(kept?.active, this.active),
+      added: joined(kept?.added, this.flows.added, second),
+      ended: joined(kept?.ended, this.flows.completed, second),
+      failed: joined(kept?.failed, this.flows.failed, second),
+      waits: this.joined_waits(bands, joined) };
+  }
+
+  private joined_waits(bands: readonly string[],
+                       joined: (kept: (number | null)[] | undefined, own: Values,
+                                scale: number) => Values): Map<string, Waits> {
+    const waits = new Map<string, Waits>();
+    const kept = new Map(Object.keys(this.past?.bands ?? {}).map((name) =>
+      [segment_of({ name: name.startsWith("base64:") ? null : name,
+        name_base64: name.slice(7) }, "name") ?? "", this.past!.bands![name]]));
+    const unknown: Values = this.time.map(() => undefined);
+    for (const [place, band] of bands.slice(0, MOST_BANDS).entries()) {
+      const own = this.waits.get(band);
+      const past = kept.get(band);
+      if (!own && !past) continue;
+      waits.set(band, { place, p50: joined(past?.wait_p50_ms, own?.p50 ?? unknown, 0.001),
+        p95: joined(past?.wait_p95_ms, own?.p95 ?? unknown, 0.001) });
+    }
+    return waits;
   }
 }
 
@@ -82,4 +227,41 @@ export function series_of(db: number, queue: string): Series {
     if (all.size > MOST_QUEUES) all.delete(all.keys().next().value!);
   }
   return series;
+}
+
+// --- Requests ---
+
+// The history may be turned off (history-memory 0), or not be for this user.
+async function if_kept<T>(path: string, signal: AbortSignal): Promise<T | null> {
+  if (!OFFERED.history) return null;
+  try {
+    return await request<T>(path, { signal });
+  } catch (error) {
+    if (error instanceof ApiError && error.status < 500) return null;
+    throw error;
+  }
+}
+
+export async function ask_past(ref: QueueRef, range: Range, signal: AbortSignal): Promise<void> {
+  const past = await if_kept<Past>(queue_path(ref, "/history", { range }), signal);
+  if (past) series_of(ref.db, ref.queue).set_past({ ...past, range });
+}
+
+interface HourLine extends Hour {
+  queue: string | null;
+  queue_base64?: string;
+}
+
+// The last hour of these queues, a value a minute.
+export async function ask_hours(db: number, queues: Map<string, Stats>,
+                                signal: AbortSignal): Promise<void> {
+  if (queues.size === 0) return;
+  const query = [...queues.keys()].map((queue) => `queue=${queue}`);
+  const path = `/api/v1/history?points=60&${query.join("&")}${db ? `&db=${db}` : ""}`;
+  const answer = await if_kept<{ queues: HourLine[] }>(path, signal);
+  for (const line of answer?.queues ?? []) {
+    const queue = segment_of(line, "queue") ?? "";
+    const stats = queues.get(queue);
+    if (stats) series_of(db, queue).set_hour(line, stats);
+  }
 }

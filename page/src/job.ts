@@ -1,22 +1,29 @@
-// One job: its position, why it waits, its fields, and its history.
-import { ask_to_cancel, ask_to_move, ask_to_retry, job_buttons } from "./actions";
+// One job: its position, why it waits, its attempts, its fields, and its history.
+import { ask_to_cancel, ask_to_move, ask_to_retry, ask_to_run_again, job_buttons } from "./actions";
+import { overview_link, queue_link } from "./address";
 import { ApiError, job_path, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
-import { is_addressable, segment_of, segment_of_item, shown, text_of, visible_lines }
+import { AttemptsPanel } from "./attempts";
+import { is_addressable, segment_of, segment_of_item, shown, shown_lines, visible_lines }
   from "./bytes";
 import { server_now } from "./clock";
 import { KeyedList, append, h, replace, set_text, show } from "./dom";
-import { count, duration, moment, size } from "./format";
+import { ago, count, duration, moment } from "./format";
+import { JobFeed } from "./job_feed";
+import { GraphPanel } from "./job_graph";
 import { LEAST_MS, Poller, draw_soon } from "./live";
+import { OFFERED } from "./offered";
 import { Story } from "./story";
+import { draw_body } from "./tree";
 import type { Band, Job, QueueEvent } from "./types";
-import { Figure, Panel, empty, error_box, job_anchor, overview_link, queue_link, skeleton,
-  state_pill } from "./view";
+import { Figure, Panel, empty, error_box, skeleton, state_pill } from "./view";
 import type { View } from "./view";
 import { event_in_words, is_over, state_in_words } from "./words";
 
 const USUAL_MS = 1000;
-const SHOWN_BYTES = 64 * 1024;
+// The place in dispatch order is known for the first jobs, and asked for this often.
+const DISPATCHED = 100;
+const DISPATCH_MS = 2000;
 // If the queue keeps no events, a new payload of the job is noticed within this time.
 const BODIES_MS = 30_000;
 
@@ -27,9 +34,19 @@ export class JobView implements View {
   private readonly content = h("div", { hidden: true });
   private readonly pill = h("span");
   private readonly words = h("p.words");
+  private readonly error = h("pre.headline-error", { tabindex: 0, hidden: true });
   private readonly buttons = h("div.buttons");
-  private readonly figures = { place: new Figure("Position"), eta: new Figure("Expected to start"),
+  private readonly figures = {
+    place: new Figure("Place by rank", "pending jobs before it, by band and rank"),
+    next: new Figure("Place in dispatch order", "among the jobs that pops would take next, with "
+      + "all limits and fairness"),
+    eta: new Figure("Expected to start", "if nothing were added and workers keep their pace"),
     waited: new Figure("Added"), ran: new Figure("Run"), tries: new Figure("Attempts") };
+  private readonly attempts = new AttemptsPanel();
+  private readonly live = new Panel("Progress and log");
+  private readonly progress = h("p.progress");
+  private readonly log = h("pre", { tabindex: 0, role: "log", "aria-label": "log" });
+  private readonly graph: GraphPanel;
   private readonly facts = new Panel("What it is");
   private readonly payload = new Panel("Payload");
   private readonly result = new Panel("Result");
@@ -39,6 +56,9 @@ export class JobView implements View {
   private readonly events: KeyedList<QueueEvent, { root: HTMLElement }>;
   private readonly story: Story;
   private readonly poller: Poller;
+  private readonly feed: JobFeed;
+  private dispatch: number | null = null;
+  private dispatch_at = -Infinity;
   private job: Job | null = null;
   private bands: string[] = [];
   // With payload and result, which may be large: requested once for each change of the job.
@@ -50,6 +70,8 @@ export class JobView implements View {
   constructor(readonly ref: QueueRef, private id: string) {
     this.title = shown(id);
     this.story = new Story(ref, id);
+    this.graph = new GraphPanel(ref, id);
+    this.live.body.append(this.progress, this.log);
     const rows = h("ol.story");
     this.events = new KeyedList<QueueEvent, { root: HTMLElement }>(rows,
       (event) => String(event.seq), (_, event) => ({ root: this.event_row(event) }),
@@ -57,10 +79,11 @@ export class JobView implements View {
     this.history.body.append(rows, this.history_note, this.further);
     show(this.further, false);
     append(this.content, [
-      h("div.verdict", {}, this.pill, this.words),
+      h("div.verdict", {}, this.pill, this.words), this.error,
       h("div.figure-row", {}, ...Object.values(this.figures).map((figure) => figure.root)),
-      h("div.columns", {}, h("div", {}, this.history.root),
-        h("div", {}, this.facts.root, this.payload.root, this.result.root))]);
+      h("div.columns", {}, h("div", {}, this.live.root, this.attempts.root, this.graph.root,
+        this.history.root),
+      h("div", {}, this.result.root, this.payload.root, this.facts.root))]);
     append(this.root, [h("div.page-head", {}, h("h1", {},
       h("a", { href: overview_link(ref.db) }, "Queues"), h("span.dim", {}, " / "),
       h("a", { href: queue_link(ref) }, h("bdi", {}, shown(ref.queue))),
@@ -68,10 +91,13 @@ export class JobView implements View {
     this.message, this.content]);
     this.poller = new Poller((signal) => this.ask(signal), USUAL_MS, LEAST_MS,
       (error) => this.failed(error));
+    this.feed = new JobFeed(ref, id, () => this.poller.poke(), () => draw_soon(this.draw_live));
+    if (!is_addressable(id)) this.feed.stop();
   }
 
   stop(): void {
     this.poller.stop();
+    this.feed.stop();
   }
 
   // --- Requests ---
@@ -88,18 +114,32 @@ export class JobView implements View {
       this.bands = answer.bands.map((band) => shown(segment_of(band, "name")));
     }
     this.job = job;
+    if (!is_over(job.state)) this.feed.again();
     draw_soon(this.draw);
+    await this.ask_dispatch(job, signal);
     await this.story.read(signal, () => draw_soon(this.draw_story));
     draw_soon(this.draw_story);
     const old = performance.now() - this.bodies_at > BODIES_MS;
     const changed = !first && this.change_of(job) !== this.bodies_of;
     if (changed || old) this.job = await this.ask_bodies(signal);
     this.bodies_of = this.change_of(this.job);
+    if (this.bodies) await this.graph.ask({ ...this.bodies, ...this.job }, this.bodies_of, signal);
     draw_soon(this.draw);
   }
 
+  // Its place among the next jobs, which is not the one by rank.
+  private async ask_dispatch(job: Job, signal: AbortSignal): Promise<void> {
+    if (job.state !== "pending") this.dispatch = null;
+    if (job.state !== "pending" || performance.now() - this.dispatch_at < DISPATCH_MS) return;
+    this.dispatch_at = performance.now();
+    const query = { by: "dispatch", count: String(DISPATCHED) };
+    const { jobs } = await request<{ jobs: Job[] }>(queue_path(this.ref, "/jobs", query),
+      { signal });
+    this.dispatch = jobs.findIndex((each) => segment_of(each, "id") === this.id);
+  }
+
   private async ask_bodies(signal: AbortSignal): Promise<Job> {
-    const query = { with: ["payload", "result"] };
+    const query = { with: ["payload", "result", ...OFFERED.dependents ? ["dependents"] : []] };
     this.bodies = await request<Job>(job_path(this.ref, this.id, "", query), { signal });
     this.bodies_at = performance.now();
     return this.bodies;
@@ -142,28 +182,70 @@ export class JobView implements View {
     replace(this.message);
     if (this.pill.textContent !== job.state) replace(this.pill, state_pill(job.state));
     set_text(this.words, state_in_words(job, now));
-    const { place, eta, waited, ran, tries } = this.figures;
+    const error = shown_lines(segment_of(job, "error"));
+    show(this.error, error !== "");
+    set_text(this.error, error);
+    this.draw_figures(job, now);
+    this.draw_buttons(job);
+    this.draw_facts(job);
+    this.attempts.draw(job, this.story.events, now);
+    this.draw_live();
+    if (this.bodies === null) return;
+    this.graph.draw({ ...this.bodies, ...job });
+    this.draw_bodies(this.bodies);
+  };
+
+  private draw_figures(job: Job, now: number): void {
+    const { place, next, eta, waited, ran, tries } = this.figures;
+    // A job that has ended, or runs, has no place.
+    const waits = !is_over(job.state) && job.state !== "active";
+    for (const figure of [place, next, eta]) show(figure.root, waits);
     place.set(job.position === null ? "–" : `#${count(job.position + 1)}`,
-      job.position === null ? "" : job.position === 0 ? "first in the queue"
+      job.position === null ? "" : job.position === 0 ? "first of its queue"
         : `${count(job.position)} before it`);
+    next.set(this.dispatch === null ? "–" : this.dispatch < 0 ? "–" : `#${this.dispatch + 1}`,
+      this.dispatch === null || this.dispatch >= 0 ? ""
+        : `not among the next ${DISPATCHED}`);
     eta.set(job.eta_ms === null ? "–" : job.eta_ms < 1000 ? "at once"
       : `in ${duration(job.eta_ms)}`,
       job.state === "pending" && job.eta_ms === null ? "not known yet" : "");
     waited.set(`${duration(now - job.enqueued)} ago`, moment(job.enqueued));
     ran.set(job.state === "active" ? duration(now - (job.started ?? now)) : duration(job.run_ms),
-      job.deadline !== null ? `lease ${duration(job.deadline - now)}` : "");
+      job.deadline !== null ? `lease ${duration(job.deadline - now)}` : job.finished === null ? ""
+        : `ended ${ago(job.finished, now)}`);
     tries.set(count(job.attempts), job.crashes ? `${job.crashes} leases ran out` : "",
       job.crashes > 0);
-    this.draw_buttons(job);
-    this.draw_facts(job);
-    if (this.bodies !== null) this.draw_bodies(this.bodies);
+  }
+
+  // What its worker reported; the log follows its end, unless it was scrolled back.
+  private readonly draw_live = () => {
+    const { feed } = this;
+    const told = feed.progress?.text || shown(this.job && segment_of(this.job, "progress"));
+    show(this.progress, told !== "");
+    set_text(this.progress, told);
+    show(this.log, feed.log !== "");
+    show(this.live.root, told !== "" || feed.log !== "");
+    const text = (feed.begins_late ? "…\n" : "") + visible_lines(feed.log);
+    if (text === this.log.textContent) return;
+    const { scrollTop, scrollHeight, clientHeight } = this.log;
+    this.log.textContent = text;
+    if (scrollTop + clientHeight >= scrollHeight - 8) this.log.scrollTop = this.log.scrollHeight;
   };
 
   private draw_buttons(job: Job): void {
     const key = `${job.state} ${job.pri} ${this.bands.length} ${state.session?.role}`;
     if (this.buttons.dataset.for === key) return;
     this.buttons.dataset.for = key;
-    replace(this.buttons, ...job_buttons(this.target(job), this.bands));
+    replace(this.buttons, ...job_buttons(this.target(job), this.bands),
+      state.may("operate") ? h("button", { title: "Run again as a new job (n)",
+        click: () => this.run_again() }, "Run again…") : null);
+  }
+
+  // As a new job with the same attributes, but id and needs.
+  private run_again(): void {
+    if (this.job === null || this.bodies === null) return;
+    const retried = this.story.events.filter(({ type }) => type === "retrying").length;
+    ask_to_run_again(this.ref, { ...this.bodies, ...this.job }, retried);
   }
 
   private target(job: Job) {
@@ -172,19 +254,15 @@ export class JobView implements View {
 
   private draw_facts(job: Job): void {
     const list = (items: Job["keys"]) => items.map((item) => shown(segment_of_item(item)));
-    const anchors = (items: Job["needs"]) => items.flatMap((item, index) =>
-      [...(index ? [", "] : []), job_anchor(this.ref, segment_of_item(item))]);
-    const facts: [string, string | (Node | string)[]][] = [
+    const facts: [string, string][] = [
       ["priority", job.pri], ["group", shown(segment_of(job, "group"))],
       ["keys", list(job.keys).join(", ")],
       ["tags", Object.keys(job.tags).map((name) =>
         `${shown(name)}=${shown(segment_of(job.tags, name))}`).join(", ")],
-      ["needs", anchors(job.needs)], ["comes after", anchors(job.after ?? [])],
       ["cost", job.cost === 1 ? "" : count(job.cost)],
       ["worker", shown(segment_of(job, "worker"))],
       ["lease", job.lease === null ? "" : String(job.lease)],
       ["asked to stop", shown(segment_of(job, "cancel"))],
-      ["error", shown(segment_of(job, "error"))], ["progress", shown(segment_of(job, "progress"))],
       ["tries left", job.retries_left === null ? "" : String(job.retries_left)],
       ["may wait", job.ttl_left_ms === null ? "" : `${duration(job.ttl_left_ms)} more`],
       ["longest run", job.max_run_ms ? duration(job.max_run_ms) : ""],
@@ -192,11 +270,11 @@ export class JobView implements View {
       ["finished", job.finished === null ? "" : moment(job.finished, true)],
       ["successor", job.successor ? "another payload waits under this id" : ""]];
     const text = facts.filter(([, value]) => value.length > 0);
-    const key = text.map(([name, value]) => `${name}${typeof value === "string" ? value : "x"}`);
-    if (this.facts.body.dataset.for === key.join()) return;
-    this.facts.body.dataset.for = key.join();
+    const key = text.map((fact) => fact.join()).join();
+    if (this.facts.body.dataset.for === key) return;
+    this.facts.body.dataset.for = key;
     replace(this.facts.body, h("dl.facts", {}, ...text.flatMap(([name, value]) =>
-      [h("dt", {}, name), h("dd", {}, ...[value].flat())])));
+      [h("dt", {}, name), h("dd", {}, value)])));
   }
 
   private draw_bodies(job: Job): void {
@@ -205,38 +283,16 @@ export class JobView implements View {
     const key = `${payload} ${result}`;
     if (key === this.drawn_bodies) return;
     this.drawn_bodies = key;
-    this.draw_body(this.payload, payload, "It has no payload.");
-    this.draw_body(this.result, result, "");
+    draw_body(this.payload, payload, "It has no payload.");
+    draw_body(this.result, result, "");
     show(this.result.root, result !== null);
-  }
-
-  // As text, whatever it contains; JSON is formatted.
-  private draw_body(panel: Panel, bytes: string | null, none: string): void {
-    const text = bytes === null ? null : text_of(bytes);
-    let kind = text === null ? "bytes" : "text";
-    let words = text === null ? shown(bytes) : visible_lines(text);
-    try {
-      const value = JSON.parse(text ?? "");
-      if (typeof value === "object") {
-        words = visible_lines(JSON.stringify(value, null, 2));
-        kind = "JSON";
-      }
-    } catch {
-      // It is shown as it is.
-    }
-    const length = new Blob([text ?? words]).size;
-    set_text(panel.aside, bytes === null || bytes === "" ? "" : `${kind}, ${size(length)}`);
-    if (bytes === null || bytes === "") return replace(panel.body, h("p.dim", {}, none));
-    const pre = h("pre", { tabindex: 0 }, words.slice(0, SHOWN_BYTES));
-    const rest = h("button", { click: () => { pre.textContent = words; rest.remove(); } },
-      `Show all of it (${size(length)})`);
-    replace(panel.body, pre, words.length > SHOWN_BYTES ? rest : null);
   }
 
   private readonly draw_story = () => {
     const { story } = this;
     this.events.render(story.events);
     show(this.further, story.bounded);
+    if (this.job) this.attempts.draw(this.job, story.events, server_now());
     set_text(this.history.aside, story.complete ? "" : "reading…");
     const { events } = story;
     set_text(this.history_note, story.bounded ? `${count(events.length)} events, and more.`
@@ -267,6 +323,7 @@ export class JobView implements View {
     const over = is_over(job.state);
     const waits = !over && job.state !== "active";
     if (key === "c" && !over) ask_to_cancel(this.target(job));
+    else if (key === "n") this.run_again();
     else if (key === "r" && over) ask_to_retry(this.target(job));
     else if (key === "f" && waits) ask_to_move(this.target(job), "front");
     else if (key === "b" && waits) ask_to_move(this.target(job), "back");

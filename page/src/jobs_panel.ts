@@ -1,33 +1,37 @@
-// The jobs of a queue: the next ones in dispatch order, and those of each state, page by page.
-import { ask_for_all, job_buttons } from "./actions";
+// The jobs of a queue: the next ones in dispatch order, and those of each state, page by page, with
+// filters that stand in the address.
+import { set_params } from "./address";
+import type { Params } from "./address";
+import { ask_for_all, ask_for_chosen, job_buttons } from "./actions";
 import { queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
-import { segment_of, shown } from "./bytes";
+import { segment_of, shown, shown_lines } from "./bytes";
 import { server_now } from "./clock";
 import { KeyedList, append, h, replace, set_text, show } from "./dom";
-import { count, duration, moment } from "./format";
-import type { Job } from "./types";
-import { Panel, STATES, empty, filter_query, job_anchor, queue_link, skeleton } from "./view";
-import type { Filter } from "./view";
+import { FailuresPanel } from "./failures_panel";
+import { ago, count, duration, short_count } from "./format";
+import { JobFilters, filter_query, is_filtered, where_of } from "./job_filters";
+import { OFFERED } from "./offered";
+import type { Job, Stats } from "./types";
+import { Panel, STATES, empty, job_anchor, skeleton } from "./view";
 import { is_over, why_in_words } from "./words";
 
 const PAGE = 25;
 // The first tab, which lists all jobs of a filter; the others are states.
 const NEXT = "next";
-// The server examines a limited number of jobs per call, so a page may be empty before the end.
-const MOST_EMPTY_PAGES = 10;
 
-// The most useful order for each state (Q.LIST's BY).
-const ORDERS: Record<string, string> = { pending: "rank", active: "age", delayed: "age",
-  failed: "age", completed: "age", cancelled: "age", expired: "age" };
+// The most useful order for each state (Q.LIST's BY); ended jobs are listed newest first.
+const ORDERS: Record<string, string> = { pending: "rank", active: "age", delayed: "age" };
 
 interface Page {
   jobs: Job[];
   cursor: string | null;
+  looked_at?: number;
 }
 
 interface Row {
   root: HTMLElement;
+  box: HTMLInputElement | null;
   place: HTMLElement;
   band: HTMLElement;
   group: HTMLElement;
@@ -41,121 +45,228 @@ export class JobsPanel {
   private readonly panel = new Panel("Next jobs", "jobs");
   readonly root = this.panel.root;
   visible = false;
-  private state = NEXT;
+  private params: Params = {};
   private jobs: Job[] | null = null;
   private cursor: string | null = null;
+  private looked_at = 0;
   // Where the page shown begins; null: at the start, the only page that is kept current.
   private from: string | null = null;
-  private asked_from: string | null = null;
+  private asked: string | null = null;
   private bands: string[] = [];
   private pending = 0;
+  private readonly chosen = new Set<string>();
   private readonly note = h("div", {}, skeleton(5));
   private readonly rows = h("div.job-rows");
-  private readonly tabs: HTMLButtonElement[];
+  private readonly filters = new JobFilters();
+  private readonly failures: FailuresPanel;
+  private readonly tabs: { name: string; root: HTMLButtonElement; count: HTMLElement }[];
   private readonly next = h("button", { click: () => this.turn(this.cursor) }, "Next page");
   private readonly first = h("button", { click: () => this.turn(null) }, "First page");
+  private readonly further = h("button", { click: () => this.look_further() });
   private readonly all = h("button.link", { click: () => this.for_all() });
+  private readonly selection = h("div.selection", { hidden: true });
   private readonly list: KeyedList<Job, Row>;
 
-  constructor(private ref: QueueRef, private poke: () => void, private filter: Filter | null) {
-    if (filter?.by === "worker") this.state = "active";
-    for (const button of [this.first, this.next, this.all]) show(button, false);
-    this.tabs = [NEXT, ...STATES].map((name) => h("button", { role: "tab", "data-state": name,
-      "aria-selected": String(name === this.state), click: () => this.choose(name) },
-    name === NEXT && filter ? "all" : name));
-    const chosen = filter && h("p.filter", {}, h("span.pill", {}, filter.by),
-      h("bdi", {}, shown(filter.value)), h("a", { href: queue_link(ref) }, "all jobs"));
-    append(this.panel.body, [chosen, h("div.tabs", { role: "tablist" }, ...this.tabs), this.rows,
-      this.note, h("div.buttons", {}, this.first, this.next, this.all)]);
-    this.name_it();
+  constructor(private ref: QueueRef, private poke: () => void) {
+    this.failures = new FailuresPanel(ref, poke);
+    this.tabs = [NEXT, ...STATES].map((name) => {
+      const number = h("small");
+      const root = h("button", { role: "tab", "data-state": name, click: () => set_params({
+        state: name === NEXT ? "" : name, by: "" }) }, h("span", {}, name), number);
+      return { name, root, count: number };
+    });
+    append(this.panel.body, [h("div.tabs", { role: "tablist", "aria-label": "State" },
+      ...this.tabs.map(({ root }) => root)), this.filters.root, this.failures.root, this.selection,
+    this.rows, this.note, h("div.buttons", {}, this.first, this.next, this.further, this.all)]);
     this.list = new KeyedList<Job, Row>(this.rows, (job) => segment_of(job, "id") ?? "",
       (id, job) => this.make(id, job), (row, job) => this.update(row, job));
+    this.hide_buttons();
   }
 
-  private choose(name: string): void {
-    this.state = name;
-    for (const tab of this.tabs) {
-      tab.setAttribute("aria-selected", String(tab.dataset.state === name));
-    }
-    this.name_it();
-    this.turn(null);
-  }
-
-  private name_it(): void {
-    const name = this.state === NEXT && this.filter ? "all" : this.state;
-    set_text(this.root.querySelector("h2")!, `${name[0].toUpperCase()}${name.slice(1)} jobs`);
+  private get state(): string {
+    return this.params.state ?? (this.params.worker ? "active" : NEXT);
   }
 
   // Whether the jobs are listed in dispatch order, without a filter.
   private get is_next(): boolean {
-    return this.state === NEXT && this.filter === null;
+    return this.state === NEXT && !is_filtered(this.params);
+  }
+
+  private get by_error(): boolean {
+    return this.state === "failed" && this.params.by === "error";
+  }
+
+  take(params: Params): void {
+    this.params = params;
+    const { state: name } = this;
+    for (const tab of this.tabs) {
+      tab.root.setAttribute("aria-selected", String(tab.name === name));
+      if (tab.name === NEXT) {
+        set_text(tab.root.firstElementChild!, is_filtered(params) ? "all" : NEXT);
+      }
+    }
+    const title = name === NEXT && is_filtered(params) ? "all" : name;
+    set_text(this.root.querySelector("h2")!, this.by_error ? "Failed jobs by their errors"
+      : `${title[0].toUpperCase()}${title.slice(1)} jobs`);
+    this.filters.take(params, name);
+    this.failures.turn(this.by_error);
+    this.turn(null);
+  }
+
+  private hide_buttons(): void {
+    for (const button of [this.first, this.next, this.further, this.all]) show(button, false);
   }
 
   private turn(from: string | null): void {
     this.from = from;
+    this.asked = null;
     this.jobs = null;
+    this.looked_at = 0;
+    this.chosen.clear();
     this.list.render([]);
-    replace(this.note, skeleton(5));
+    this.draw_selection();
+    this.hide_buttons();
+    replace(this.note, this.by_error ? null : skeleton(5));
     this.poke();
   }
 
   private for_all(): void {
-    void ask_for_all(this.ref, this.state === "failed" ? "retry" : "purge", this.state, this.poke);
+    void ask_for_all(this.ref, this.state === "failed" ? "retry" : "purge", this.state,
+      where_of(this.params, this.state), this.poke);
+  }
+
+  // --- Requests ---
+
+  private path(from: string | null): string {
+    const query: Record<string, string> = this.is_next
+      ? { by: "dispatch", count: String(PAGE) } : { limit: String(PAGE) };
+    if (this.state !== NEXT) query.state = this.state;
+    if (ORDERS[this.state]) query.by = ORDERS[this.state];
+    if (from !== null) query.cursor = from;
+    return queue_path(this.ref, "/jobs", query) + filter_query(this.params);
   }
 
   async ask(bands: string[], signal: AbortSignal): Promise<void> {
     this.bands = bands;
-    // A later page is not updated: nothing moves while it is being read.
-    const current = this.from === null || this.jobs === null || this.asked_from !== this.from;
-    if (!this.visible || !current) return;
-    const { state: wanted, from } = this;
-    const query: Record<string, string> = this.is_next
-      ? { by: "dispatch", count: String(PAGE) } : { limit: String(PAGE) };
-    if (wanted !== NEXT) query.state = wanted;
-    if (ORDERS[wanted]) query.by = ORDERS[wanted];
-    let answer: Page;
-    let cursor = from;
-    let pages = 0;
-    do {
-      if (cursor !== null) query.cursor = cursor;
-      const path = queue_path(this.ref, "/jobs", query);
-      answer = await request<Page>(this.filter ? `${path}&${filter_query(this.filter)}` : path,
-        { signal });
-      cursor = answer.cursor;
-    } while (answer.jobs.length === 0 && cursor !== null && ++pages < MOST_EMPTY_PAGES);
-    if (this.state !== wanted || this.from !== from) return;
+    if (!this.visible) return;
+    if (this.by_error) return this.failures.ask(signal);
+    const path = this.path(this.from);
+    // A later page is not updated: nothing moves while it is being read, or chosen from.
+    const still = this.from !== null || this.chosen.size > 0 || this.looked_at > 0;
+    if (still && this.asked === path) return;
+    const answer = await request<Page>(path, { signal });
+    if (path !== this.path(this.from) || (still && this.asked === path)) return;
+    this.asked = path;
     this.jobs = answer.jobs;
     this.cursor = answer.cursor;
-    this.asked_from = from;
   }
 
-  draw(pending: number): void {
-    this.pending = pending;
-    if (this.jobs === null || !this.visible) return;
+  // The server looks at a limited number of jobs in a request: of those that a filter selects there
+  // may be more.
+  private look_further(): void {
+    const before = this.jobs ?? [];
+    const { cursor } = this;
+    if (cursor === null) return;
+    this.further.disabled = true;
+    void request<Page>(this.path(cursor)).then((answer) => {
+      this.looked_at += answer.looked_at ?? 0;
+      this.jobs = [...before, ...answer.jobs];
+      this.cursor = answer.cursor;
+      this.asked = this.path(this.from);
+    }).finally(() => {
+      this.further.disabled = false;
+      this.poke();
+    });
+  }
+
+  // --- Drawing ---
+
+  draw(stats: Stats): void {
+    this.pending = stats.pending;
+    if (!this.visible) return;
+    this.draw_counts(stats);
+    if (this.by_error) return this.failures.draw();
+    if (this.jobs === null) return;
     this.list.render(this.jobs);
+    this.draw_selection();
+    const full = this.jobs.length > 0 && this.jobs.length % PAGE === 0;
     show(this.first, this.from !== null);
-    show(this.next, this.cursor !== null);
-    // With a filter not all jobs of the state are listed, so there are no buttons for all of them.
-    const bulk = !this.filter && state.may("operate") && this.jobs.length > 0
-      && is_over(this.state);
-    show(this.all, bulk);
+    show(this.next, this.cursor !== null && full);
+    show(this.further, this.cursor !== null && !full);
+    set_text(this.further, "Look further");
+    show(this.all, state.may("operate") && this.jobs.length > 0 && is_over(this.state));
     const verb = this.state === "failed" ? "Retry" : "Remove";
-    set_text(this.all, `${verb} all ${this.state}…`);
+    set_text(this.all, `${verb} all ${is_filtered(this.params) ? "these" : this.state}…`);
     set_text(this.panel.aside, this.is_next ? "in the order in which pops would take them"
-      : this.state === NEXT ? "" : this.state === "pending" ? "by position" : "oldest first");
-    if (this.jobs.length > 0) return replace(this.note);
+      : this.state === NEXT ? "" : this.state === "pending" ? "by position"
+      : is_over(this.state) ? "newest first" : "oldest first");
+    this.draw_note();
+  }
+
+  private draw_counts(stats: Stats): void {
+    for (const tab of this.tabs) {
+      const number = tab.name === NEXT ? undefined : is_over(tab.name) ? stats.kept?.[tab.name]
+        : stats[tab.name as "pending"];
+      set_text(tab.count, number === undefined ? "" : ` ${short_count(number)}`);
+    }
+  }
+
+  private draw_note(): void {
+    if (this.jobs!.length > 0) return replace(this.note);
     // If waiting jobs exist, the list is not shown as empty; the reason is shown under their own
     // tab.
     const held = this.is_next && this.pending > 0;
-    const words = this.filter ? "No such job"
+    const words = this.cursor !== null ? "None found yet"
+      : is_filtered(this.params) ? "No such job"
       : held ? `No job can run next: ${count(this.pending)} pending`
       : this.state === NEXT ? "No job is waiting to run" : `No job is ${this.state}`;
-    replace(this.note, empty(words, held ? h("p", {},
-      "Their groups or keys have no free slots, or are paused.") : null));
+    const why = this.cursor !== null
+      ? "The server looks at some 10,000 jobs a request; there are more."
+      : held ? "Their groups or keys have no free slots, or are paused." : "";
+    if (this.note.textContent === words + why) return;
+    replace(this.note, empty(words, why ? h("p", {}, why) : null));
+  }
+
+  // What is done with the chosen jobs.
+  private draw_selection(): void {
+    const ids = [...this.chosen];
+    show(this.selection, ids.length > 0);
+    const states = new Set((this.jobs ?? []).filter((job) =>
+      this.chosen.has(segment_of(job, "id") ?? "")).map((job) => is_over(job.state)));
+    const key = `${ids.length} ${[...states].sort().join()}`;
+    if (this.selection.dataset.for === key) return;
+    this.selection.dataset.for = key;
+    const done = () => this.turn(null);
+    const act = (verb: "retry" | "cancel" | "purge") =>
+      ask_for_chosen(this.ref, verb, [...this.chosen], done);
+    const button = (text: string, verb: "retry" | "cancel" | "purge", danger = false) =>
+      h(danger ? "button.danger" : "button", { click: () => act(verb) }, text);
+    replace(this.selection, h("strong", {}, `${ids.length} chosen`),
+      states.has(true) ? button("Retry…", "retry") : null,
+      states.has(false) ? button("Cancel…", "cancel", true) : null,
+      states.has(true) ? button("Purge…", "purge", true) : null,
+      h("button.link", { click: () => this.choose_all(true) }, "all on this page"),
+      h("button.link", { click: () => this.choose_all(false) }, "none"));
+  }
+
+  private choose_all(on: boolean): void {
+    this.chosen.clear();
+    for (const job of on ? this.jobs ?? [] : []) this.chosen.add(segment_of(job, "id") ?? "");
+    this.list.render(this.jobs ?? []);
+    this.draw_selection();
+  }
+
+  private choose(id: string, on: boolean): void {
+    if (on) this.chosen.add(id);
+    else this.chosen.delete(id);
+    this.draw_selection();
   }
 
   private make(id: string, job: Job): Row {
-    const row: Row = { root: h("div.job-row"), place: h("span.place"), band: h("span.band"),
+    const box = OFFERED.selections && state.may("operate") && !this.is_next
+      ? h("input", { type: "checkbox", "aria-label": `Choose ${shown(id)}`,
+        change: () => this.choose(id, box!.checked) }) : null;
+    const row: Row = { root: h("div.job-row"), box, place: h("span.place"), band: h("span.band"),
       group: h("bdi.group-name"), time: h("span.time"), note: h("span.note"),
       more: h("span.row-actions"), job };
     // Buttons are only created for the row under the pointer or in focus.
@@ -169,14 +280,15 @@ export class JobsPanel {
     row.root.addEventListener("pointerleave", () => {
       if (!row.root.contains(document.activeElement)) replace(row.more);
     });
-    row.root.append(row.place, job_anchor(this.ref, id), row.band, row.group, row.time, row.note,
-      row.more);
+    append(row.root, [h("span.lead", {}, box, row.place), job_anchor(this.ref, id), row.band,
+      row.group, row.time, row.note, row.more]);
     return row;
   }
 
   private update(row: Row, job: Job): void {
     if (row.job.state !== job.state || row.job.pri !== job.pri) replace(row.more);
     row.job = job;
+    if (row.box) row.box.checked = this.chosen.has(segment_of(job, "id") ?? "");
     const place = this.is_next ? this.jobs?.indexOf(job) ?? 0 : job.position;
     set_text(row.place, place === null ? "" : `#${count(place + 1)}`);
     set_text(row.band, job.pri);
@@ -184,18 +296,21 @@ export class JobsPanel {
     set_text(row.group, shown(segment_of(job, "group")));
     set_text(row.time, this.time_of(job));
     set_text(row.note, this.note_of(job));
+    row.root.dataset.state = job.state;
   }
 
   private time_of(job: Job): string {
     const now = server_now();
-    if (job.finished !== null) return moment(job.finished);
+    if (job.finished !== null) return ago(job.finished, now);
     if (job.state === "active") return `runs ${duration(now - (job.started ?? now))}`;
     if (job.state === "delayed") return `in ${duration((job.not_before ?? now) - now)}`;
     return `waits ${duration(now - job.enqueued)}`;
   }
 
   private note_of(job: Job): string {
-    if (is_over(job.state) || job.state === "active") return shown(segment_of(job, "error"));
+    if (is_over(job.state) || job.state === "active") {
+      return shown_lines(segment_of(job, "error")).split("\n")[0];
+    }
     const eta = job.eta_ms === null ? "" : job.eta_ms < 1000 ? "Expected at once. "
       : `Expected in ${duration(job.eta_ms)}. `;
     // The number of jobs before it by position belongs to another order than that of this list.

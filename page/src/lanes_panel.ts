@@ -76,7 +76,7 @@ export class LanesPanel {
   }
 
   private update(lane: Lane, band: Band): void {
-    set_text(lane.count, short_count(band.pending));
+    set_text(lane.count, `${short_count(band.pending)} pending`);
     const { recent } = series_of(this.ref.db, this.ref.queue);
     set_text(lane.wait, wait_in_words(recent.of(segment_of(band, "name") ?? "")));
     set_class(lane.root, "idle", band.pending === 0);

@@ -43,7 +43,7 @@ export class Poller {
 
   // `ask` is called at most every `least_ms`, and every `usual_ms` without a poke.
   constructor(private ask: (signal: AbortSignal) => Promise<void>,
-              private usual_ms: number, private least_ms: number,
+              public usual_ms: number, private least_ms: number,
               private failed: (error: unknown) => void) {
     document.addEventListener("visibilitychange", this.wake);
     addEventListener("online", this.wake);
@@ -111,20 +111,22 @@ const REST_MS = 3000;
 const SILENCE_MS = 40_000;
 
 // Parses a stream of Server-Sent Events. (EventSource cannot send an Authorization header.)
-class EventParser {
+export class EventParser {
   private rest = "";
 
-  take(text: string, each: (type: string, data: string) => void): void {
+  take(text: string, each: (type: string, data: string, id: string) => void): void {
     const parts = (this.rest + text).split("\n\n");
     this.rest = parts.pop() ?? "";
     for (const part of parts) {
       let type = "";
       let data = "";
+      let id = "";
       for (const line of part.split("\n")) {
         if (line.startsWith("event: ")) type = line.slice(7);
         else if (line.startsWith("data: ")) data += line.slice(6);
+        else if (line.startsWith("id: ")) id = line.slice(4);
       }
-      if (data) each(type, data);
+      if (data) each(type, data, id);
     }
   }
 }

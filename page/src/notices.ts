@@ -123,3 +123,12 @@ export function field(label: string, input: HTMLElement, hint = ""): HTMLElement
   return h("label.field", {}, h("span", {}, label), input,
     hint ? h("small", {}, hint) : null);
 }
+
+// Copies the text as it is at the click.
+export function copy_button(text: () => string): HTMLElement {
+  return h("button.copy", { type: "button", click: () => {
+    const copied = navigator.clipboard?.writeText(text()) ?? Promise.reject(new Error(
+      "the browser allows this only on https and on localhost"));
+    void act("Copied.", "Not copied", () => copied);
+  } }, "Copy");
+}

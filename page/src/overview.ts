@@ -1,89 +1,110 @@
-// All queues of a database with live figures and small charts. Figures come with the list; the
-// other data of the charts is requested only for queues in view.
+// All queues of a database with live figures and small charts: as cards where they are few, else as
+// a table. Figures come with the list; the rest is requested only for queues in view.
+import { overview_link, set_params } from "./address";
+import type { Params } from "./address";
 import { ApiError, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
-import { is_addressable, segment_of, shown } from "./bytes";
-import { Chart } from "./charts";
-import { KeyedList, h, replace, set_class, set_text, show } from "./dom";
-import { duration, rate, short_count } from "./format";
-import { series_of } from "./history";
+import { is_addressable, segment_of, segment_of_text, shown } from "./bytes";
+import { h, replace, set_text, show } from "./dom";
+import { first_job } from "./first_run";
+import { plural, short_count } from "./format";
+import { ask_hours, ask_past, series_of } from "./history";
 import { LEAST_MS, Poller, Visibility, draw_soon } from "./live";
 import { act, words_of_error } from "./notices";
-import type { Band, QueueLine } from "./types";
-import { empty, error_box, queue_link, skeleton } from "./view";
+import { QueueCards } from "./queue_cards";
+import type { Card } from "./queue_cards";
+import { QueueTable, order_of } from "./queue_table";
+import { ask_to_make } from "./queue_actions";
+import type { Band, QueueLine, Stats } from "./types";
+import { empty, error_box, skeleton } from "./view";
 import type { View } from "./view";
-import { WINDOW_S } from "./waits";
-import { wait_in_words } from "./words";
 
+// A page of the list a second: with many queues each line is read less often.
 const USUAL_MS = 1000;
-// A queue's configuration changes rarely.
-const CONFIG_MS = 5000;
+const LONGEST_MS = 5000;
+// What the server keeps of the past changes slowly.
+const HOURS_MS = 30_000;
 const PAGE = 100;
 const MOST_PAGES = 10;
 const MOST_BAND_REQUESTS = 6;
-
-interface Card {
-  root: HTMLElement;
-  key: string;
-  visible: boolean;
-  charts: Chart[];
-  figures: Record<string, HTMLElement>;
-  bands: HTMLElement;
-  bands_at: number;
-  config_at: number;
-}
-
-const FIGURES = ["waiting", "active", "oldest", "added", "ended", "failed"];
-
-function first_command(db: number): string {
-  const port = state.session?.port ? ` -p ${state.session.port}` : "";
-  return `redis-cli${port}${db ? ` -n ${db}` : ""} Q.ADD mail '*' '{"to":"ada"}' PRI HIGH`;
-}
+const MOST_CARDS = 6;
+const ROWS = 50;
 
 export class Overview implements View {
   readonly root = h("main.overview");
   readonly title = "Queues";
-  private readonly grid = h("div.cards");
   private readonly head = h("div.page-head");
+  private readonly sum = h("p.sum");
   private readonly message = h("div");
-  private readonly more = h("button", { click: () => { this.pages += 1; this.poller.poke(); } },
-    "Show more queues");
+  private readonly note = h("p.dim.journal");
+  private readonly more = h("button", { click: () => this.show_more() });
   private readonly filter = h("input", { type: "search", placeholder: "Filter queues",
-    "aria-label": "Filter queues", input: () => this.draw() });
-  private readonly journal = h("p.dim.journal");
+    "aria-label": "Filter queues", input: () => {
+      this.rows = ROWS;
+      set_params({ find: segment_of_text(this.filter.value) }, true);
+    } });
   private readonly visibility = new Visibility();
+  private readonly cards: QueueCards;
+  private readonly table: QueueTable;
   private lines: QueueLine[] | null = null;
-  private pages = 1;
+  private shown_lines: QueueLine[] = [];
+  // There are more queues than were read.
+  private cut = false;
+  private rows = ROWS;
+  private sort = "trouble";
   private journal_at = 0;
+  private hours_at = -Infinity;
+  private hours_of = "";
   private readonly poller: Poller;
-  private readonly list: KeyedList<QueueLine, Card>;
 
-  constructor(private db: number) {
-    this.list = new KeyedList<QueueLine, Card>(this.grid, (line) => this.name(line),
-      (key) => this.make(key), (card, line) => this.update(card, line));
+  constructor(private db: number, params: Params) {
+    this.cards = new QueueCards(db, this.visibility, () => this.poller.poke());
+    this.table = new QueueTable(db, (sort) =>
+      set_params({ sort: sort === "trouble" ? "" : sort }));
     const databases = h("select", { "aria-label": "Database", change: () => {
-      location.hash = databases.value === "0" ? "#/" : `#/?db=${databases.value}`;
+      location.hash = overview_link(Number(databases.value));
     } }, ...Array.from({ length: 16 }, (_, n) =>
       h("option", { value: n, selected: n === db }, `database ${n}`)));
     this.head.append(h("h1", {}, "Queues"), this.filter, databases);
+    if (state.may("operate")) {
+      this.head.append(h("button", { click: () => ask_to_make(db) }, "New queue…"));
+    }
     replace(this.message, skeleton(4));
     show(this.more, false);
     const checkpoint = h("button", { click: () => void this.checkpoint() }, "Checkpoint now");
-    this.root.append(this.head, this.message, this.grid, this.more,
-      h("footer", {}, this.journal, state.may("admin") ? checkpoint : null));
+    this.root.append(this.head, this.sum, this.message, this.cards.root, this.table.root, this.more,
+      h("footer", {}, this.note, state.may("admin") ? checkpoint : null));
+    show(this.table.root, false);
+    this.take(params);
     this.poller = new Poller((signal) => this.ask(signal), USUAL_MS, LEAST_MS,
       (error) => this.failed(error));
+  }
+
+  take(params: Params): void {
+    this.sort = params.sort ?? "trouble";
+    const wanted = shown(params.find ?? "");
+    if (this.filter.value !== wanted) this.filter.value = wanted;
+    this.draw();
   }
 
   stop(): void {
     this.poller.stop();
     this.visibility.stop();
-    for (const card of this.list.values()) card.charts.forEach((chart) => chart.stop());
+    this.cards.stop();
+    this.table.stop();
   }
 
   private name(line: QueueLine): string {
     return segment_of(line, "name") ?? "";
   }
+
+  private show_more(): void {
+    this.rows += ROWS;
+    this.draw();
+    this.poller.poke();
+  }
+
+  // --- Requests ---
 
   private async ask(signal: AbortSignal): Promise<void> {
     const lines: QueueLine[] = [];
@@ -97,38 +118,49 @@ export class Overview implements View {
         await request(`/api/v1/queues?${query}`, { signal });
       lines.push(...answer.queues);
       cursor = answer.cursor;
-    } while (cursor !== null && ++page < this.pages && page < MOST_PAGES);
+    } while (cursor !== null && ++page < MOST_PAGES);
+    this.poller.usual_ms = Math.min(LONGEST_MS, USUAL_MS * Math.max(1, page));
     this.lines = lines;
-    show(this.more, cursor !== null);
-    draw_soon(() => this.draw());
-    await this.ask_bands(lines, signal);
+    this.cut = cursor !== null;
+    draw_soon(this.draw);
+    await Promise.all([this.ask_bands(lines, signal), this.ask_hours(signal)]);
     if (performance.now() - this.journal_at > 5000) await this.ask_journal(signal);
-    draw_soon(() => this.draw());
+    draw_soon(this.draw);
   }
 
-  // The queues in view that were updated least recently.
+  // The cards in view that were updated least recently.
   private async ask_bands(lines: QueueLine[], signal: AbortSignal): Promise<void> {
-    const due = lines.map((line) => ({ line, card: this.list.get(this.name(line)) }))
-      .filter(({ card }) => card?.visible && is_addressable(card.key))
-      .sort((a, b) => a.card!.bands_at - b.card!.bands_at).slice(0, MOST_BAND_REQUESTS);
+    const due = lines.map((line) => ({ line, card: this.cards.get(this.name(line)) }))
+      .filter((each): each is { line: QueueLine; card: Card } =>
+        each.card?.visible === true && is_addressable(each.card.key))
+      .sort((a, b) => a.card.bands_at - b.card.bands_at).slice(0, MOST_BAND_REQUESTS);
     const asked = new Set(due.map(({ line }) => line));
-    await Promise.all(due.map(async ({ line, card }) => {
-      const ref: QueueRef = { queue: this.name(line), db: this.db };
-      const { bands } = await request<{ bands: Band[] }>(
-        queue_path(ref, "/bands", { with: "wait_buckets" }), { signal });
-      card!.bands_at = performance.now();
-      series_of(this.db, ref.queue).add(line.stats, bands);
-      draw_soon(() => this.draw_bands(card!, bands));
-      if (performance.now() - card!.config_at < CONFIG_MS) return;
-      card!.config_at = performance.now();
-      const config = await request<{ paused?: string }>(queue_path(ref, "/config"), { signal });
-      const { paused = "none" } = config;
-      show(card!.figures.paused, paused !== "none");
-      set_text(card!.figures.paused, paused === "all" ? "paused" : `paused (${paused})`);
-    }));
     for (const line of lines) {
       if (!asked.has(line)) series_of(this.db, this.name(line)).add(line.stats, null);
     }
+    await Promise.all(due.map(async ({ line, card }) => {
+      const ref: QueueRef = { queue: this.name(line), db: this.db };
+      if (performance.now() - card.past_at > HOURS_MS) {
+        card.past_at = performance.now();
+        await ask_past(ref, "hour", signal);
+      }
+      const { bands } = await request<{ bands: Band[] }>(
+        queue_path(ref, "/bands", { with: "wait_buckets" }), { signal });
+      card.bands_at = performance.now();
+      series_of(this.db, ref.queue).add(line.stats, bands);
+      draw_soon(() => this.cards.draw_bands(card, bands));
+    }));
+  }
+
+  private async ask_hours(signal: AbortSignal): Promise<void> {
+    const lines = this.shown_lines;
+    const key = lines.map((line) => this.name(line)).sort().join();
+    const old = performance.now() - this.hours_at > HOURS_MS;
+    if (lines.length === 0 || (!old && key === this.hours_of)) return;
+    this.hours_at = performance.now();
+    this.hours_of = key;
+    const stats = new Map<string, Stats>(lines.map((line) => [this.name(line), line.stats]));
+    await ask_hours(this.db, stats, signal);
   }
 
   private async ask_journal(signal: AbortSignal): Promise<void> {
@@ -140,11 +172,9 @@ export class Overview implements View {
       throw error;
     });
     if (answer === null) return;
-    const lsn = answer.journal.durable_lsn;
-    const { checkpoint } = answer;
-    const running = checkpoint.running ? " A checkpoint is in progress." : "";
-    set_text(this.journal, lsn === undefined ? "No journal: all data is in memory only."
-      : `Journal: durable up to ${lsn}, checkpoint up to ${checkpoint.end_lsn ?? 0}.${running}`);
+    set_text(this.note, answer.journal.durable_lsn === undefined
+      ? "This server keeps its data in memory only: a restart loses it."
+      : answer.checkpoint.running ? "A checkpoint is being written." : "");
   }
 
   private async checkpoint(): Promise<void> {
@@ -161,80 +191,44 @@ export class Overview implements View {
 
   // --- Drawing ---
 
-  private draw(): void {
+  private readonly draw = () => {
     if (this.lines === null) return;
     const wanted = this.filter.value.trim().toLowerCase();
-    const lines = this.lines.filter((line) =>
-      shown(segment_of(line, "name")).toLowerCase().includes(wanted));
-    if (this.lines.length === 0) {
-      replace(this.message, empty("There are no queues yet",
-        h("p", {}, "A queue is created by its first job:"),
-        h("pre", {}, first_command(this.db))));
-    } else if (lines.length === 0) {
-      replace(this.message, empty("No queue has this text in its name"));
-    } else {
-      replace(this.message);
-    }
-    this.list.render(lines);
+    const found = this.lines.filter((line) =>
+      shown(segment_of(line, "name")).toLowerCase().includes(wanted))
+      .sort(order_of(this.sort, this.db));
+    const few = this.lines.length <= MOST_CARDS;
+    this.shown_lines = found.slice(0, few ? MOST_CARDS : this.rows);
+    this.draw_message(found.length);
+    this.draw_sum(found);
+    show(this.cards.root, few);
+    show(this.table.root, !few && found.length > 0);
+    this.cards.draw(few ? this.shown_lines : []);
+    this.table.draw(few ? [] : this.shown_lines, this.sort);
+    const left = found.length - this.shown_lines.length;
+    show(this.more, left > 0);
+    set_text(this.more, `Show more queues (${short_count(left)})`);
+  };
+
+  private draw_message(found: number): void {
+    const none = this.lines!.length === 0;
+    const key = none ? "none" : found === 0 ? "filtered" : "";
+    if (this.message.dataset.for === key) return;
+    this.message.dataset.for = key;
+    replace(this.message, key === "" ? null
+      : none ? empty("There are no queues yet",
+        h("p", {}, "A queue is made by its first job. Paste this into a terminal or a program:"),
+        first_job("mail", this.db)) : empty("No queue has this text in its name"));
   }
 
-  private make(key: string): Card {
-    const ref = { queue: key, db: this.db };
-    const figures: Card["figures"] = {};
-    const cells = FIGURES.map((name) => {
-      figures[name] = h("strong", {}, "–");
-      return h("div", {}, h("span", {}, name), figures[name]);
-    });
-    figures.paused = h("span.pill", { "data-state": "paused", hidden: true });
-    const spots = ["depth", "flow", "wait"].map(() => h("div.spark"));
-    const names = ["waiting · active", "added · ended /s", "wait p95, p50 by band"];
-    const card: Card = {
-      root: h("article.card", {},
-        h("header", {}, is_addressable(key)
-          ? h("a.id", { href: queue_link(ref), "data-row": key }, h("bdi", {}, shown(key)))
-          : h("span.id", { title: "This name cannot be part of an address." },
-            h("bdi", {}, shown(key))),
-        figures.paused),
-        h("div.figures", {}, ...cells),
-        h("div.sparks", {}, ...spots.map((spot, index) =>
-          h("figure", {}, spot, h("figcaption", {}, names[index]))))),
-      key, visible: false, figures, bands: h("div.band-line"), bands_at: 0, config_at: -Infinity,
-      charts: [new Chart(spots[0], "depth", false), new Chart(spots[1], "flow", false),
-        new Chart(spots[2], "wait", false)],
-    };
-    card.root.append(card.bands);
-    this.visibility.watch(card.root, (visible) => {
-      card.visible = visible;
-      if (visible) this.poller.poke();
-    });
-    return card;
-  }
-
-  private update(card: Card, line: QueueLine): void {
-    const { stats } = line;
-    const { figures } = card;
-    const series = series_of(this.db, card.key);
-    const last = series.time.length - 1;
-    const cap = stats.max_active ? ` / ${short_count(stats.max_active)}` : "";
-    set_text(figures.waiting, short_count(stats.waiting));
-    set_text(figures.active, short_count(stats.active) + cap);
-    set_text(figures.oldest, duration(stats.oldest_ms));
-    set_text(figures.added, `${rate(series.added[last] ?? stats.rates.added)}/s`);
-    set_text(figures.ended, `${rate(series.completed[last] ?? stats.rates.completed)}/s`);
-    set_text(figures.failed, short_count(stats.failed + stats.expired));
-    set_class(figures.failed, "warn", stats.failed + stats.expired > 0);
-    if (card.visible) for (const chart of card.charts) chart.draw(series);
-  }
-
-  private draw_bands(card: Card, bands: Band[]): void {
-    const busy = bands.filter((band) => band.wait_ms.count > 0 || band.pending > 0).slice(0, 8);
-    const { recent } = series_of(this.db, card.key);
-    replace(card.bands, ...busy.map((band) => {
-      const wait = recent.of(segment_of(band, "name") ?? "");
-      return h("span", {},
-        h("bdi", {}, shown(segment_of(band, "name"))), h("b", {}, short_count(band.pending)),
-        wait && wait.started > 0 ? h("small", { title: `${wait_in_words(wait)}, of the last `
-          + `${WINDOW_S} s` }, `${duration(wait.p50)} · ${duration(wait.p95)}`) : null);
-    }));
+  // Sums that add up: what waits is pending, delayed or blocked.
+  private draw_sum(lines: readonly QueueLine[]): void {
+    show(this.sum, lines.length > 1);
+    const of = (key: "waiting" | "pending" | "delayed" | "blocked" | "active") =>
+      short_count(lines.reduce((sum, { stats }) => sum + stats[key], 0));
+    const where = this.cut ? `the first ${plural(lines.length, "queue")} by name`
+      : plural(lines.length, "queue");
+    set_text(this.sum, `${of("waiting")} jobs wait in ${where}: ${of("pending")} pending, `
+      + `${of("delayed")} delayed, ${of("blocked")} blocked. ${of("active")} are active.`);
   }
 }

@@ -1,7 +1,7 @@
-// One queue: its bands as lanes, running jobs, groups, next jobs and recent events.
-import { ask_to_add, ask_to_cancel, ask_to_move, ask_to_pause, ask_to_retry, set_pause }
-  from "./actions";
-import type { Pause } from "./actions";
+// One queue: its bands as lanes, running jobs, groups, workers, its jobs and recent events.
+import { ask_to_cancel, ask_to_move, ask_to_retry } from "./actions";
+import { overview_link, set_params, settings_link } from "./address";
+import type { Params } from "./address";
 import { ActivePanel } from "./active_panel";
 import { ActivityPanel } from "./activity_panel";
 import { queue_path, request, state } from "./api";
@@ -9,33 +9,45 @@ import type { QueueRef } from "./api";
 import { segment_of, shown } from "./bytes";
 import { Chart } from "./charts";
 import { append, h, replace, set_text, show } from "./dom";
+import { first_job } from "./first_run";
 import { count, duration, rate, short_count } from "./format";
 import { GroupsPanel } from "./groups_panel";
-import { series_of } from "./history";
+import { ask_past, series_of } from "./history";
+import type { Range } from "./history";
+import { is_filtered } from "./job_filters";
 import { JobsPanel } from "./jobs_panel";
 import { LanesPanel } from "./lanes_panel";
 import { Poller, Visibility, draw_soon } from "./live";
-import type { Band, Job, QueueAnswer } from "./types";
-import { Figure, empty, error_box, overview_link, skeleton } from "./view";
-import type { Filter, View } from "./view";
+import { OFFERED } from "./offered";
+import { ask_to_add, ask_to_pause, set_pause } from "./queue_actions";
+import type { Pause } from "./queue_actions";
+import { RangePanel } from "./range_panel";
+import type { Band, Job, QueueAnswer, Stats } from "./types";
+import { Figure, empty, error_box, skeleton } from "./view";
+import type { View } from "./view";
 import { WINDOW_S } from "./waits";
 import { is_over } from "./words";
+import { WorkersPanel } from "./workers_panel";
 
 const USUAL_MS = 1000;
 // When events are frequent, update at most this often.
 const LEAST_MS = 600;
+// The server's history is read anew so often; the page's own samples continue it.
+const PAST_MS = 60_000;
+const SPAN_S: Record<Range, number> = { hour: 3600, day: 86_400 };
 
 function figures() {
   return {
     pending: new Figure("Pending", "jobs that may run now"),
-    later: new Figure("Delayed, blocked", "jobs waiting for their start time, or for other jobs"),
+    delayed: new Figure("Delayed", "jobs that wait for their time"),
+    blocked: new Figure("Blocked", "jobs that wait for other jobs"),
     active: new Figure("Active", "slots in use, and their cap"),
-    oldest: new Figure("Oldest", "the longest wait of a pending job"),
+    oldest: new Figure("Oldest wait", "the longest wait of a pending job"),
     wait: new Figure("Wait p95", `of jobs started in the last ${WINDOW_S} s`),
-    run: new Figure("Run p50", "of all runs since the server started"),
+    run: new Figure("Run p50", "of all runs since the statistics began"),
     flow: new Figure("Ended", "per second, over the last minute"),
-    bad: new Figure("Failed", "failed and expired jobs; expired leases"),
-    workers: new Figure("Workers waiting", "pops waiting for a job"),
+    bad: new Figure("Failed", "jobs that failed since the statistics began"),
+    workers: new Figure("Pops waiting", "workers that wait for a job"),
   };
 }
 
@@ -49,37 +61,46 @@ export class QueueView implements View {
   private readonly message = h("div", {}, skeleton(6));
   private readonly content = h("div", { hidden: true });
   private readonly charts: Chart[];
+  private readonly ranges: Record<Range, HTMLButtonElement>;
+  private readonly range_note = h("small");
   private readonly visibility = new Visibility();
   private readonly lanes: LanesPanel;
   private readonly jobs: JobsPanel;
   private readonly active: ActivePanel;
   private readonly groups: GroupsPanel;
+  private readonly workers: WorkersPanel;
   private readonly activity: ActivityPanel;
+  private readonly events: RangePanel;
   private readonly poller: Poller;
   private answer: QueueAnswer | null = null;
   private band_names: string[] = [];
   private bands: Band[] = [];
   private pause: Pause = "none";
   private stopped = false;
+  private params: Params = {};
+  private past_of = "";
+  private past_at = 0;
 
-  // `filter`: which jobs are listed.
-  constructor(readonly ref: QueueRef, private filter: Filter | null = null) {
+  // `params`: which jobs are listed, and the range of the charts.
+  constructor(readonly ref: QueueRef, params: Params) {
     this.title = shown(ref.queue);
     const poke = () => this.poller.poke();
     this.lanes = new LanesPanel(ref, this.visibility);
-    this.jobs = new JobsPanel(ref, poke, filter);
+    this.jobs = new JobsPanel(ref, poke);
     this.active = new ActivePanel(ref);
-    this.groups = new GroupsPanel(ref);
+    this.groups = new GroupsPanel(ref, poke);
+    this.workers = new WorkersPanel(ref, poke);
     this.activity = new ActivityPanel(ref, poke);
-    const spots = [h("div.plot"), h("div.plot"), h("div.plot")];
-    const captions = [["Waiting", "waiting", "Active", "active"],
-      ["Added a second", "waiting", "Ended a second", "done"],
-      [`Wait by band, last ${WINDOW_S} s: p95, dashed p50`]];
-    this.charts = [new Chart(spots[0], "depth", true), new Chart(spots[1], "flow", true),
-      new Chart(spots[2], "wait", true)];
-    this.lay_out(spots.map((spot, index) => h("figure.panel", {},
-      h("figcaption", {}, ...this.caption(captions[index])), spot)));
-    for (const panel of [this.jobs, this.active, this.groups, this.activity]) {
+    this.events = new RangePanel(ref);
+    const selected = (from: number, to: number) => set_params({ state: "failed", by: "",
+      since: String(Math.floor(from)), until: String(Math.ceil(to)) });
+    this.charts = (["depth", "flow", "wait"] as const).map((kind) =>
+      new Chart(kind, "full", OFFERED.selections ? selected : undefined));
+    const choose = (range: Range) => h("button", { click: () => set_params({
+      range: range === "hour" ? "" : range }) }, `last ${range}`);
+    this.ranges = { hour: choose("hour"), day: choose("day") };
+    this.lay_out();
+    for (const panel of [this.jobs, this.active, this.groups, this.workers, this.activity]) {
       this.visibility.watch(panel.root, (visible) => {
         panel.visible = visible;
         if (visible && this.answer) poke();
@@ -87,6 +108,24 @@ export class QueueView implements View {
     }
     this.poller = new Poller((signal) => this.ask(signal), USUAL_MS, LEAST_MS,
       (error) => this.failed(error));
+    this.take(params);
+  }
+
+  take(params: Params): void {
+    const before = this.params;
+    this.params = params;
+    const same = (names: string[]) => names.every((name) => before[name] === params[name]);
+    for (const [range, button] of Object.entries(this.ranges)) {
+      button.setAttribute("aria-pressed", String(range === this.range));
+    }
+    this.events.take(params);
+    const names = Object.keys({ ...before, ...params }).filter((name) => name !== "range");
+    if (before === params || !same(names) || this.answer === null) this.jobs.take(params);
+    this.poller.poke();
+  }
+
+  private get range(): Range {
+    return this.params.range === "day" ? "day" : "hour";
   }
 
   stop(): void {
@@ -95,24 +134,27 @@ export class QueueView implements View {
     this.visibility.stop();
     this.activity.stop();
     this.active.stop();
+    this.events.stop();
     for (const chart of this.charts) chart.stop();
   }
 
-  private caption(words: string[]): HTMLElement[] {
-    if (words.length === 1) return [h("span", {}, words[0])];
-    return [h("span.key", { "data-colour": words[1] }, words[0]),
-      h("span.key", { "data-colour": words[3] }, words[2])];
-  }
-
-  private lay_out(plots: HTMLElement[]): void {
+  private lay_out(): void {
     append(this.head, [h("h1", {}, h("a", { href: overview_link(this.ref.db) }, "Queues"),
       h("span.dim", {}, " / "), h("bdi", {}, shown(this.ref.queue))), this.buttons]);
     append(this.content, [
       h("div.figure-row", {}, ...Object.values(this.figures).map((figure) => figure.root)),
-      h("div.plots", {}, ...plots),
+      h("div.range-row", { hidden: !OFFERED.history }, this.ranges.hour, this.ranges.day,
+        h("small", {}, OFFERED.selections
+          ? "Drag over a range of time to see its events and failures." : ""), this.range_note),
+      h("div.plots", {}, ...this.charts.map((chart) => {
+        chart.root.classList.add("panel");
+        return chart.root;
+      })),
+      this.events.root,
       this.lanes.root,
       h("div.columns", {}, h("div", {}, this.jobs.root),
-        h("div", {}, this.active.root, this.groups.root, this.activity.root))]);
+        h("div", {}, this.active.root, this.workers.root, this.groups.root,
+          this.activity.root))]);
     append(this.root, [this.head, this.paused, this.message, this.content]);
   }
 
@@ -131,12 +173,22 @@ export class QueueView implements View {
     if (first) {
       show(this.content, true);
       replace(this.message);
-      if (this.filter !== null) this.jobs.root.scrollIntoView();
+      if (is_filtered(this.params)) this.jobs.root.scrollIntoView();
+      draw_soon(() => this.draw());
     }
     await Promise.all([this.lanes.ask(bands, signal), this.jobs.ask(this.band_names, signal),
-      this.active.ask(signal), this.groups.ask(answer.stats, signal)]);
+      this.active.ask(signal), this.groups.ask(answer.stats, signal), this.workers.ask(signal),
+      this.ask_past(signal)]);
     series_of(this.ref.db, this.ref.queue).add(answer.stats, bands);
     draw_soon(() => this.draw());
+  }
+
+  private async ask_past(signal: AbortSignal): Promise<void> {
+    const { range } = this;
+    if (this.past_of === range && performance.now() - this.past_at < PAST_MS) return;
+    this.past_of = range;
+    this.past_at = performance.now();
+    await ask_past(this.ref, range, signal);
   }
 
   private failed(error: unknown): void {
@@ -150,12 +202,32 @@ export class QueueView implements View {
   private draw(): void {
     if (this.answer === null || this.stopped) return;
     const { stats } = this.answer;
-    const { figures: all } = this;
     const unused = stats.added === 0 && stats.waiting === 0 && stats.active === 0;
+    this.draw_figures(stats);
+    this.draw_pause(String(this.answer.config?.paused ?? "none") as Pause);
+    const series = series_of(this.ref.db, this.ref.queue);
+    const lines = series.lines(this.bands.map((band) => segment_of(band, "name") ?? ""));
+    for (const chart of this.charts) chart.draw(lines, SPAN_S[series.range]);
+    set_text(this.range_note, series.reduced ? "The server gave up the older part of this history "
+      + "to stay within history-memory." : "");
+    this.lanes.draw(this.bands);
+    this.jobs.draw(stats);
+    this.active.draw(stats);
+    this.groups.draw();
+    this.workers.draw();
+    if (unused === this.message.hasChildNodes()) return;
+    replace(this.message, unused ? empty("This queue is empty",
+      h("p", {}, "No job has been added to it yet. Paste this into a terminal or a program:"),
+      first_job(/^[\w:-]+$/.test(this.ref.queue) ? this.ref.queue : "mail", this.ref.db)) : null);
+  }
+
+  private draw_figures(stats: Stats): void {
+    const { figures: all } = this;
     all.pending.set(short_count(stats.pending));
-    all.later.set(`${short_count(stats.delayed)}, ${short_count(stats.blocked)}`);
+    all.delayed.set(short_count(stats.delayed));
+    all.blocked.set(short_count(stats.blocked));
     const cap = stats.max_active;
-    all.active.set(count(stats.slots) + (cap ? ` / ${count(cap)}` : ""),
+    all.active.set(count(stats.slots) + (cap ? ` of ${count(cap)}` : ""),
       stats.utilization === null ? "no cap" : `${Math.round(stats.utilization * 100)} % used`);
     all.oldest.set(duration(stats.oldest_ms));
     const wait = series_of(this.ref.db, this.ref.queue).recent.of_all();
@@ -164,20 +236,13 @@ export class QueueView implements View {
     all.run.set(stats.run_ms.count ? duration(stats.run_ms.p50) : "–",
       stats.run_ms.count ? `p95 ${duration(stats.run_ms.p95)}` : "");
     all.flow.set(`${rate(stats.rates.completed)}/s`, `added ${rate(stats.rates.added)}/s`);
-    all.bad.set(short_count(stats.failed + stats.expired),
-      stats.reclaimed ? `${short_count(stats.reclaimed)} reclaimed` : "", stats.failed > 0);
+    all.bad.set(short_count(stats.failed), [[stats.expired, "expired"],
+      [stats.reclaimed, "leases lost"]].filter(([number]) => Number(number) > 0)
+      .map(([number, name]) => `${short_count(Number(number))} ${name}`).join(", "),
+    stats.failed > 0);
     const starving = stats.waiting_pops === 0 && stats.pending > 0 && stats.active === 0;
     all.workers.set(short_count(stats.waiting_pops), starving ? "no worker takes jobs" : "",
       starving);
-    this.draw_pause(String(this.answer.config?.paused ?? "none") as Pause);
-    for (const chart of this.charts) chart.draw(series_of(this.ref.db, this.ref.queue));
-    this.lanes.draw(this.bands);
-    this.jobs.draw(stats.pending);
-    this.active.draw(stats);
-    this.groups.draw();
-    if (unused === this.message.hasChildNodes()) return;
-    replace(this.message, unused ? empty("This queue is empty",
-      h("p", {}, "No job has been added to it yet.")) : null);
   }
 
   private draw_pause(pause: Pause): void {
@@ -191,8 +256,10 @@ export class QueueView implements View {
       all: "This queue is paused: it accepts no new jobs and hands out none." };
     set_text(this.paused, words[pause]);
     show(this.paused, pause !== "none");
-    if (!state.may("operate")) return replace(this.buttons);
-    replace(this.buttons,
+    const settings = h("a.button", { href: settings_link(this.ref), title: "Settings (s)" },
+      "Settings");
+    if (!state.may("operate")) return replace(this.buttons, settings);
+    replace(this.buttons, settings,
       h("button", { click: () => this.add(), title: "Add a job (a)" }, "Add a job…"),
       pause === "none"
         ? h("button", { click: () => this.turn_pause(), title: "Pause (p)" }, "Pause…")
@@ -215,6 +282,7 @@ export class QueueView implements View {
   key(key: string, row: string | null): boolean {
     if (key === "a") this.add();
     else if (key === "p") this.turn_pause();
+    else if (key === "s") location.hash = settings_link(this.ref);
     else return row !== null && this.row_key(key, row);
     return true;
   }

@@ -6,8 +6,13 @@ import { is_addressable, segment_of, segment_of_text, shown } from "./bytes";
 import { h, replace, show } from "./dom";
 import { words_of_error } from "./notices";
 import type { Group, Job, Named, QueueLine } from "./types";
-import { filter_query, job_link, queue_link, state_pill } from "./view";
-import type { Filter } from "./view";
+import { job_link, queue_link } from "./address";
+import { state_pill } from "./view";
+
+interface Filter {
+  by: "group" | "worker" | "tag";
+  value: string;
+}
 
 const MOST_QUEUES = 100;
 // Groups, workers and tags are searched for in this many queues, those with the most jobs.
@@ -125,7 +130,7 @@ export class Search {
     const [{ groups }, { workers }] = await Promise.all([
       this.ask<{ groups: Group[] }>(queue_path(ref, "/groups"), { groups: [] }, signal),
       this.ask<{ workers: Named[] }>(queue_path(ref, "/workers"), { workers: [] }, signal)]);
-    const hit = (filter: Filter) => h("a", { href: queue_link(ref, filter) },
+    const hit = (filter: Filter) => h("a", { href: queue_link(ref, { [filter.by]: filter.value }) },
       h("span.pill", {}, filter.by), h("bdi", {}, shown(ref.queue)), " / ",
       h("bdi", {}, shown(filter.value)));
     const named = (list: Named[], by: Filter["by"]) => list.map((each) => segment_of(each, "name"))
@@ -135,7 +140,7 @@ export class Search {
     const hits = [...named(groups, "group"), ...named(workers, "worker")];
     if (!/^[^=]+=./.test(text)) return hits;
     const tag: Filter = { by: "tag", value: segment_of_text(text) };
-    const path = `${queue_path(ref, "/jobs", { limit: "1" })}&${filter_query(tag)}`;
+    const path = `${queue_path(ref, "/jobs", { limit: "1" })}&tag=${tag.value}`;
     const { jobs } = await this.ask<{ jobs: Job[] }>(path, { jobs: [] }, signal);
     return jobs.length > 0 ? [...hits, hit(tag)] : hits;
   }

@@ -56,6 +56,8 @@ export interface Stats extends Counts {
   rates: { added: number; completed: number };
   timer_lag_ms: number;
   since: number;
+  // Ended jobs that are kept.
+  kept?: Record<string, number>;
 }
 
 // Members that may hold any bytes: if they are not UTF-8, `x` is null and `x_base64` is present.
@@ -67,10 +69,16 @@ export interface Named {
 export interface QueueLine extends Named {
   db: number;
   stats: Stats;
+  paused?: string;
+  // 0: no limit.
+  max_waiting?: number;
+  max_total?: number;
 }
 
+export type Config = Record<string, string | number | boolean>;
+
 export interface QueueAnswer extends QueueLine {
-  config: Record<string, string | number | boolean> | null;
+  config: Config | null;
 }
 
 export interface Band extends Named, Counts {
@@ -111,6 +119,8 @@ export interface Job {
   retries_left: number | null;
   needs: (string | { base64: string })[];
   after?: (string | { base64: string })[];
+  dependents?: (string | { base64: string })[];
+  dependents_count?: number;
   lease: number | null;
   worker: string | null;
   worker_base64?: string;

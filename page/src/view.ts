@@ -1,4 +1,6 @@
 // Shared by the views: the interface of a view, links, states, and common elements.
+import { job_link } from "./address";
+import type { Params } from "./address";
 import type { QueueRef } from "./api";
 import { is_addressable, shown } from "./bytes";
 import { h, set_class, set_text } from "./dom";
@@ -12,37 +14,9 @@ export interface View {
   // Handles a key while no field is in focus; `row`: the segment of the job in focus. Returns true
   // if it was handled.
   key?(key: string, row: string | null): boolean;
+  // The address has other parameters now.
+  take?(params: Params): void;
   ref?: QueueRef;
-}
-
-// Selects jobs of a queue: those of a group, leased by a worker, or with a tag "name=value".
-export interface Filter {
-  by: "group" | "worker" | "tag";
-  // A segment.
-  value: string;
-}
-
-// As a parameter of the API.
-export function filter_query({ by, value }: Filter): string {
-  return `${by}=${value}`;
-}
-
-function with_db(path: string, db: number, filter: Filter | null = null): string {
-  const query = [filter ? `${filter.by}=${filter.value}` : "", db === 0 ? "" : `db=${db}`];
-  const text = query.filter(Boolean).join("&");
-  return text ? `${path}?${text}` : path;
-}
-
-export function overview_link(db: number): string {
-  return with_db("#/", db);
-}
-
-export function queue_link(ref: QueueRef, filter: Filter | null = null): string {
-  return with_db(`#/q/${ref.queue}`, ref.db, filter);
-}
-
-export function job_link(ref: QueueRef, id: string): string {
-  return with_db(`#/q/${ref.queue}/j/${id}`, ref.db);
 }
 
 // An id as a link; always plain text.

@@ -27,6 +27,13 @@ constexpr RuleWord kRuleWords[] = {{"GROUP", "group", ConfigLevel::kGroup},
                                    {"KEY", "key", ConfigLevel::kKey},
                                    {"WORKER", "worker", ConfigLevel::kWorker}};
 
+Bytes field_of(ConfigLevel level) {
+  for (const RuleWord& rule : kRuleWords) {
+    if (rule.level == level) return rule.field;
+  }
+  return {};
+}
+
 // Returns false with the error replied.
 bool parse_target(Call& call, ConfigTarget& target) {
   for (const RuleWord& rule : kRuleWords) {
@@ -89,10 +96,48 @@ void reset_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
   call.reply_status(reset_queue_config(work, target.level, target.pattern));
 }
 
+// One page of the rules of all levels, so that a client needs no names to find them.
+void list_rules(Call& call, const KeyRef& key) {
+  constexpr int64_t kUsualCount = 100;
+  std::string cursor = "0";
+  int64_t count = kUsualCount;
+  OptionReader options(call, 3);
+  while (options.next()) {
+    if (options.is("CURSOR", 1)) {
+      cursor = options.value();
+    } else if (options.is("COUNT", 1)) {
+      count = options.integer(1, kMaxPageCount).value_or(kUsualCount);
+    } else {
+      options.unknown();
+    }
+  }
+  if (options.failed()) return;
+  const Found<const Queue> queue = find_queue(call, key);
+  if (queue.refused()) return;
+  std::vector<QueueConfig::ListedRule> page;
+  if (!config_of(queue).list_rules(cursor, static_cast<size_t>(count), page)) {
+    return call.reply.error("ERR invalid cursor");
+  }
+  call.reply.array(2);
+  call.reply.bulk(cursor);
+  call.reply.array(page.size());
+  for (const QueueConfig::ListedRule& rule : page) {
+    call.reply.array(3);
+    call.reply.bulk(field_of(rule.level));
+    call.reply.bulk(rule.glob);
+    call.reply.map(rule.fields.size());
+    for (const auto& [name, text] : rule.fields) {
+      call.reply.bulk(name);
+      call.reply.bulk(text);
+    }
+  }
+}
+
 }  // namespace
 
 void q_config_command(Call& call) {
   ConfigTarget target;
+  if (call.option(2, "RULES")) return list_rules(call, call.key(1));
   if (!parse_target(call, target)) return;
   const KeyRef key = call.key(1);
   if (call.option(target.verb, "GET")) return get_config(call, key, target);

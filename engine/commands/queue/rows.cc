@@ -202,8 +202,9 @@ const Command kRows[] = {
      .group = "queue",
      .complexity = "O(G), where G is the number of groups and keys in use.",
      .summary = "Reads and changes the configuration of a queue, of its groups, keys and workers.",
-     .syntax = "queue [GROUP glob | KEY glob | WORKER glob] <GET [field [field ...]] | "
-               "SET <field value [field value ...]> | RESET>"},
+     .syntax =
+         "queue [GROUP glob | KEY glob | WORKER glob] <GET [field [field ...]] | "
+         "SET <field value [field value ...]> | RESET | RULES [CURSOR cursor] [COUNT count]>"},
     {.name = "q.adopt",
      .arity = -3,
      .flags = kWrite | kMovableKeys | kEveryShard,

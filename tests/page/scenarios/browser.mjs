@@ -2,12 +2,15 @@
 //
 // A scenario exits 0, or prints what went wrong and exits 1. page_test.py starts it and says in the
 // environment where the server is.
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { strict as assert } from "node:assert";
 import { join } from "node:path";
 
 const require = createRequire(new URL("../../npm/package.json", import.meta.url));
 const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const WCAG = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"];
 
 export { assert };
 export const base = process.env.PAGE;
@@ -139,6 +142,16 @@ export class Visit {
         throw error;
       }
     }
+  }
+
+  // What axe-core finds that WCAG 2.1 AA does not allow.
+  async see_accessible(what) {
+    await this.page.evaluate(axe);
+    const { violations } = await this.page.evaluate((rules) => globalThis.axe.run(document,
+      { runOnly: rules, resultTypes: ["violations"] }), WCAG);
+    assert.deepEqual(violations.map(({ id, nodes }) => `${what}: ${id}: `
+      + nodes.slice(0, 4).map(({ html, failureSummary }) =>
+        `${html.slice(0, 200)} ${failureSummary}`).join("\n")), []);
   }
 
   async picture(name) {

@@ -36,17 +36,17 @@ await scenario(async (browser) => {
       globalThis.violations.push(event.violatedDirective));
   });
   await visit.log_in();
-  await visit.see(".card", "<script>alert(1)</script>");
-  await visit.see(".card span.id", "..");
-  await visit.see(".card .band-line", "NORMAL");
+  await visit.see(".queues tr", "<script>alert(1)</script>");
+  await visit.see(".queues span.id", "..");
   await visit.faults.look(page);
-  await visit.click(".card a", "<img src=x onerror=alert(1)>");
+  await visit.click(".queues a", "<img src=x onerror=alert(1)>");
   await visit.see("main.queue h1", "<img src=x onerror=alert(1)>");
   await visit.see(".job-row", "inside");
   await visit.faults.look(page);
   await visit.open_queue("q");
   await visit.see(".job-row", "{{7*7}}");
   await visit.see(".slot", "<u>worker</u>");
+  await page.locator("h2", { hasText: "Groups" }).scrollIntoViewIfNeeded();
   await visit.see(".group", "\\u{202e}gpj.exe");
   for (const name of ["failed", "completed", "active"]) {
     await visit.click(".tabs button", name);

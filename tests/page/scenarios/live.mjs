@@ -14,6 +14,7 @@ await scenario(async (browser) => {
   await visit.see_figure("Pending", "2");
   await visit.see('.lane[data-band="0"] .chip', "fast");
   await visit.see('.lane[data-band="3"] .chip', "slow");
+  await page.locator(".activity").scrollIntoViewIfNeeded();
   await visit.see(".activity li", "fast");
   await page.waitForFunction(() => document.querySelectorAll(".job-row a").length === 2);
   assert.deepEqual(await page.locator(".job-row a").allTextContents(), ["fast", "slow"]);
@@ -22,8 +23,9 @@ await scenario(async (browser) => {
   assert.equal(taken.id, "fast");
   await visit.see(".slot", "w1 · red");
   await visit.see(".slot", "lease");
-  await visit.see_figure("Active", "1 / 2");
+  await visit.see_figure("Active", "1 of 2");
   await visit.see(".group", "red");
+  await visit.see(".worker-row", /w1.*runs fast for/);
   await visit.see(".share", "100 %");
   await visit.see_figure("Pending", "1");
   const age = await page.locator(".slot-head strong").textContent();

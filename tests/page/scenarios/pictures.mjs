@@ -1,7 +1,7 @@
 import { Visit, add, api, assert, base, pause, pop, queue, scenario, tokens } from "./browser.mjs";
 
 const BANDS = ["CRITICAL", "HIGH", "NORMAL", "LOW", "BACKGROUND"];
-const WIDE = { viewport: { width: 1360, height: 900 } };
+const WIDE = { viewport: { width: 1280, height: 800 } };
 const PHONE = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true,
   hasTouch: true };
 
@@ -37,6 +37,8 @@ async function pictures(browser, name, options, { done }) {
     await pause(500);
     await fits(visit, `${what}-${name}`);
     await visit.picture(`${what}-${name}`);
+    // A phone shows the same elements.
+    if (!options.isMobile) await visit.see_accessible(`${what}-${name}`);
   };
   await visit.log_in();
   await visit.see(".card", "mail");
@@ -62,6 +64,8 @@ async function seldom(browser, name, options) {
     await pause(500);
     await fits(visit, `${what}-${name}`);
     await visit.picture(`${what}-${name}`);
+    // A phone shows the same elements.
+    if (!options.isMobile) await visit.see_accessible(`${what}-${name}`);
   };
   await page.goto(`${base}/`);
   await page.waitForSelector("input[name=token]");
@@ -92,6 +96,12 @@ async function seldom(browser, name, options) {
   await page.keyboard.press("Enter");
   await visit.see(".hits a", "exec");
   await shoot("search");
+  await page.keyboard.press("Escape");
+  await visit.go("#/q/exec/settings");
+  await visit.see(".setting", /max_active.*of 8 in use/);
+  await visit.click(".setting button", "Change");
+  await visit.see(".setting-edit button", "Save");
+  await shoot("settings");
   await visit.open_queue("nothing-here");
   await visit.see(".empty", "This queue is empty");
   await shoot("empty-queue");

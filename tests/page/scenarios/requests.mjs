@@ -36,7 +36,7 @@ await scenario(async (browser) => {
   await visit.see("pre", "second");
   assert.equal((await bodies()).length, 2);
   const [taken] = await pop("work", { lease_ms: 60_000 });
-  await visit.see(".pill", "active");
+  await visit.see(".verdict .pill", "active");
   await api("POST", `${queue("work")}/jobs/j:ack`, { lease: taken.lease, result: "the result" });
   await visit.see("pre", "the result");
   await pause(2500);
@@ -45,7 +45,7 @@ await scenario(async (browser) => {
   assert(fetched <= 5, `${fetched} payloads after three changes`);
   // However fast things change.
   await api("POST", `${queue("work")}/jobs/j:retry`, {});
-  await visit.see(".pill", "pending");
+  await visit.see(".verdict .pill", "pending");
   const before = (await polls()).length;
   for (const band of ["HIGH", "LOW", "CRITICAL", "NORMAL", "HIGH"]) {
     await page.locator(".page-head select").selectOption(band);

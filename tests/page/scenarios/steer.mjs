@@ -82,7 +82,7 @@ async function cancel(visit) {
 async function cancel_running(visit) {
   const [taken] = await pop("mail", { lease_ms: 60_000 });
   await visit.open_job("mail", taken.id);
-  await visit.see(".pill", "active");
+  await visit.see(".verdict .pill", "active");
   await visit.click(".page-head button", "Cancel…");
   await visit.page.selectOption("dialog select[name=grace]", "30000");
   await visit.click("dialog button", "Cancel the job");
@@ -90,7 +90,7 @@ async function cancel_running(visit) {
   const told = await job("mail", taken.id);
   assert(told.cancel === "by hand" && told.deadline - Date.now() < 31_000, JSON.stringify(told));
   await api("POST", `${queue("mail")}/jobs/${taken.id}:nack`, { lease: taken.lease });
-  await visit.see(".pill", "cancelled");
+  await visit.see(".verdict .pill", "cancelled");
   await visit.page.keyboard.press("r");
   await visit.click("dialog button", "Retry");
   await state_is(taken.id, "pending");
@@ -167,7 +167,7 @@ async function forget_all(visit) {
   // What ends while the question stands is not what was asked about.
   await complete("done-3");
   await visit.click("dialog button", "Remove them");
-  await visit.see(".notice", "2 jobs were removed");
+  await visit.see(".notice", "2 jobs removed");
   await visit.see(".job-row", "done-3");
   const { jobs } = await api("GET", `${queue("mail")}/jobs?state=completed`);
   assert.deepEqual(jobs.map(({ id }) => id), ["done-3"]);
@@ -180,7 +180,7 @@ async function retry_all(visit) {
   await visit.click(".tabs button", "failed");
   await visit.see(".job-row .note", "broken");
   await visit.click(".jobs button", "Retry all failed…");
-  await visit.see("dialog", "1 failed jobs");
+  await visit.see("dialog", "1 failed job will wait again");
   await visit.click("dialog button", "Retry them");
   await state_is(first.id, "pending");
 }

@@ -38,7 +38,8 @@ TEST_CASE("what is no command line is a syntax error") {
   for (const char* line :
        {"Q.CONFIG q SET", "Q.CONFIG q SET retry", "Q.CONFIG q SET retry 1 fair",
         "Q.CONFIG q PUT retry 1", "Q.CONFIG q RESET retry", "Q.CONFIG q GROUP g",
-        "Q.CONFIG q GROUP", "Q.CONFIG q GROUP GET", "Q.CONFIG q KEY k NOTHING"}) {
+        "Q.CONFIG q GROUP", "Q.CONFIG q GROUP GET", "Q.CONFIG q KEY k NOTHING",
+        "Q.CONFIG q GROUP g RULES", "Q.CONFIG q RULES CURSOR", "Q.CONFIG q RULES 1"}) {
     CHECK_MESSAGE(q.say(line) == "-ERR syntax error", line);
   }
   CHECK(q.say("Q.CONFIG q GROUP '' SET max_active 1") == "-BADFIELD field=group");
@@ -66,6 +67,43 @@ TEST_CASE("rules of groups and keys") {
   CHECK(q.say("Q.CONFIG q GROUP team.* GET") == "{}");
   CHECK(q.say("Q.CONFIG nobody RESET") == "OK");
   CHECK(q.say("EXISTS nobody") == "0");
+}
+
+TEST_CASE("RULES lists the rules of all levels, page by page") {
+  QueueTalk q;
+  CHECK(q.say("Q.CONFIG nobody RULES") == "[0 []]");
+  CHECK(q.say("EXISTS nobody") == "0");
+  q.say("Q.CONFIG q SET max_active 5");
+  q.say("Q.CONFIG q WORKER host-* SET quiet on");
+  q.say("Q.CONFIG q KEY gpu SET rate 5/1000");
+  q.say("Q.CONFIG q GROUP team.* SET weight 2 max_active 2");
+  q.say("Q.CONFIG q GROUP a\\* SET max_active 1");
+  q.say("Q.CONFIG q GROUP b SET max_active 3");
+  q.say("Q.CONFIG q GROUP gone SET max_active 3");
+  q.say("Q.CONFIG q GROUP gone RESET");
+  const std::string all =
+      "[group a\\* {max_active=1}] [group b {max_active=3}] "
+      "[group team.* {weight=2 max_active=2}] [key gpu {rate=5/1000}] [worker host-* {quiet=on}]";
+  CHECK(q.say("Q.CONFIG q RULES") == "[0 [" + all + "]]");
+  for (const int count : {1, 2, 3, 5}) {
+    std::string pages;
+    std::string cursor = "0";
+    do {
+      const RespValue page =
+          q.ask("Q.CONFIG q RULES COUNT " + std::to_string(count) + " CURSOR " + cursor);
+      REQUIRE(page.size() == 2);
+      CHECK(page.items[1].size() <= static_cast<size_t>(count));
+      cursor = page.items[0].text;
+      for (const RespValue& rule : page.items[1].items) {
+        pages += (pages.empty() ? "" : " ") + rule.show();
+      }
+    } while (cursor != "0");
+    CHECK(pages == all);
+  }
+  for (const char* cursor : {"''", "1", "g", "=x"}) {
+    CHECK(q.say(std::string("Q.CONFIG q RULES CURSOR ") + cursor) == "-ERR invalid cursor");
+  }
+  CHECK(q.say("Q.CONFIG q RULES COUNT 0") == "-BADFIELD field=count");
 }
 
 TEST_CASE("RESP2 gets a flat array") {

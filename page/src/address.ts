@@ -1,0 +1,69 @@
+// What the page shows, as its address says it: the view, and its filters as parameters. So each
+// view can be linked to, and the browser's back and forward lead through what was seen.
+import type { QueueRef } from "./api";
+import { canonical_segment } from "./bytes";
+
+// Names to segments.
+export type Params = Record<string, string>;
+
+export interface Address {
+  queue: string | null;
+  job: string | null;
+  // Whether the settings of the queue are shown.
+  settings: boolean;
+  db: number;
+  params: Params;
+}
+
+const ADDRESS = /^#\/(?:q\/([^/?]+)(?:\/(?:j\/([^/?]+)|(settings)))?)?(?:\?(.*))?$/;
+
+export function read_address(): Address {
+  const found = ADDRESS.exec(location.hash);
+  const segment = (text?: string) => text === undefined ? null : canonical_segment(text);
+  const params: Params = {};
+  for (const pair of (found?.[4] ?? "").split("&")) {
+    const at = pair.indexOf("=");
+    if (at > 0) params[pair.slice(0, at)] = canonical_segment(pair.slice(at + 1));
+  }
+  const db = Number(params.db ?? 0) || 0;
+  delete params.db;
+  return { queue: segment(found?.[1]), job: segment(found?.[2]), settings: !!found?.[3], db,
+    params };
+}
+
+function link(path: string, db: number, params: Params = {}): string {
+  const query = Object.entries(params).filter(([, value]) => value !== "")
+    .map(([name, value]) => `${name}=${value}`);
+  if (db !== 0) query.push(`db=${db}`);
+  return query.length ? `${path}?${query.join("&")}` : path;
+}
+
+export function overview_link(db: number, params: Params = {}): string {
+  return link("#/", db, params);
+}
+
+export function queue_link(ref: QueueRef, params: Params = {}): string {
+  return link(`#/q/${ref.queue}`, ref.db, params);
+}
+
+export function settings_link(ref: QueueRef): string {
+  return link(`#/q/${ref.queue}/settings`, ref.db);
+}
+
+export function job_link(ref: QueueRef, id: string): string {
+  return link(`#/q/${ref.queue}/j/${id}`, ref.db);
+}
+
+// Changes the parameters of the present address. What is being typed replaces the last address;
+// everything else is a step that `back` undoes.
+export function set_params(change: Params, typed = false): void {
+  const { db, params } = read_address();
+  const path = location.hash.split("?")[0] || "#/";
+  const next = link(path, db, { ...params, ...change });
+  if (next === location.hash) return;
+  if (!typed) location.hash = next;
+  else {
+    history.replaceState(null, "", next);
+    dispatchEvent(new HashChangeEvent("hashchange"));
+  }
+}

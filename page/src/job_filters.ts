@@ -1,0 +1,105 @@
+// Which jobs of a queue are listed: the parameters of the address, and the fields that change them.
+import { set_params } from "./address";
+import type { Params } from "./address";
+import { segment_of_text, shown, text_of } from "./bytes";
+import { server_now } from "./clock";
+import { h, replace, show } from "./dom";
+import { moment } from "./format";
+import { OFFERED } from "./offered";
+import { is_over } from "./words";
+
+// Parameters of the address, as those of the API.
+const NAMES: Record<string, string> = { group: "group", worker: "worker", tag: "tag",
+  error: "error", id: "id_part", pattern: "error_pattern", since: "since_ms", until: "until_ms" };
+
+const TYPING_MS = 250;
+const FIELDS: [string, string][] = [["error", "error contains"], ["id", "id contains"],
+  ["group", "group"], ["tag", "tag: name=value"]];
+const TIMES: [string, number][] = [["15 minutes", 900_000], ["hour", 3_600_000],
+  ["day", 86_400_000], ["week", 604_800_000]];
+
+export function is_filtered(params: Params): boolean {
+  return Object.keys(NAMES).some((name) => params[name]);
+}
+
+// Segments are already encoded.
+export function filter_query(params: Params): string {
+  return Object.entries(NAMES).filter(([name]) => params[name])
+    .map(([name, parameter]) => `&${parameter}=${params[name]}`).join("");
+}
+
+// The same selection for requests that change jobs.
+export function where_of(params: Params, state: string): Record<string, unknown> {
+  const where: Record<string, unknown> = { state: [state] };
+  for (const [name, parameter] of Object.entries(NAMES)) {
+    const value = params[name] ? text_of(params[name]) : null;
+    if (value === null) continue;
+    if (name === "tag") {
+      const at = value.indexOf("=");
+      where.tag = { [value.slice(0, at)]: value.slice(at + 1) };
+    } else {
+      where[parameter] = name === "since" || name === "until" ? Number(value) : value;
+    }
+  }
+  return where;
+}
+
+export class JobFilters {
+  readonly root = h("div.filters");
+  private readonly chips = h("span.chips-line");
+  private readonly inputs: [string, HTMLInputElement][];
+  private readonly time: HTMLSelectElement;
+  private readonly by_error = h("button", { click: () => set_params({
+    by: this.grouped ? "" : "error", pattern: "" }) });
+  private timer = 0;
+  private grouped = false;
+
+  constructor() {
+    this.inputs = FIELDS.map(([name, label]) => [name, h("input", { type: "search", name,
+      placeholder: label, "aria-label": label, spellcheck: "false", autocomplete: "off",
+      input: () => this.typed() })]);
+    this.time = h("select", { "aria-label": "time", change: () => set_params({
+      since: this.time.value && String(Math.round(server_now() - Number(this.time.value))),
+      until: "" }) }, h("option", { value: "" }, "any time"),
+    ...TIMES.map(([name, ms]) => h("option", { value: ms }, `last ${name}`)));
+    this.root.append(this.by_error, ...this.inputs.map(([, input]) => input), this.time,
+      this.chips);
+  }
+
+  private typed(): void {
+    clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => set_params(Object.fromEntries(this.inputs.map(
+      ([name, input]) => [name, segment_of_text(input.value)])), true), TYPING_MS);
+  }
+
+  // `state`: the tab; those of the next jobs are not filtered, unless a link does.
+  take(params: Params, state: string): void {
+    this.grouped = state === "failed" && params.by === "error";
+    show(this.root, state !== "next" || is_filtered(params));
+    show(this.by_error, OFFERED.selections && state === "failed");
+    this.by_error.textContent = this.grouped ? "One by one" : "By error";
+    for (const [name, input] of this.inputs) {
+      show(input, (OFFERED.selections || name === "group" || name === "tag")
+        && !this.grouped && (name !== "error" || is_over(state) || state === "next"));
+      if (document.activeElement !== input) input.value = shown(params[name] ?? "");
+    }
+    show(this.time, OFFERED.selections && !this.grouped && is_over(state));
+    if (!params.since) this.time.value = "";
+    replace(this.chips, ...this.chips_of(params));
+  }
+
+  // What has no field of its own, each with a button that removes it.
+  private chips_of(params: Params): HTMLElement[] {
+    const at = (segment: string) => moment(Number(segment));
+    const words: [string[], string][] = [];
+    if (params.worker) words.push([["worker"], `worker ${shown(params.worker)}`]);
+    if (params.pattern) words.push([["pattern"], `error like “${shown(params.pattern)}”`]);
+    if (params.since || params.until) {
+      words.push([["since", "until"], [params.since ? `from ${at(params.since)}` : "",
+        params.until ? `to ${at(params.until)}` : ""].join(" ").trim()]);
+    }
+    return words.map(([names, text]) => h("span.chip-filter", {}, h("bdi", {}, text),
+      h("button.icon", { "aria-label": `Remove the filter ${text}`, click: () => set_params(
+        Object.fromEntries(names.map((name) => [name, ""]))) }, "×")));
+  }
+}

@@ -1,0 +1,130 @@
+// What an operator does with a whole queue: make it, pause it, add to it, delete it.
+import { overview_link, queue_link } from "./address";
+import { job_path, queue_path, request } from "./api";
+import type { QueueRef } from "./api";
+import { may_operate } from "./actions";
+import { body_member, is_addressable, segment_of_text, shown } from "./bytes";
+import { h } from "./dom";
+import { plural } from "./format";
+import { act, ask, failure, field, notice } from "./notices";
+import type { Job } from "./types";
+
+export type Pause = "none" | "in" | "out" | "all";
+
+const PAUSES: Record<Pause, string> = {
+  none: "runs", in: "accepts no new jobs", out: "hands out no jobs", all: "is paused" };
+
+// `group`: a segment; else the whole queue.
+export async function set_pause(ref: QueueRef, before: Pause, next: Pause, changed: () => void,
+                                group: string | null = null): Promise<void> {
+  if (!may_operate()) return;
+  const path = queue_path(ref) + (group === null ? "" : `${ref.db ? "&" : "?"}group=${group}`);
+  await act(`${shown(group ?? ref.queue)} ${PAUSES[next]}${next === "none" ? " again" : " now"}.`,
+    "The pause was not changed", () => request(path, { method: "PATCH", body: { paused: next } }),
+    before === next ? undefined : () => void set_pause(ref, next, before, changed, group));
+  changed();
+}
+
+export function ask_to_pause(ref: QueueRef, before: Pause, changed: () => void,
+                             group: string | null = null): void {
+  if (!may_operate()) return;
+  const what = h("select", { name: "pause" },
+    h("option", { value: "out" }, "hand out no jobs (running jobs continue)"),
+    h("option", { value: "in" }, "accept no new jobs"),
+    h("option", { value: "all" }, "both"));
+  ask({
+    title: group === null ? `Pause ${shown(ref.queue)}?` : `Pause the group ${shown(group)}?`,
+    content: [field(group === null ? "The queue should" : "For this group the queue should", what)],
+    confirm: "Pause",
+    danger: true,
+    done: () => set_pause(ref, before, what.value as Pause, changed, group),
+  });
+}
+
+export function ask_to_add(ref: QueueRef, bands: string[], changed: () => void): void {
+  if (!may_operate()) return;
+  const id = h("input", { name: "id", placeholder: "chosen by the queue", autocomplete: "off" });
+  const payload = h("textarea", { name: "payload", rows: 5, spellcheck: "false" });
+  const pri = h("select", { name: "pri" }, h("option", { value: "" }, "default"),
+    ...bands.map((band) => h("option", { value: band }, band)));
+  const group = h("input", { name: "group", autocomplete: "off" });
+  const delay = h("input", { name: "delay", type: "number", min: 0, step: "any",
+    placeholder: "0" });
+  ask({
+    title: `Add a job to ${shown(ref.queue)}`,
+    content: [field("Id", id), field("Payload", payload),
+      h("div.pair", {}, field("Priority", pri), field("Group", group)),
+      field("Delay in seconds", delay)],
+    confirm: "Add",
+    done: async () => {
+      const body: Record<string, unknown> = { payload: payload.value };
+      if (id.value) Object.assign(body, body_member("id", segment_of_text(id.value)));
+      if (pri.value) body.pri = pri.value;
+      if (group.value) body.group = group.value;
+      if (Number(delay.value) > 0) body.delay_ms = Math.round(Number(delay.value) * 1000);
+      const added = await request<Job>(queue_path(ref, "/jobs"), { method: "POST", body });
+      const own = added.id === null ? null : segment_of_text(added.id);
+      notice(`Added ${added.id ?? "a job"}.`, {
+        undo: own === null ? undefined : () => void act(`${shown(own)} has been cancelled.`,
+          "The job was not removed", () => request(job_path(ref, own, ":cancel"),
+            { method: "POST", body: { reason: "added by mistake" } })).then(changed),
+      });
+      changed();
+    },
+  });
+}
+
+// A queue begins with its first setting.
+export function ask_to_make(db: number): void {
+  if (!may_operate()) return;
+  const name = h("input", { name: "name", autocomplete: "off", spellcheck: "false" });
+  const cap = h("input", { name: "max_active", type: "number", min: 0, placeholder: "no limit" });
+  ask({
+    title: "Make a queue",
+    content: [field("Name", name),
+      field("Jobs that may run at once (max_active)", cap, "Everything else can be set later.")],
+    confirm: "Make it",
+    done: async () => {
+      const ref = { queue: segment_of_text(name.value), db };
+      if (!is_addressable(ref.queue)) throw new Error("This name cannot be part of an address.");
+      const path = queue_path(ref, "", { create: "true" });
+      await request(path, { method: "PATCH", body: { max_active: Number(cap.value) || 0 } });
+      location.hash = queue_link(ref);
+    },
+  });
+}
+
+interface Deletion {
+  waiting: number;
+  active: number;
+}
+
+// The name must be typed; what would be lost is counted before.
+export async function ask_to_delete(ref: QueueRef): Promise<void> {
+  if (!may_operate()) return;
+  const path = (query: Record<string, string>) => queue_path(ref, "", query);
+  let lost: Deletion;
+  try {
+    lost = await request<Deletion>(path({ dry_run: "true" }), { method: "DELETE" });
+  } catch (error) {
+    return failure("The queue cannot be deleted", error);
+  }
+  const typed = h("input", { name: "name", autocomplete: "off", spellcheck: "false" });
+  ask({
+    title: `Delete ${shown(ref.queue)}?`,
+    content: [`${plural(lost.waiting, "waiting job")} and ${plural(lost.active, "active job")} `
+      + "will be deleted, with everything that has ended, the events and the settings. There is "
+      + "no undo.", field(`Type ${shown(ref.queue)} to confirm`, typed)],
+    confirm: "Delete the queue",
+    danger: true,
+    done: async () => {
+      if (segment_of_text(typed.value) !== ref.queue && typed.value !== shown(ref.queue)) {
+        typed.focus();
+        throw new Error("This is not the name of the queue.");
+      }
+      await request(path({ confirm: "true" }), { method: "DELETE" });
+      notice(`${shown(ref.queue)} has been deleted.`);
+      location.hash = overview_link(ref.db);
+    },
+  });
+}

@@ -1,0 +1,104 @@
+// One setting that is changed in its place: what it means now, and before it is saved what the
+// change would mean.
+import { request, state } from "./api";
+import { h, replace, set_text } from "./dom";
+import { act, words_of_error } from "./notices";
+import { OFFERED } from "./offered";
+import { body_of, fault_of, trial_in_words } from "./setting_fields";
+import type { Field, Trial } from "./setting_fields";
+
+const TRY_MS = 200;
+
+export class SettingRow {
+  readonly root = h("div.setting");
+  private readonly words = h("strong");
+  private readonly raw = h("small");
+  private readonly shown: HTMLElement;
+  private text = "";
+
+  // `path`: of PATCH, with these parameters besides its own.
+  constructor(private field: Field, private path: (query: Record<string, string>) => string,
+              private changed: () => void) {
+    const button = state.may("operate") ? h("button", { "aria-label": `Change ${field.name}`,
+      click: () => this.edit() }, "Change") : null;
+    this.shown = h("div.setting-value", {}, this.words, this.raw, button);
+    replace(this.root, h("code", {}, field.name), this.shown, h("small.what", {}, field.what));
+  }
+
+  // `words`: the value as it is meant now.
+  set(text: string, words: string): void {
+    this.text = text;
+    set_text(this.words, words);
+    set_text(this.raw, words === text || words === "" ? "" : text);
+  }
+
+  private input(): HTMLInputElement | HTMLSelectElement {
+    const { kind, name } = this.field;
+    const named = { name, "aria-label": name };
+    if (typeof kind === "string") {
+      return h("input", { ...named, value: this.text, autocomplete: "off", spellcheck: "false" });
+    }
+    return h("select", named, ...kind.map((word) =>
+      h("option", { value: word, selected: word === this.text }, word)));
+  }
+
+  private edit(): void {
+    const input = this.input();
+    const line = h("small.trial", { role: "status" });
+    const save = h("button.primary", { type: "submit" }, "Save");
+    const close = () => form.replaceWith(this.shown);
+    let timer = 0;
+    const look = () => {
+      clearTimeout(timer);
+      timer = window.setTimeout(() => void this.try_it(input.value, line, save), TRY_MS);
+    };
+    const form = h("form.setting-edit", { novalidate: true, submit: (event: Event) => {
+      event.preventDefault();
+      void this.save(input.value, line).then((saved) => { if (saved) close(); });
+    }, keydown: (event: KeyboardEvent) => {
+      if (event.key !== "Escape") return;
+      event.stopPropagation();
+      close();
+    } }, input, save, h("button", { type: "button", click: close }, "Back"), line);
+    input.addEventListener("input", look);
+    this.shown.replaceWith(form);
+    input.focus();
+    if (input instanceof HTMLInputElement) input.select();
+  }
+
+  private fault(line: HTMLElement, text: string): void {
+    line.classList.toggle("warn", text !== "");
+    set_text(line, text);
+  }
+
+  private async try_it(text: string, line: HTMLElement, save: HTMLButtonElement): Promise<void> {
+    const fault = fault_of(this.field, text);
+    save.disabled = fault !== "";
+    this.fault(line, fault);
+    if (!OFFERED.trial || fault !== "" || text === this.text) return;
+    try {
+      const trial = await request<Trial>(this.path({ dry_run: "true" }),
+        { method: "PATCH", body: body_of(this.field, text) });
+      set_text(line, trial_in_words(trial));
+    } catch (error) {
+      save.disabled = true;
+      this.fault(line, words_of_error(error));
+    }
+  }
+
+  private async save(text: string, line: HTMLElement): Promise<boolean> {
+    const before = this.text;
+    const set = (value: string) => request(this.path({}), { method: "PATCH",
+      body: body_of(this.field, value) }).then(() => this.changed());
+    try {
+      await set(text);
+    } catch (error) {
+      this.fault(line, words_of_error(error));
+      return false;
+    }
+    const { name } = this.field;
+    void act(`${name} is ${text} now.`, "", () => Promise.resolve(), before === "" ? undefined
+      : () => void act(`${name} is ${before} again.`, "Not changed back", () => set(before)));
+    return true;
+  }
+}

@@ -1,0 +1,219 @@
+// The settings of a queue, and of its groups, keys and workers.
+import { overview_link, queue_link } from "./address";
+import { ApiError, queue_path, request, state } from "./api";
+import type { QueueRef } from "./api";
+import { segment_of, segment_of_text, shown } from "./bytes";
+import { KeyedList, append, h, replace, set_text } from "./dom";
+import { count } from "./format";
+import { Poller, draw_soon } from "./live";
+import { act, ask, field as labelled } from "./notices";
+import { OFFERED } from "./offered";
+import { ask_to_delete } from "./queue_actions";
+import { ALL_FIELDS, SECTIONS, body_of, fault_of, in_words, value_text } from "./setting_fields";
+import { SettingRow } from "./setting_row";
+import type { Config, Group, QueueAnswer } from "./types";
+import { Panel, empty, error_box, skeleton } from "./view";
+import type { View } from "./view";
+
+const USUAL_MS = 3000;
+
+type Scope = "group" | "key" | "worker";
+const LETTER: Record<Scope, string> = { group: "G", key: "K", worker: "W" };
+
+// GET …/rules.
+interface Rule {
+  scope: Scope;
+  glob: string | null;
+  glob_base64?: string;
+  settings: Config;
+}
+
+interface RuleLine {
+  root: HTMLElement;
+  use: HTMLElement;
+  rows: Map<string, SettingRow>;
+}
+
+// A glob that matches only itself is a name.
+const is_name = (glob: string) => !/%(2A|3F|5B|5C)/.test(glob);
+
+export class SettingsView implements View {
+  readonly root = h("main.settings");
+  readonly title: string;
+  private readonly message = h("div", {}, skeleton(6));
+  private readonly content = h("div", { hidden: true });
+  private readonly rows = new Map<string, SettingRow>();
+  private readonly rules = new Panel("Rules for groups, keys and workers", "rules-panel");
+  private readonly rule_note = h("div");
+  private readonly rule_list: KeyedList<Rule, RuleLine>;
+  private readonly poller: Poller;
+  private answer: QueueAnswer | null = null;
+  private use = new Map<string, Group>();
+  private found: Rule[] = [];
+  private stopped = false;
+
+  constructor(readonly ref: QueueRef) {
+    this.title = `Settings of ${shown(ref.queue)}`;
+    const list = h("div.rules");
+    this.rule_list = new KeyedList<Rule, RuleLine>(list, (rule) =>
+      `${rule.scope} ${segment_of(rule, "glob") ?? ""}`, (_, rule) => this.make_rule(rule),
+    (line, rule) => this.update_rule(line, rule));
+    this.rules.body.append(list, this.rule_note);
+    if (state.may("operate")) {
+      this.rules.body.append(h("div.buttons", {}, h("button", { click: () => this.ask_for_rule() },
+        "Add a rule…")));
+    }
+    this.lay_out();
+    this.poller = new Poller((signal) => this.ask(signal), USUAL_MS, 400,
+      (error) => this.failed(error));
+  }
+
+  stop(): void {
+    this.stopped = true;
+    this.poller.stop();
+  }
+
+  private lay_out(): void {
+    const sections = SECTIONS.map(([title, fields]) => {
+      const panel = new Panel(title);
+      for (const field of fields) {
+        const row = new SettingRow(field, (query) => queue_path(this.ref, "", query),
+          () => this.poller.poke());
+        this.rows.set(field.name, row);
+        panel.body.append(row.root);
+      }
+      return panel.root;
+    });
+    this.rules.root.hidden = !OFFERED.rules;
+    append(this.content, [h("div.columns", {}, h("div", {}, ...sections.slice(0, 2)),
+      h("div", {}, this.rules.root, ...sections.slice(2)))]);
+    const remove = state.may("operate") ? h("button.danger", {
+      click: () => void ask_to_delete(this.ref) }, "Delete the queue…") : null;
+    append(this.root, [h("div.page-head", {}, h("h1", {},
+      h("a", { href: overview_link(this.ref.db) }, "Queues"), h("span.dim", {}, " / "),
+      h("a", { href: queue_link(this.ref) }, h("bdi", {}, shown(this.ref.queue))),
+      h("span.dim", {}, " / "), "Settings"), h("div.buttons", {}, remove)),
+    this.message, this.content]);
+  }
+
+  // --- Requests ---
+
+  private async lines(what: "groups" | "keys", signal: AbortSignal): Promise<Group[]> {
+    const answer = await request<Record<string, Group[]>>(queue_path(this.ref, `/${what}`),
+      { signal });
+    return answer[what];
+  }
+
+  private async ask(signal: AbortSignal): Promise<void> {
+    const [answer, { rules }] = await Promise.all([
+      request<QueueAnswer>(queue_path(this.ref), { signal }),
+      OFFERED.rules ? request<{ rules: Rule[] }>(queue_path(this.ref, "/rules"), { signal })
+        : { rules: [] }]);
+    this.answer = answer;
+    this.found = rules;
+    for (const [scope, what] of [["group", "groups"], ["key", "keys"]] as const) {
+      if (!rules.some((rule) => rule.scope === scope)) continue;
+      for (const line of await this.lines(what, signal)) {
+        this.use.set(`${scope} ${segment_of(line, "name")}`, line);
+      }
+    }
+    draw_soon(() => this.draw());
+  }
+
+  private failed(error: unknown): void {
+    if (this.answer !== null || state.health !== "connected") return;
+    replace(this.message, error_box("Cannot show the settings", error, () => this.poller.poke()));
+  }
+
+  // --- Drawing ---
+
+  private draw(): void {
+    if (this.answer === null || this.stopped) return;
+    const { config, stats } = this.answer;
+    this.content.hidden = false;
+    replace(this.message, config === null ? empty("There is no such queue",
+      h("p", {}, "It begins with its first job or its first setting.")) : null);
+    if (config === null) this.content.hidden = true;
+    for (const field of ALL_FIELDS) {
+      this.rows.get(field.name)?.set(value_text(config?.[field.name]),
+        in_words(field, config ?? {}, stats));
+    }
+    this.rule_list.render(this.found);
+    replace(this.rule_note, this.found.length === 0 ? empty("No rules",
+      h("p", {}, "A rule limits a group or a key, or each of those that a pattern matches."))
+      : null);
+  }
+
+  // --- Rules ---
+
+  private rule_path(scope: Scope, glob: string, rest: string, query: Record<string, string>) {
+    const path = queue_path(this.ref, rest, query);
+    return `${path}${path.includes("?") ? "&" : "?"}${scope}_glob=${glob}`;
+  }
+
+  private make_rule(rule: Rule): RuleLine {
+    const glob = segment_of(rule, "glob") ?? "";
+    const line: RuleLine = { root: h("div.rule"), use: h("small"), rows: new Map() };
+    const remove = state.may("operate") ? h("button.danger", { click: () => void act(
+      `The rule for ${shown(glob)} was removed.`, "The rule was not removed", () => request(
+        this.rule_path(rule.scope, glob, "/config", {}), { method: "DELETE" }),
+      () => void act("The rule is back.", "The rule was not put back", () => request(
+        this.rule_path(rule.scope, glob, "", {}), { method: "PATCH", body: rule.settings }))
+        .then(() => this.poller.poke())).then(() => this.poller.poke()) }, "Remove") : null;
+    append(line.root, [h("header", {}, h("span.pill", {}, rule.scope), h("bdi", {}, shown(glob)),
+      line.use, remove)]);
+    return line;
+  }
+
+  private update_rule(line: RuleLine, rule: Rule): void {
+    const glob = segment_of(rule, "glob") ?? "";
+    const use = this.use.get(`${rule.scope} ${glob}`);
+    set_text(line.use, !is_name(glob) ? "each that matches" : use === undefined ? ""
+      : `${count(use.slots)}${use.max_active ? ` of ${count(use.max_active)}` : ""} in use, `
+        + `${count(use.waiting)} waiting`);
+    for (const [name, value] of Object.entries(rule.settings)) {
+      const field = ALL_FIELDS.find((each) => each.name === name);
+      if (!field) continue;
+      let row = line.rows.get(name);
+      if (!row) {
+        row = new SettingRow(field, (query) => this.rule_path(rule.scope, glob, "", query),
+          () => this.poller.poke());
+        line.rows.set(name, row);
+        line.root.append(row.root);
+      }
+      row.set(value_text(value), value_text(value));
+    }
+    for (const [name, row] of line.rows) {
+      if (name in rule.settings) continue;
+      row.root.remove();
+      line.rows.delete(name);
+    }
+  }
+
+  private ask_for_rule(): void {
+    const scope = h("select", { name: "scope", change: () => fill() },
+      ...(["group", "key", "worker"] as const).map((each) => h("option", { value: each }, each)));
+    const glob = h("input", { name: "glob", autocomplete: "off", spellcheck: "false" });
+    const name = h("select", { name: "field" });
+    const value = h("input", { name: "value", autocomplete: "off" });
+    const fill = () => replace(name, ...ALL_FIELDS.filter(({ of }) =>
+      of.includes(LETTER[scope.value as Scope])).map((each) =>
+      h("option", { value: each.name }, each.name)));
+    fill();
+    ask({
+      title: "Add a rule",
+      content: [h("div.pair", {}, labelled("For each", scope),
+        labelled("Name, or a pattern with * and ?", glob)),
+      h("div.pair", {}, labelled("Setting", name), labelled("Value", value))],
+      confirm: "Add it",
+      done: async () => {
+        const chosen = ALL_FIELDS.find((each) => each.name === name.value)!;
+        const fault = fault_of(chosen, value.value);
+        if (fault !== "") throw new ApiError(422, "BADFIELD", fault);
+        await request(this.rule_path(scope.value as Scope, segment_of_text(glob.value), "", {}),
+          { method: "PATCH", body: body_of(chosen, value.value) });
+        this.poller.poke();
+      },
+    });
+  }
+}

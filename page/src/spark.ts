@@ -1,0 +1,77 @@
+// A small chart without axes in a table: lines from zero up to the greatest value, which stands
+// beside it as text.
+import { h, set_text } from "./dom";
+import { colour, on_theme } from "./theme";
+
+export interface SparkLine {
+  name: string;
+  colour: string;
+  // null: not known.
+  values: readonly (number | null)[];
+}
+
+const WIDTH = 120;
+const HEIGHT = 26;
+
+export class Spark {
+  private readonly canvas = h("canvas", { role: "img" });
+  private readonly top = h("small");
+  readonly root = h("div.spark-line", {}, this.canvas, this.top);
+  private drawn = "";
+  private lines: readonly SparkLine[] = [];
+  private readonly forget_theme = on_theme(() => this.paint());
+
+  // `label`: the greatest value in words.
+  constructor(private what: string, private label: (value: number) => string) {
+    const scale = Math.max(1, Math.round(devicePixelRatio));
+    this.canvas.setAttribute("aria-label", what);
+    this.canvas.width = WIDTH * scale;
+    this.canvas.height = HEIGHT * scale;
+    this.canvas.getContext("2d")?.scale(scale, scale);
+  }
+
+  stop(): void {
+    this.forget_theme();
+  }
+
+  draw(lines: readonly SparkLine[]): void {
+    const key = lines.map((line) => line.values.join()).join(";");
+    if (key === this.drawn) return;
+    this.drawn = key;
+    this.lines = lines;
+    this.paint();
+  }
+
+  private paint(): void {
+    const pen = this.canvas.getContext("2d");
+    if (!pen || this.lines.length === 0) return;
+    const known = this.lines.flatMap((line) => line.values)
+      .filter((value): value is number => value !== null);
+    const most = Math.max(0, ...known);
+    const now = this.lines.map((line) => {
+      const value = line.values.at(-1);
+      const known = value !== null && value !== undefined;
+      return `${line.name} ${known ? this.label(value) : "unknown"}`;
+    });
+    set_text(this.top, known.length === 0 ? "" : `max ${this.label(most)}`);
+    this.canvas.setAttribute("aria-label",
+      `${this.what}: ${now.join(", ")}; at most ${this.label(most)}`);
+    pen.clearRect(0, 0, WIDTH, HEIGHT);
+    for (const line of this.lines) this.stroke(pen, line, most || 1);
+  }
+
+  private stroke(pen: CanvasRenderingContext2D, line: SparkLine, most: number): void {
+    const { values } = line;
+    const x = (index: number) => 1 + (WIDTH - 2) * index / Math.max(1, values.length - 1);
+    const y = (value: number) => HEIGHT - 1.5 - (HEIGHT - 3) * value / most;
+    pen.strokeStyle = colour(line.colour);
+    pen.lineWidth = 1.5;
+    pen.beginPath();
+    for (const [index, value] of values.entries()) {
+      if (value === null) continue;
+      if (index === 0 || values[index - 1] === null) pen.moveTo(x(index) - 0.5, y(value));
+      pen.lineTo(x(index), y(value));
+    }
+    pen.stroke();
+  }
+}

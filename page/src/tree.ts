@@ -1,0 +1,88 @@
+// Payloads and results for people: JSON as a tree that opens level by level, anything else as text.
+// A large one is folded until it is asked for.
+import { shown, text_of, visible, visible_lines } from "./bytes";
+import { h, replace, set_text } from "./dom";
+import { plural, size } from "./format";
+import { copy_button } from "./notices";
+import type { Panel } from "./view";
+
+const FOLDED_BYTES = 64 * 1024;
+const OPEN_LEVELS = 2;
+const MOST_ENTRIES = 100;
+const MOST_TEXT = 2000;
+
+function leaf(value: unknown): HTMLElement {
+  const text = typeof value === "string" ? JSON.stringify(visible(value)) : String(value);
+  const cut = text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT)}…` : text;
+  return h("span.leaf", { "data-kind": value === null ? "null" : typeof value }, cut);
+}
+
+function label(name: string | null): (string | HTMLElement)[] {
+  return name === null ? [] : [h("bdi.member", {}, visible(name)), ": "];
+}
+
+// Children are only made when they are seen.
+function node(name: string | null, value: unknown, level: number): HTMLElement {
+  if (typeof value !== "object" || value === null) {
+    return h("div.entry", {}, ...label(name), leaf(value));
+  }
+  const list = Array.isArray(value);
+  const entries = Object.entries(value);
+  const [open, close] = list ? ["[", "]"] : ["{", "}"];
+  if (entries.length === 0) return h("div.entry", {}, ...label(name), open + close);
+  const body = h("div.entries");
+  const more = (from: number) => {
+    body.append(...entries.slice(from, from + MOST_ENTRIES).map(([key, each]) =>
+      node(list ? null : key, each, level + 1)));
+    const left = entries.length - from - MOST_ENTRIES;
+    if (left <= 0) return;
+    const button = h("button.link", { click: () => {
+      button.remove();
+      more(from + MOST_ENTRIES);
+    } }, `${left} more`);
+    body.append(button);
+  };
+  const fold = h("details", { open: level < OPEN_LEVELS, toggle: () => {
+    if (fold.open && body.childElementCount === 0) more(0);
+  } }, h("summary", {}, ...label(name), h("span.dim", {}, list
+    ? `${open} ${plural(entries.length, "item")} ${close}`
+    : `${open} ${plural(entries.length, "member")} ${close}`)), body);
+  if (fold.open) more(0);
+  return fold;
+}
+
+function parsed(text: string | null): object | null {
+  try {
+    const value: unknown = JSON.parse(text ?? "");
+    return typeof value === "object" ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+// `bytes`: a segment, or null.
+export function draw_body(panel: Panel, bytes: string | null, none: string): void {
+  if (bytes === null || bytes === "") {
+    set_text(panel.aside, "");
+    return replace(panel.body, h("p.dim", {}, none));
+  }
+  const text = text_of(bytes);
+  const raw = text ?? shown(bytes);
+  const length = text === null ? bytes.replace(/%../g, "x").length : new Blob([text]).size;
+  const value = parsed(text);
+  const kind = value !== null ? "JSON" : text === null ? "bytes" : "text";
+  set_text(panel.aside, `${kind}, ${size(length)}`);
+  const spot = h("div");
+  const show_raw = () => replace(spot, h("pre", { tabindex: 0 }, visible_lines(raw)));
+  const show_tree = () => replace(spot, h("div.tree", {}, node(null, value, 0)));
+  const buttons = h("div.buttons.body-buttons", {},
+    value === null ? null : h("button.link", { click: show_tree }, "tree"),
+    h("button.link", { click: show_raw }, "raw"), copy_button(() => raw));
+  replace(panel.body, buttons, spot);
+  if (length > FOLDED_BYTES) {
+    return replace(spot, h("p.dim", {}, `${size(length)}: choose `
+      + `${value === null ? "raw" : "tree or raw"} to see it.`));
+  }
+  if (value !== null) show_tree();
+  else show_raw();
+}

@@ -1,0 +1,62 @@
+// What is wrong with a queue, and which queue an operator should look at first.
+import { plural } from "./format";
+import { series_of } from "./history";
+import type { QueueLine } from "./types";
+import { segment_of } from "./bytes";
+
+export interface Trouble {
+  kind: "failed" | "full" | "paused" | "idle";
+  words: string;
+}
+
+const PAUSES: Record<string, string> = { in: "accepts no jobs", out: "hands out no jobs",
+  all: "paused" };
+
+export function failed_lately(db: number, line: QueueLine): number {
+  return series_of(db, segment_of(line, "name") ?? "").failed_lately(line.stats);
+}
+
+function is_full({ stats, max_waiting = 0, max_total = 0 }: QueueLine): boolean {
+  return (max_waiting > 0 && stats.waiting >= max_waiting)
+    || (max_total > 0 && stats.waiting + stats.active >= max_total);
+}
+
+export function trouble_of(db: number, line: QueueLine): Trouble[] {
+  const { stats, paused = "none" } = line;
+  const failed = failed_lately(db, line);
+  const found: Trouble[] = [];
+  if (failed > 0) found.push({ kind: "failed", words: `${plural(failed, "failure")} lately` });
+  if (is_full(line)) found.push({ kind: "full", words: "full" });
+  if (PAUSES[paused]) found.push({ kind: "paused", words: PAUSES[paused] });
+  const out = paused === "out" || paused === "all";
+  if (stats.pending > 0 && stats.active === 0 && stats.waiting_pops === 0 && !out) {
+    found.push({ kind: "idle", words: "no worker" });
+  }
+  return found;
+}
+
+// Waits that differ by less than a factor of four count as equal, so that lines do not jump.
+function age_class(oldest_ms: number | null): number {
+  if (oldest_ms === null || oldest_ms < 1000) return 0;
+  return 1 + Math.floor(Math.log2(oldest_ms / 1000) / 2);
+}
+
+// Failing queues first, then the longest waits, paused ones, full ones.
+export function by_trouble(db: number): (a: QueueLine, b: QueueLine) => number {
+  const rank = new Map<QueueLine, number[]>();
+  const rank_of = (line: QueueLine) => {
+    let known = rank.get(line);
+    if (known === undefined) {
+      const kinds = new Set(trouble_of(db, line).map(({ kind }) => kind));
+      known = [Number(kinds.has("failed")), age_class(line.stats.oldest_ms),
+        Number(kinds.has("paused")), Number(kinds.has("full"))];
+      rank.set(line, known);
+    }
+    return known;
+  };
+  return (a, b) => {
+    const [left, right] = [rank_of(a), rank_of(b)];
+    const at = left.findIndex((value, index) => value !== right[index]);
+    return at < 0 ? 0 : right[at] - left[at];
+  };
+}

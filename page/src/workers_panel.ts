@@ -1,0 +1,130 @@
+// The workers of a queue: what each runs and since when, when it was last heard of, and whether it
+// is quiet, that is, given no new jobs.
+import { queue_link } from "./address";
+import { queue_path, request, state } from "./api";
+import type { QueueRef } from "./api";
+import { may_operate } from "./actions";
+import { segment_of, shown } from "./bytes";
+import { server_now } from "./clock";
+import { KeyedList, h, replace, set_text, show } from "./dom";
+import { count, duration, plural } from "./format";
+import { act } from "./notices";
+import type { Named } from "./types";
+import { Panel, empty, job_anchor } from "./view";
+
+const EACH_MS = 2000;
+const SHOWN_WORKERS = 30;
+
+interface Lease {
+  id: string | null;
+  id_base64?: string;
+  started: number;
+}
+
+interface Worker extends Named {
+  leases: Lease[];
+  active?: number;
+  waiting_pops?: number;
+  completed?: number;
+  failed?: number;
+  // Unix milliseconds of its last word; null: not since the server's start.
+  seen?: number | null;
+  quiet?: boolean;
+}
+
+interface Row {
+  root: HTMLElement;
+  runs: HTMLElement;
+  seen: HTMLElement;
+  quiet: HTMLElement;
+  button: HTMLElement;
+  worker: Worker;
+  drawn: string;
+}
+
+export class WorkersPanel {
+  private readonly panel = new Panel("Workers");
+  readonly root = this.panel.root;
+  visible = false;
+  private workers: Worker[] = [];
+  private cut = false;
+  private asked_at = -Infinity;
+  private readonly note = h("div");
+  private readonly list: KeyedList<Worker, Row>;
+
+  constructor(private ref: QueueRef, private poke: () => void) {
+    const rows = h("div.workers");
+    this.panel.body.append(rows, this.note);
+    this.list = new KeyedList<Worker, Row>(rows, (worker) => segment_of(worker, "name") ?? "",
+      (key, worker) => this.make(key, worker), (row, worker) => this.update(row, worker));
+  }
+
+  async ask(signal: AbortSignal): Promise<void> {
+    if (!this.visible || performance.now() - this.asked_at < EACH_MS) return;
+    this.asked_at = performance.now();
+    const answer = await request<{ workers: Worker[]; cursor: string | null }>(
+      queue_path(this.ref, "/workers"), { signal });
+    this.workers = answer.workers;
+    this.cut = answer.cursor !== null;
+  }
+
+  draw(): void {
+    if (!this.visible) return;
+    this.list.render(this.workers.slice(0, SHOWN_WORKERS));
+    const number = this.workers.length;
+    set_text(this.panel.aside, number === 0 ? "" : this.cut ? `more than ${count(number)}`
+      : plural(number, "worker"));
+    replace(this.note, number === 0 ? empty("No worker is known",
+      h("p", {}, "None runs a job or has asked for one lately."))
+      : number > SHOWN_WORKERS ? h("p.dim", {}, `and ${count(number - SHOWN_WORKERS)} more`)
+        : null);
+  }
+
+  private make(key: string, worker: Worker): Row {
+    const row: Row = { root: h("div.worker-row"), runs: h("small.runs"), seen: h("small"),
+      quiet: h("span.pill", { "data-state": "paused", hidden: true }, "quiet"),
+      button: h("button", { click: () => void this.turn(key, row.worker.quiet !== true) }),
+      worker, drawn: "" };
+    const name = h("bdi", {}, key === "" ? "workers without a name" : shown(key));
+    row.root.append(h("span.worker-name", {}, key === "" ? name
+      : h("a.id", { href: queue_link(this.ref, { worker: key, state: "active" }) }, name),
+    row.quiet), row.seen, row.button, row.runs);
+    show(row.button, key !== "" && state.may("operate") && worker.quiet !== undefined);
+    return row;
+  }
+
+  private update(row: Row, worker: Worker): void {
+    row.worker = worker;
+    const now = server_now();
+    show(row.quiet, worker.quiet === true);
+    set_text(row.button, worker.quiet ? "Give it jobs" : "Make it quiet");
+    const ended = worker.completed === undefined ? ""
+      : `, ${count(worker.completed)} completed, ${count(worker.failed ?? 0)} failed`;
+    set_text(row.seen, worker.seen === undefined ? "" : worker.seen === null
+      ? "not heard of since the server's start"
+      : `heard of ${duration(Math.max(0, now - worker.seen))} ago${ended}`);
+    const since = (lease: Lease) => duration(Math.max(0, now - lease.started)).replace(/\.\d s/,
+      " s");
+    const runs = worker.leases.slice(0, 3);
+    const key = runs.map((lease) => `${segment_of(lease, "id")} ${since(lease)}`).join();
+    if (key === row.drawn && key !== "") return;
+    row.drawn = key;
+    const rest = worker.leases.length - runs.length;
+    replace(row.runs, ...(runs.length === 0
+      ? [(worker.waiting_pops ?? 0) > 0 ? "waits for a job" : "runs nothing"]
+      : runs.flatMap((lease, index) => [index ? ", " : "runs ",
+        job_anchor(this.ref, segment_of(lease, "id") ?? ""), ` for ${since(lease)}`])),
+    rest > 0 ? ` and ${count(rest)} more` : null);
+  }
+
+  // What it runs continues; it is only given nothing new.
+  private async turn(key: string, quiet: boolean, undoing = false): Promise<void> {
+    if (!may_operate()) return;
+    const path = queue_path(this.ref) + (this.ref.db ? "&" : "?") + `worker=${key}`;
+    await act(`${shown(key)} ${quiet ? "gets no new jobs now" : "gets jobs again"}.`,
+      "The worker was not changed", () => request(path, { method: "PATCH", body: { quiet } }),
+      undoing ? undefined : () => void this.turn(key, !quiet, true));
+    this.asked_at = -Infinity;
+    this.poke();
+  }
+}
