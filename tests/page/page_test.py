@@ -168,8 +168,23 @@ def test_steering(options):
     play(options, "steer")
 
 
+def test_ended_jobs(options):
+    """Filters, failures by their errors, and what is done with chosen jobs."""
+    play(options, "ended")
+
+
+def test_settings(options):
+    """Queues are made, set and deleted; rules, groups and workers are changed in their places."""
+    play(options, "settings")
+
+
+def test_history(options):
+    """Charts that are full at the first look; what a range of time holds."""
+    play(options, "history")
+
+
 def test_the_overview(options):
-    """Filter, databases, search for ids and names, and a checkpoint by its button."""
+    """Filter, databases, search for ids and names, a checkpoint, and many queues as a table."""
     play(options, "overview", directives={"appendonly": "yes"})
 
 
