@@ -118,10 +118,15 @@ def test_it_fills_every_size(options):
         fill(connection, "\u4e2d\u6587" * 20)
         connection.call("Q.ADD", b"evil\x1b[2J\n\xff", "x", "")
     terminal = top(sluice, columns=80, rows=24)
+
+    def frame(height):
+        terminal.text = ""
+        lines = terminal.frame_with("q: quit" if height < 24 else f"(?s){LISTS}.*q: quit")
+        return lines if len(lines) == height else None
+
     for width, height in (*SIZES, *reversed(SIZES), (40, 10)):
         terminal.resize(width, height)
-        wait_until(lambda: len(terminal.frame_with("evil")) == height, what=f"{height} lines")
-        lines = terminal.frame_with("q: quit" if height < 24 else f"(?s){LISTS}.*q: quit")
+        lines = wait_until(lambda: frame(height), what=f"{height} lines")
         require("\n".join(lines).count("\x1b") == 0, "an escape sequence")
         for line in lines:
             require(columns(line) <= width, f"{columns(line)} columns of {width}: {line!r}")
