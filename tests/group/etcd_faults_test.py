@@ -124,13 +124,17 @@ def test_fencing_under_load(options):
                 take = other.done("epoch", fence, NEXT_TAKEN)
                 for frame in frames:
                     frame.wait()
-                done = [seq for seq, frame in enumerate(frames, 1) if frame.outcome == "done"]
+                done = {seq for seq, frame in enumerate(frames, 1) if frame.outcome == "done"}
+                given_up = {seq for seq, frame in enumerate(frames, 1)
+                            if frame.outcome == "unknown"}
                 late = [frame for frame in frames if frame.outcome == "done" and
                         frame.revision >= take.revision]
                 require_equal(late, [], "frames after the TAKE")
-                require_equal({frame.outcome for frame in frames} - {"done", "fenced"}, set(),
-                              "outcomes")
-                require_equal(other.all_seqs(revision=take.revision), done, "frames at the TAKE")
+                require_equal({frame.outcome for frame in frames} - {"done", "fenced", "unknown"},
+                              set(), "outcomes")
+                found = set(other.all_seqs(revision=take.revision))
+                require(done <= found <= done | given_up, f"{done}, {given_up}: {found}")
+                require_equal(set(other.all_seqs()), found, "frames later")
 
 
 def test_unreachable(options):
@@ -164,20 +168,18 @@ def test_authentication(options):
             # An older revision of the users than the token's: etcd refuses that as well.
             cluster.ctl("role", "add", "unused")
             log.done("append", fence, 4, "x")
-            for answer in [log.begin("append", fence, seq, "x") for seq in range(5, 40)]:
-                require_equal(answer.wait().outcome, "done", "many at once")
+            log.append_all(fence, range(5, 40), "x")
             wait_until(lambda: len(log.told("frame")) == 39, what="the frames")
             log.done("put", "node", "n1", "r1", "v")
         for user, password in (("sluice", "wrong"), ("nobody", "secret")):
             with LogTalk(options, cluster.endpoints(), user=user, password=password) as log:
-                answer = log.call("state", 0)
-                require_equal(answer.outcome, "unknown", user)
-                require("refuses the user" in answer.text and user in answer.text, answer)
+                wait_until(lambda log=log, user=user:
+                           f"refuses the user {user}" in log.call("state", 0).text, what=user)
         with LogTalk(options, cluster.endpoints()) as log:
-            require("does not allow" in log.call("state", 0).text, "nobody is no user")
+            wait_until(lambda: "does not allow" in log.call("state", 0).text, what="no user")
         with LogTalk(options, cluster.endpoints(), user="sluice", password="secret",
                      group="9") as log:
-            require("does not allow" in log.call("state", 0).text, "another group")
+            wait_until(lambda: "does not allow" in log.call("state", 0).text, what="another group")
     with EtcdCluster() as cluster, \
             LogTalk(options, cluster.endpoints(), user="sluice", password="any") as log:
         log.lead()  # etcd asks for no user
