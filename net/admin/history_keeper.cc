@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -78,11 +79,13 @@ class HistoryKeeper::Sampler final : public IoThreadGuest {
       : keeper_(keeper),
         history_(keeper.history_),
         thread_(thread),
-        engine_(thread, "history"),
         user_(user_of_role(Role::kRead)),
         timer_(thread.context()) {}
 
-  void start() { arm(0); }
+  void start() {
+    engine_.emplace(thread_, "history");
+    arm(0);
+  }
 
   // --- IoThreadGuest ---
   void begin_stop() override {
@@ -91,7 +94,7 @@ class HistoryKeeper::Sampler final : public IoThreadGuest {
   }
   void close_all() override {
     begin_stop();
-    engine_.close();
+    if (engine_) engine_->close();
   }
 
  private:
@@ -113,7 +116,7 @@ class HistoryKeeper::Sampler final : public IoThreadGuest {
   HistoryKeeper& keeper_;
   History& history_;
   IoThread& thread_;
-  EngineClient engine_;
+  std::optional<EngineClient> engine_;  // none before start()
   const std::shared_ptr<User> user_;
   SteadyTimer timer_;
   bool closed_ = false;
@@ -218,9 +221,9 @@ void HistoryKeeper::Sampler::look_at(QueueSample sample) {
 
 // Its jobs are in plain keys, which the command counts.
 void HistoryKeeper::Sampler::read_adopted(QueueSample& sample, std::vector<BandSample>& bands) {
-  engine_.speak_for(user_, sample.queue.database);
+  engine_->speak_for(user_, sample.queue.database);
   const std::array<Bytes, 2> words = {"Q.STATS", sample.queue.name};
-  const RespValue stats = engine_.run(words);
+  const RespValue stats = engine_->run(words);
   if (!stats.is_map()) return;
   sample.waiting = static_cast<uint64_t>(stats.at("waiting").integer);
   sample.active = static_cast<uint64_t>(stats.at("active").integer);
