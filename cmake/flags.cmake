@@ -6,6 +6,7 @@ option(SLUICE_BENCH "Build the benchmarks and load programs" ${PROJECT_IS_TOP_LE
 option(SLUICE_FUZZ "Build the fuzz targets (clang only)" OFF)
 option(SLUICE_WERROR "Treat warnings in our code as errors" ${PROJECT_IS_TOP_LEVEL})
 option(SLUICE_SYNTAX_ONLY "Check every source, generate no code, link nothing" OFF)
+option(SLUICE_ETCD "Support for a journal in etcd (takes gRPC and protobuf)" ON)
 set(SLUICE_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, for example address,undefined")
 
 # jemalloc replaces malloc, and so do the sanitizers: never both.

@@ -16,9 +16,11 @@ if(SLUICE_LIBRARIES)
   install(FILES
     "${PROJECT_BINARY_DIR}/sluice-config.cmake"
     "${PROJECT_BINARY_DIR}/sluice-config-version.cmake"
+    "${PROJECT_SOURCE_DIR}/cmake/FindGrpc.cmake"
     "${PROJECT_SOURCE_DIR}/cmake/FindLuaJIT.cmake"
     "${PROJECT_SOURCE_DIR}/cmake/FindLuaCjson.cmake"
     "${PROJECT_SOURCE_DIR}/cmake/FindXxhash.cmake"
+    "${PROJECT_SOURCE_DIR}/cmake/FindZstd.cmake"
     DESTINATION "${package_dir}")
   foreach(folder IN ITEMS engine storage net)
     if(EXISTS "${PROJECT_SOURCE_DIR}/${folder}")

@@ -3,6 +3,7 @@ import { build } from "esbuild";
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const out = process.argv[2] ?? join(here, "../build/page");
@@ -27,3 +28,6 @@ await build({
 const script = join(out, "app.js");
 writeFileSync(script, `${notice}\n${readFileSync(script, "utf8")}`);
 for (const file of ["index.html", "icon.svg"]) copyFileSync(join(here, file), join(out, file));
+for (const file of ["index.html", "app.js", "app.css", "icon.svg"]) {
+  writeFileSync(join(out, `${file}.gz`), gzipSync(readFileSync(join(out, file)), { level: 9 }));
+}

@@ -255,7 +255,11 @@ Status Checkpointer::write(CheckpointWriter& writer, CheckpointSummary& summary)
   if (Status status = write_pieces(writer, summary); !status.ok()) return status;
   // Commit only if recovery can continue from here: the log must be on disk up to E.
   const std::optional<Lsn> end = journal_.finish_walk();
-  if (!end.has_value()) return journal_.walk_is_stale() ? stale() : journal_.failure();
+  if (!end.has_value()) {
+    if (journal_.walk_is_stale()) return stale();
+    return journal_.broken() ? journal_.failure()
+                             : io_error("the replicated log could not be reached");
+  }
   summary.end_lsn = *end;
   summary.finished_ms = options_.now_ms();
   return writer.finish(summary);

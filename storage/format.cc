@@ -7,6 +7,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "encodings here copy native integers");
 
+constexpr char kPositionSuffix = 'p';
+
 template <typename T>
 T load(const char* from) {
   T value;
@@ -96,6 +98,17 @@ bool decode_log_key(Bytes key, Lsn& first_lsn) {
   if (key.size() != sizeof(LogKey)) return false;
   first_lsn = __builtin_bswap64(load<uint64_t>(key.data()));
   return true;
+}
+
+PositionKey encode_position_key(Lsn first_lsn) {
+  PositionKey key;
+  store(key.data(), __builtin_bswap64(first_lsn));
+  key.back() = kPositionSuffix;
+  return key;
+}
+
+bool is_position_key(Bytes key) {
+  return key.size() == sizeof(PositionKey) && key.back() == kPositionSuffix;
 }
 
 PieceKey encode_piece_key(uint64_t checkpoint, uint32_t number) {

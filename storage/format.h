@@ -17,9 +17,13 @@
 //            | started_ms i64 | finished_ms i64
 //            | pieces u64 | records u64 | bytes u64
 //   mark     lsn u64 | crc32c u32 | magic u32               (the file "high-water-mark")
+//   frame    crc32c u32 | magic u32 | version u8 | flags u8 | 0 u16 | length u32
+//            | epoch u64 | seq u64 | first_lsn u64 | last_lsn u64 | previous chain u32 | 0 u32
+//            | part of a commit (length bytes), perhaps compressed     (in the replicated log only)
 //
 // Keys of the log:
 //   commit            its first lsn u64
+//   position          the first lsn u64 of its commit | 'p'  (nodes of a group; group_keys.h)
 //   piece, summary    0xff | checkpoint u64 | number u32
 //
 // Pure functions; any thread.
@@ -46,18 +50,22 @@ namespace sluice {
 //   6  a record may say which jobs have yet to be notified of an end
 //   7  a job may name jobs that it comes after, and such a record jobs that come after others; an
 //      event may be about a job's progress, and a record may hold bytes of a job's log; a queue's
-//      configuration may have rules for workers
+//      configuration may have rules for workers; a node of a group keeps its position in the
+//      replicated log beside each commit
 inline constexpr uint32_t kFormatVersion = 7;
 inline constexpr uint32_t kOldestFormatVersion = 1;
 inline constexpr uint8_t kUnitVersion = 1;
 inline constexpr uint8_t kPieceVersion = 1;
 inline constexpr uint8_t kSummaryVersion = 1;
-inline constexpr uint32_t kMarkMagic = 0x4b524d53;  // "SMRK"
+inline constexpr uint32_t kMarkMagic = 0x4b524d53;   // "SMRK"
+inline constexpr uint32_t kFrameMagic = 0x4d524653;  // "SFRM"
+inline constexpr uint8_t kFrameVersion = 1;
 
 inline constexpr size_t kUnitHeaderBytes = 32;
 inline constexpr size_t kPieceHeaderBytes = 32;
 inline constexpr size_t kSummaryBytes = 72;
 inline constexpr size_t kMarkBytes = 16;
+inline constexpr size_t kFrameHeaderBytes = 56;
 
 // RocksDB limits a value to 4 GiB. Longer units are divided (storage/group_commit.h), so no value
 // of the log exceeds this plus a header, unless a single record is longer.
@@ -67,6 +75,10 @@ inline constexpr size_t kMaxUnitBytes = size_t{1} << 30;
 // are valid only with a checkpoint that begins at or after the gap.
 inline constexpr uint8_t kUnitFollowsGap = 1;
 inline constexpr uint8_t kKnownUnitFlags = kUnitFollowsGap;
+
+inline constexpr uint8_t kFrameLastOfCommit = 1;
+inline constexpr uint8_t kFrameZstd = 2;
+inline constexpr uint8_t kKnownFrameFlags = kFrameLastOfCommit | kFrameZstd;
 
 struct UnitHeader {
   uint32_t crc = 0;
@@ -129,6 +141,11 @@ size_t sound_unit_bytes(Bytes commit);
 using LogKey = std::array<char, 8>;
 LogKey encode_log_key(Lsn first_lsn);
 bool decode_log_key(Bytes key, Lsn& first_lsn);
+
+// Sorts behind the commit's key and before the next one's.
+using PositionKey = std::array<char, 9>;
+PositionKey encode_position_key(Lsn first_lsn);
+bool is_position_key(Bytes key);
 
 // Checkpoints sort after all commits, since no lsn begins with this byte. A summary's key sorts
 // after every piece of its checkpoint.

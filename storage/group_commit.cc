@@ -47,7 +47,7 @@ GroupCommitJournal::GroupCommitJournal(Log* log, JournalOptions options)
       min_free_disk_bytes_(options_.min_free_disk_bytes) {
   {
     MutexLock lock(mutex_);
-    filling_.grow(kFirstBufferBytes);
+    filling_.reserve(kFirstBufferBytes);
     set_keeping();
     // The first unit after recovery follows the last recovered one.
     next_follows_gap_ = false;
@@ -63,12 +63,7 @@ GroupCommitJournal::GroupCommitJournal(Log* log, JournalOptions options)
 }
 
 GroupCommitJournal::~GroupCommitJournal() {
-  {
-    MutexLock lock(mutex_);
-    stopping_ = true;
-    wake_.notify_all();
-  }
-  if (thread_.joinable()) thread_.join();
+  stop_threads();
   if (log_ != nullptr) log_->on_failure(nullptr);
 }
 
@@ -111,31 +106,11 @@ Lsn GroupCommitJournal::append_part(RecordRun part, uint32_t records_crc, int64_
                                     ByteBuffer* owned) {
   const Lsn lsn = last_lsn_.load(std::memory_order_relaxed) + 1;
   if (!keeping_.load(std::memory_order_relaxed)) return lsn;
-  if (filling_.empty()) filling_first_ = lsn;
-  const size_t unit_bytes = kUnitHeaderBytes + part.records.size();
-  const size_t before = filling_bytes_.load(std::memory_order_relaxed);
-  const size_t value_begin = filling_cuts_.empty() ? 0 : filling_cuts_.back().bytes;
-  if (before - value_begin + unit_bytes > options_.max_unit_bytes + kUnitHeaderBytes &&
-      before != value_begin) [[unlikely]] {
-    filling_cuts_.push_back({filling_.size(), lsn, before});
-  }
-  char* to = filling_.grow(owned == nullptr ? unit_bytes : kUnitHeaderBytes);
   const uint8_t flags = next_follows_gap_ ? kUnitFollowsGap : 0;
   next_follows_gap_ = false;
-  encode_unit_header(to, records_crc, static_cast<uint32_t>(part.records.size()), lsn, now_ms,
-                     part.count, flags);
-  if (owned == nullptr) {
-    std::memcpy(to + kUnitHeaderBytes, part.records.data(), part.records.size());
-    filling_.advance(unit_bytes);
-  } else {
-    filling_.advance(kUnitHeaderBytes);
-    const size_t largest = filling_largest_.load(std::memory_order_relaxed);
-    filling_largest_.store(std::max(largest, unit_bytes), std::memory_order_relaxed);
-    filling_pieces_.push_back({filling_.size(), std::move(*owned)});
-  }
-  ++filling_units_;
-  filling_records_ += part.count;
-  filling_bytes_.store(before + unit_bytes, std::memory_order_relaxed);
+  filling_.append(part, records_crc, {lsn, now_ms, flags}, owned, options_.max_unit_bytes);
+  filling_bytes_.store(filling_.size(), std::memory_order_relaxed);
+  if (owned != nullptr) filling_largest_.store(filling_.largest(), std::memory_order_relaxed);
   return lsn;
 }
 
@@ -166,6 +141,7 @@ void GroupCommitJournal::note_moves(bool moves) {
 bool GroupCommitJournal::sync() {
   if (log_ == nullptr) return true;
   const Lsn target = last_lsn();
+  if (is_replicated() && !wait_replicated(target)) return false;
   {
     MutexLock lock(write_mutex_);
     if (synced_lsn() >= target) return !broken();
@@ -179,13 +155,21 @@ bool GroupCommitJournal::sync() {
 
 bool GroupCommitJournal::close() {
   const bool synced = sync();
+  stop_threads();
+  return synced;
+}
+
+void GroupCommitJournal::stop_threads() {
   {
     MutexLock lock(mutex_);
     stopping_ = true;
     wake_.notify_all();
+    replicate_wake_.notify_all();
+    replicated_.notify_all();
   }
+  if (replicating_.joinable()) replicating_.join();
+  if (remote_ != nullptr) remote_->stop();
   if (thread_.joinable()) thread_.join();
-  return synced;
 }
 
 // --- failure -------------------------------------------------------------------------------------
@@ -210,6 +194,8 @@ void GroupCommitJournal::fail(const Status& reason) {
     }
     set_keeping();
     wake_.notify_all();
+    replicate_wake_.notify_all();
+    replicated_.notify_all();
   }
   if (tell && options_.on_failed) options_.on_failed(reason);
   if (detached) tell_durable();
@@ -229,13 +215,9 @@ void GroupCommitJournal::set_keeping() {
   if (now && !before) next_follows_gap_ = true;
   if (!now) {
     filling_.clear();
-    filling_cuts_.clear();
-    filling_pieces_.clear();
+    filling_bytes_.store(0, std::memory_order_relaxed);
     filling_largest_.store(0, std::memory_order_relaxed);
     handed_over_.store(false, std::memory_order_relaxed);
-    filling_units_ = 0;
-    filling_records_ = 0;
-    filling_bytes_.store(0, std::memory_order_relaxed);
   }
   keeping_.store(now, std::memory_order_relaxed);
 }
@@ -364,14 +346,14 @@ void GroupCommitJournal::linger() {
   const microseconds longest =
       std::min(kLongestLinger, microseconds(static_cast<int64_t>(mean * options_.linger_fraction)));
   const Clock::time_point end = Clock::now() + longest;
-  while (filling_records_ < round_records_ && !stopping_) {
+  while (filling_.records() < round_records_ && !stopping_) {
     const Clock::duration left = end - Clock::now();
     if (left <= Clock::duration::zero()) return;
-    const uint64_t before = filling_records_;
+    const uint64_t before = filling_.records();
     thread_waits_ = true;
     sleep_for(std::min<Clock::duration>(left, kQuiet));
     thread_waits_ = false;
-    if (filling_records_ == before) return;
+    if (filling_.records() == before) return;
   }
 }
 
@@ -380,12 +362,14 @@ void GroupCommitJournal::run() {
   Clock::time_point next_probe = Clock::now() + kDiskProbeInterval;
   Clock::time_point next_sync = Clock::now() + options_.sync_interval;
   while (true) {
-    const bool always = mode() == SyncMode::kAlways && keeping_.load(std::memory_order_relaxed);
+    const bool always =
+        mode() == SyncMode::kAlways && !is_replicated() && keeping_.load(std::memory_order_relaxed);
     if (always) {
       wait_for_units();
     } else {
       MutexLock lock(mutex_);
-      if (!stopping_ && !sync_wanted_ && !handed_over_.load(std::memory_order_relaxed)) {
+      if (!stopping_ && !sync_wanted_ && !std::exchange(committed_waits_, false) &&
+          !handed_over_.load(std::memory_order_relaxed)) {
         sleep_for(kBackgroundInterval);
       }
     }
@@ -396,16 +380,20 @@ void GroupCommitJournal::run() {
       if (stopping_) return;
       wanted = std::exchange(sync_wanted_, false);
       asked = !sync_requests_.empty();
+      wanted |= asked && is_replicated();  // until the replicated log has the units
     }
     if (always && filling_bytes_.load(std::memory_order_relaxed) != 0) {
       MutexLock lock(write_mutex_);
       write_buffered(true);
+    } else if (is_replicated()) {
+      MutexLock lock(write_mutex_);
+      write_buffered(mode() == SyncMode::kAlways);
     } else if (!always && keeping_.load(std::memory_order_relaxed)) {
       if (write_handed_over()) flush();
     }
     tell_durable();
     const Clock::time_point now = Clock::now();
-    if (wanted) sync();
+    if (wanted) sync_now();
     if (mode() == SyncMode::kEverySecond && now >= next_sync) {
       sync_written();
       next_sync = now + options_.sync_interval;

@@ -13,6 +13,12 @@
 // checkpoint runs, units are kept and written nevertheless, since the checkpoint needs those
 // appended during its walk.
 //
+// Replicated (`journal etcd`): the replicated log decides, the local one follows. append collects
+// units as above; ReplicatedCommit sends them, and durable_lsn is what the replicated log has. Only
+// then the background thread writes them here, so that the local log is a prefix of the replicated
+// one; with kAlways it syncs each commit, but no reply waits for that. A node that does not lead
+// writes what it has read there (follow). group_commit_replicated.cc has all of it.
+//
 // Fail-stop: the first error of a write or sync while attached ends the journal. durable_lsn does
 // not move any more, on_failed is called once, and nothing is retried. The server then answers
 // -MISCONF to waiting clients and exits with kJournalFailedExitCode. While detached, memory is the
@@ -38,8 +44,11 @@
 #include "engine/base/mutex.h"
 #include "engine/base/thread.h"
 #include "engine/ports/journal.h"
+#include "storage/commit_buffer.h"
 #include "storage/log.h"
+#include "storage/log_tail.h"
 #include "storage/record_split.h"
+#include "storage/replicated_commit.h"
 
 namespace sluice {
 
@@ -66,6 +75,10 @@ struct JournalOptions {
   // Longer units are divided. They and what was appended before them become several values of the
   // log, written in one step. Tests use a smaller limit.
   size_t max_unit_bytes = kMaxUnitBytes;
+  // Nothing may be appended before lead().
+  bool replicated = false;
+  // How long sync() waits for the replicated log.
+  std::chrono::milliseconds replication_patience{5000};
 };
 
 struct JournalStats {
@@ -114,12 +127,24 @@ class GroupCommitJournal final : public Journal {
   // Flushes, syncs and stops the thread. Nothing may be appended afterwards.
   bool close();
 
+  // Replicated: writes a commit of another node, which follows last_lsn(). By one thread, which has
+  // applied it; not after lead().
+  bool follow(const TailCommit& commit);
+  // Replicated, once: this node leads from now on, and the replicated log ends at last_lsn(). `log`
+  // must outlive the journal.
+  void lead(RemoteLog& log, ReplicatedOptions options);
+  // Null unless this node leads.
+  const ReplicatedCommit* replication() const { return leading_.load(std::memory_order_acquire); }
+
   Lsn written_lsn() const { return written_lsn_.load(std::memory_order_acquire); }
   Lsn synced_lsn() const { return synced_lsn_.load(std::memory_order_acquire); }
-  // Bytes appended that have not been passed to the kernel.
+  // Bytes appended that have not been passed to the kernel; replicated: also those on their way to
+  // the replicated log and back.
   size_t unwritten_bytes() const {
+    const ReplicatedCommit* const remote = replication();
     return filling_bytes_.load(std::memory_order_relaxed) +
-           writing_bytes_.load(std::memory_order_relaxed);
+           writing_bytes_.load(std::memory_order_relaxed) +
+           (remote != nullptr ? remote->bytes() : 0);
   }
   // The part of unwritten_bytes that counts for back-pressure, which stops reading sockets above a
   // limit. The largest unit is excluded; otherwise no client could send anything while it is
@@ -127,8 +152,10 @@ class GroupCommitJournal final : public Journal {
   size_t pressing_bytes() const {
     const size_t largest = std::max(filling_largest_.load(std::memory_order_relaxed),
                                     writing_largest_.load(std::memory_order_relaxed));
+    const ReplicatedCommit* const remote = replication();
+    const size_t sent = remote != nullptr ? remote->largest() : 0;
     const size_t all = unwritten_bytes();
-    return all - std::min(all, largest);
+    return all - std::min(all, std::max(largest, sent));
   }
   // Bytes of all units kept since the start. Decides when a checkpoint is due.
   uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
@@ -174,20 +201,6 @@ class GroupCommitJournal final : public Journal {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Cut {
-    size_t offset;  // in the buffer
-    Lsn first_lsn;
-    size_t bytes;  // everything before it, including pieces
-  };
-  // The records of a large unit, which follow the first `offset` bytes of the buffer.
-  struct Piece {
-    size_t offset;
-    ByteBuffer records;
-  };
-  struct Divided {
-    std::vector<Bytes> parts;
-    std::vector<Commit> commits;
-  };
   struct SyncRequest {
     Lsn lsn;
     std::function<void(bool)> then;
@@ -199,18 +212,24 @@ class GroupCommitJournal final : public Journal {
   void note_moves(bool moves) REQUIRES(mutex_);
   Lsn append_part(RecordRun part, uint32_t records_crc, int64_t now_ms, ByteBuffer* owned)
       REQUIRES(mutex_);
+  void stop_threads();
   void run();
   void wait_for_units();
   void linger() REQUIRES(mutex_);
   void sleep_for(Clock::duration time) REQUIRES(mutex_);
   void probe_disk() REQUIRES(write_mutex_);
-  void take_buffer(Lsn& first, Lsn& last) REQUIRES(write_mutex_);
-  Divided divide_buffer(Lsn first) REQUIRES(write_mutex_);
-  Status write_taken(Lsn first, bool synced) REQUIRES(write_mutex_);
+  Lsn take_buffer() REQUIRES(write_mutex_);
+  Status write_taken(bool synced, Bytes position) REQUIRES(write_mutex_);
   bool hand_over();
   bool write_handed_over();
   bool write_buffered(bool synced) REQUIRES(write_mutex_);
+  bool write_writing(Lsn last, bool synced, Bytes position) REQUIRES(write_mutex_);
+  bool write_committed(bool synced) REQUIRES(write_mutex_);
+  void replicate();
+  bool wait_replicated(Lsn lsn);
+  bool is_replicated() const { return options_.replicated; }
   bool sync_written();
+  bool sync_now() { return is_replicated() ? sync_written() : sync(); }
   void publish_written(Lsn lsn);
   bool publish_synced(Lsn lsn);
   void raise_durable(Lsn lsn) REQUIRES(mutex_);
@@ -230,6 +249,7 @@ class GroupCommitJournal final : public Journal {
   std::atomic<Lsn> written_lsn_;
   std::atomic<Lsn> synced_lsn_;
   std::atomic<Lsn> told_lsn_;  // the last argument of on_durable
+  // The sizes of filling_ and writing_, for other threads.
   std::atomic<size_t> filling_bytes_{0};
   std::atomic<size_t> writing_bytes_{0};
   std::atomic<size_t> filling_largest_{0};  // the largest piece
@@ -253,13 +273,7 @@ class GroupCommitJournal final : public Journal {
   std::atomic<bool> walk_is_stale_{false};  // written under mutex_
 
   mutable Mutex mutex_;
-  ByteBuffer filling_ GUARDED_BY(mutex_);
-  // Offsets at which a further value of the log begins. Nearly always empty.
-  std::vector<Cut> filling_cuts_ GUARDED_BY(mutex_);
-  std::vector<Piece> filling_pieces_ GUARDED_BY(mutex_);
-  Lsn filling_first_ GUARDED_BY(mutex_) = 0;
-  uint64_t filling_units_ GUARDED_BY(mutex_) = 0;
-  uint64_t filling_records_ GUARDED_BY(mutex_) = 0;
+  CommitBuffer filling_ GUARDED_BY(mutex_);
   // Records released by the last commit plus those that arrived while it ran: about what one round
   // of all clients appends.
   uint64_t round_records_ GUARDED_BY(mutex_) = 0;
@@ -277,20 +291,25 @@ class GroupCommitJournal final : public Journal {
 
   // Held while a commit is written; a second flush() waits here and then finds nothing to do.
   Mutex write_mutex_;
-  ByteBuffer writing_ GUARDED_BY(write_mutex_);
-  std::vector<Cut> writing_cuts_ GUARDED_BY(write_mutex_);
-  std::vector<Piece> writing_pieces_ GUARDED_BY(write_mutex_);
-  uint64_t writing_units_ GUARDED_BY(write_mutex_) = 0;
-  uint64_t writing_records_ GUARDED_BY(write_mutex_) = 0;
+  CommitBuffer writing_ GUARDED_BY(write_mutex_);
   uint64_t probed_kept_bytes_ GUARDED_BY(write_mutex_) = 0;
 
   // Held while syncing beside the writer (not in kAlways).
   Mutex sync_mutex_;
 
+  // Set on the node that leads.
+  std::shared_ptr<ReplicatedCommit> remote_;
+  std::atomic<ReplicatedCommit*> leading_{nullptr};
+  bool replicate_wanted_ GUARDED_BY(mutex_) = false;  // there is something to send
+  bool committed_waits_ GUARDED_BY(mutex_) = false;   // there is something to write here
+  std::condition_variable replicate_wake_;
+  std::condition_variable replicated_;  // durable_lsn has moved, or never will
+
   mutable Mutex stats_mutex_;
   JournalStats stats_ GUARDED_BY(stats_mutex_);
 
   Thread thread_;
+  Thread replicating_;
 };
 
 }  // namespace sluice

@@ -24,66 +24,24 @@ void raise_to(std::atomic<Lsn>& watermark, Lsn lsn) {
 
 }  // namespace
 
-void GroupCommitJournal::take_buffer(Lsn& first, Lsn& last) {
+// Returns the last lsn that is in it or was not kept.
+Lsn GroupCommitJournal::take_buffer() {
   MutexLock lock(mutex_);
   std::swap(filling_, writing_);
-  writing_cuts_.swap(filling_cuts_);
-  filling_cuts_.clear();
-  writing_pieces_.swap(filling_pieces_);
-  first = filling_first_;
-  last = last_lsn_.load(std::memory_order_relaxed);
-  writing_units_ = std::exchange(filling_units_, 0);
-  writing_records_ = std::exchange(filling_records_, 0);
-  writing_bytes_.store(filling_bytes_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  writing_bytes_.store(writing_.size(), std::memory_order_relaxed);
   filling_bytes_.store(0, std::memory_order_relaxed);
-  writing_largest_.store(filling_largest_.load(std::memory_order_relaxed),
-                         std::memory_order_relaxed);
+  writing_largest_.store(writing_.largest(), std::memory_order_relaxed);
   filling_largest_.store(0, std::memory_order_relaxed);
+  return last_lsn_.load(std::memory_order_relaxed);
 }
 
-// Divides the buffer into values of the log: one, unless it holds very large units.
-GroupCommitJournal::Divided GroupCommitJournal::divide_buffer(Lsn first) {
-  Divided divided;
-  std::vector<std::pair<Lsn, size_t>> ends;  // of each value: its lsn, the end of its parts
-  const Bytes buffer = writing_.view();
-  const std::span<const Piece> pieces(writing_pieces_);
-  size_t at = 0;
-  auto piece = pieces.begin();
-  const auto add = [&](size_t end) {
-    if (at != end) divided.parts.push_back(buffer.substr(at, end - at));
-    at = end;
-  };
-  const auto end_value = [&](Lsn lsn, size_t end) {
-    // A piece at the end belongs to the unit before it.
-    for (; piece != pieces.end() && piece->offset <= end; ++piece) {
-      add(piece->offset);
-      divided.parts.push_back(piece->records.view());
-    }
-    add(end);
-    ends.emplace_back(lsn, divided.parts.size());
-  };
-  for (const Cut& cut : writing_cuts_) {
-    end_value(first, cut.offset);
-    first = cut.first_lsn;
+Status GroupCommitJournal::write_taken(bool synced, Bytes position) {
+  if (writing_.is_plain()) [[likely]] {
+    return log_->append_commit(writing_.first_lsn(), writing_.plain(), synced, position);
   }
-  end_value(first, buffer.size());
-  size_t begin = 0;
-  for (const auto& [lsn, end] : ends) {
-    divided.commits.push_back({lsn, std::span(divided.parts).subspan(begin, end - begin)});
-    begin = end;
-  }
-  return divided;
-}
-
-Status GroupCommitJournal::write_taken(Lsn first, bool synced) {
-  if (writing_cuts_.empty() && writing_pieces_.empty()) {
-    return log_->append_commit(first, writing_.view(), synced);
-  }
-  for (const Piece& piece : writing_pieces_) {
-    seal_unit_header(writing_.data() + piece.offset - kUnitHeaderBytes,
-                     crc32c(piece.records.view()));
-  }
-  const Divided divided = divide_buffer(first);
+  writing_.seal();
+  CommitBuffer::Divided divided = writing_.divide();
+  divided.commits.back().position = position;
   return log_->append_commits(divided.commits, synced);
 }
 
@@ -91,17 +49,22 @@ Status GroupCommitJournal::write_taken(Lsn first, bool synced) {
 // (`synced`: is on disk).
 bool GroupCommitJournal::write_buffered(bool synced) {
   if (broken()) return false;
-  Lsn first = 0;
-  Lsn last = 0;
-  take_buffer(first, last);
+  if (is_replicated()) return write_committed(synced);
+  const Lsn last = take_buffer();
+  return write_writing(last, synced, {});
+}
+
+bool GroupCommitJournal::write_writing(Lsn last, bool synced, Bytes position) {
+  const uint64_t units = writing_.units();
+  const uint64_t records = writing_.records();
   Status status;
   if (!writing_.empty()) {
     kill_point("before_journal_write");
     const Clock::time_point start = Clock::now();
-    status = write_taken(first, synced);
+    status = write_taken(synced, position);
     if (synced) count_sync(Clock::now() - start);
     kill_point("after_journal_write");
-    count_commit(writing_bytes_.load(std::memory_order_relaxed), writing_units_);
+    count_commit(writing_.size(), units);
     // Checked more often than by the clock when much is written, so that growing writes are refused
     // before the reserve is used up.
     const uint64_t often = std::max(min_free_disk_bytes() / kProbesPerReserve, kLeastPerProbe);
@@ -109,7 +72,6 @@ bool GroupCommitJournal::write_buffered(bool synced) {
   }
   writing_.clear();
   writing_.shrink(kKeptBufferBytes);
-  writing_pieces_.clear();
   writing_bytes_.store(0, std::memory_order_relaxed);
   writing_largest_.store(0, std::memory_order_relaxed);
   if (!status.ok()) {
@@ -118,9 +80,9 @@ bool GroupCommitJournal::write_buffered(bool synced) {
   }
   if (broken()) return false;  // the log's own threads have failed meanwhile
   publish_written(last);
-  if (synced && writing_units_ != 0 && !publish_synced(last)) return false;
+  if (synced && units != 0 && !publish_synced(last)) return false;
   MutexLock lock(mutex_);
-  round_records_ = writing_records_ + filling_records_;
+  round_records_ = records + filling_.records();
   return true;
 }
 
@@ -173,6 +135,11 @@ void GroupCommitJournal::publish_durable(Lsn lsn) {
 
 bool GroupCommitJournal::flush() {
   if (!keeping_.load(std::memory_order_relaxed)) return !failed();
+  if (is_replicated()) {
+    MutexLock lock(mutex_);
+    if (!filling_.empty() && !std::exchange(replicate_wanted_, true)) replicate_wake_.notify_one();
+    return !failed();
+  }
   if (mode() == SyncMode::kAlways) {
     MutexLock lock(mutex_);
     if (thread_waits_ && !filling_.empty()) {

@@ -61,6 +61,8 @@ struct Commit {
   Lsn first_lsn = 0;
   // Concatenated, together less than 4 GiB: RocksDB stores them under one key.
   std::span<const Bytes> parts;
+  // Kept beside it, in the same step: the place in the replicated log (group_keys.h). Empty: none.
+  Bytes position = {};
 };
 
 class Log {
@@ -70,8 +72,8 @@ class Log {
   // Hands the commits to the kernel, and with `sync` to the disk, before it returns. After a crash
   // all of them exist or none.
   virtual Status append_commits(std::span<const Commit> commits, bool sync) = 0;
-  Status append_commit(Lsn first_lsn, Bytes bytes, bool sync) {
-    const Commit commit{first_lsn, {&bytes, 1}};
+  Status append_commit(Lsn first_lsn, Bytes bytes, bool sync, Bytes position = {}) {
+    const Commit commit{first_lsn, {&bytes, 1}, position};
     return append_commits({&commit, 1}, sync);
   }
   // On return, what earlier append_commits calls wrote is on disk. May run beside append_commits.
@@ -79,6 +81,8 @@ class Log {
 
   // Starts with the commit that contains `lsn`, or the first one after it.
   virtual std::unique_ptr<LogReader> read_from(Lsn lsn) = 0;
+  // The position beside the last commit, or before it if that has none. Empty: no position.
+  virtual Result<std::string> newest_position() { return std::string(); }
   // Frees space of commits that lie wholly before `lsn`; some of them may stay for a while.
   virtual Status trim_before(Lsn lsn) = 0;
   // Removes every commit that begins after `lsn`: the tail that recovery rejected.

@@ -65,6 +65,9 @@ Result<RecoveryResult> Recovery::run() {
   });
   if (!finished.ok()) return finished;
   result_.log_seconds = seconds_since(start);
+  Result<std::string> position = log_.newest_position();
+  if (!position.ok()) return position.status();
+  result_.position = std::move(*position);
   progress_.bytes_total = progress_.bytes_done;
   next_report_ = Clock::time_point::min();
   if (Status status = report(0); !status.ok()) return status;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "engine/ports/journal.h"
 #include "storage/log.h"
@@ -38,6 +39,7 @@ struct RecoveryResult {
   uint64_t unit_records = 0;
   uint64_t log_bytes = 0;     // of the commits that were read
   bool dropped_tail = false;  // units after a gap were ignored
+  std::string position;       // in the replicated log (group_keys.h); empty: none
   double checkpoint_seconds = 0;
   double log_seconds = 0;
 

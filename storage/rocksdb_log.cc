@@ -59,6 +59,8 @@ class RocksdbLogReader final : public LogReader {
       : at_(std::move(at)), place_(std::move(place)) {
     const LogKey key = encode_log_key(from);
     at_->SeekForPrev(to_slice(key));
+    // The commit that it belongs to contains `from`.
+    if (at_->Valid() && is_position_key(to_bytes(at_->key()))) at_->Prev();
     if (!at_->Valid() && at_->status().ok()) at_->SeekToFirst();
   }
 
@@ -66,6 +68,7 @@ class RocksdbLogReader final : public LogReader {
     if (!damage_.ok()) return false;
     if (started_ && at_->Valid()) at_->Next();
     started_ = true;
+    while (at_->Valid() && is_position_key(to_bytes(at_->key()))) at_->Next();
     if (!at_->Valid() || is_checkpoint_key(at_->key())) return false;
     if (!decode_log_key(to_bytes(at_->key()), first_lsn)) {
       damage_ = {StatusCode::kDamaged, place_ + ": a key that is not an lsn"};
@@ -230,6 +233,7 @@ class RocksdbLog final : public Log {
     return std::make_unique<RocksdbLogReader>(iterate(scan_options()), lsn,
                                               directory_->path("log"));
   }
+  Result<std::string> newest_position() override;
   Status trim_before(Lsn lsn) override;
   Status truncate_after(Lsn lsn) override;
 
@@ -356,6 +360,8 @@ Status RocksdbLog::append_commits(std::span<const Commit> commits, bool sync) {
   for (const Commit& commit : commits) {
     const LogKey key = encode_log_key(commit.first_lsn);
     if (status.ok()) status = put(batch_, to_slice(key), commit.parts);
+    if (commit.position.empty() || !status.ok()) continue;
+    status = batch_.Put(to_slice(encode_position_key(commit.first_lsn)), to_slice(commit.position));
   }
   rocksdb::WriteOptions write;
   write.sync = sync;
@@ -365,11 +371,23 @@ Status RocksdbLog::append_commits(std::span<const Commit> commits, bool sync) {
   return from_rocksdb(status, "cannot write to the log in " + directory_->path("log"));
 }
 
+Result<std::string> RocksdbLog::newest_position() {
+  std::unique_ptr<rocksdb::Iterator> at = iterate(read_options());
+  const PieceKey end = encode_piece_key(0, 0);
+  at->SeekForPrev(to_slice(end));
+  for (; at->Valid(); at->Prev()) {
+    if (is_position_key(to_bytes(at->key()))) return at->value().ToString();
+  }
+  if (at->status().ok()) return std::string();
+  return from_rocksdb(at->status(), "cannot read " + directory_->path("log"));
+}
+
 Status RocksdbLog::trim_before(Lsn lsn) {
   // The commit that contains `lsn` begins at or before it, and everything from there must stay.
   std::unique_ptr<rocksdb::Iterator> at = iterate(read_options());
   const LogKey wanted = encode_log_key(lsn);
   at->SeekForPrev(to_slice(wanted));
+  if (at->Valid() && is_position_key(to_bytes(at->key()))) at->Prev();
   if (!at->status().ok()) return from_rocksdb(at->status(), "cannot trim the log");
   if (!at->Valid()) return {};
   const std::string end_key = at->key().ToString();

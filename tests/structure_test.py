@@ -21,8 +21,8 @@ FLOORS = [
     "engine/base", "engine/structures", "engine/ports", "engine/reply", "engine/table",
     "engine/unit", "engine/access", "engine/queue", "engine/keyspace", "engine/clients",
     "engine/work", "engine/adopted", "engine/rdb", "engine/execution", "engine/script",
-    "engine/commands", "storage", "net/resp", "net/process", "net/config", "net/tls", "net/io",
-    "net/http", "net/admin", "net/server", "tools",
+    "engine/commands", "storage", "storage/etcd", "net/resp", "net/process", "net/group",
+    "net/config", "net/tls", "net/io", "net/http", "net/admin", "net/server", "tools",
 ]
 # The public header keeps the path by which programs include it.
 PLACES = {"net/embedded_server.h": "net/server"}
@@ -30,6 +30,9 @@ PLACES = {"net/embedded_server.h": "net/server"}
 # All that storage may see of the engine: everything else stays replaceable without a look at the
 # disk format.
 STORAGE_SEES = ["engine/base", "engine/ports", "engine/unit", "storage"]
+
+# Headers of large libraries that one folder alone includes.
+KEPT_IN = {r"#include <(grpc|grpcpp|google/protobuf|etcd\.pb)\b": "storage/etcd/"}
 
 # The engine has no sockets, no disk, no clock and no randomness of its own: `now_ms` and seeds come
 # in as arguments, so that the simulator and replay see the same thing again.
@@ -76,12 +79,13 @@ def floor_of(path):
     """The folder of the list that holds the file; None: it is in none (tests, bench)."""
     if path in PLACES:
         return PLACES[path]
-    return next((floor for floor in FLOORS if path.startswith(floor + "/")), None)
+    found = [floor for floor in FLOORS if path.startswith(floor + "/")]
+    return max(found, key=len, default=None)
 
 
 def sees(floor, other):
-    if floor == "storage":
-        return other in STORAGE_SEES
+    if floor.startswith("storage"):
+        return other in STORAGE_SEES or other == floor
     return FLOORS.index(other) <= FLOORS.index(floor)
 
 
@@ -101,7 +105,7 @@ def check_floors(path, text):
 
 def read_symbols(build):
     """Yields for each object of the libraries its source, what it defines, what it leaves open."""
-    for library in ("engine", "storage", "server"):
+    for library in ("engine", "storage", "etcd", "server"):
         root = os.path.join(build, "CMakeFiles", f"sluice_{library}.dir")
         objects = [os.path.join(folder, name) for folder, _, names in os.walk(root)
                    for name in names if name.endswith(".cc.o")]
@@ -154,6 +158,13 @@ def check_engine(path, text):
         for pattern, what in ENGINE_NEVER.items():
             if re.search(pattern, line) and f"{path}: {what}" not in ENGINE_EXCEPTIONS:
                 yield f"{path}:{number}: {what} in the engine"
+
+
+def check_libraries(path, text):
+    for number, line in enumerate(text.split("\n"), 1):
+        for pattern, folder in KEPT_IN.items():
+            if re.match(pattern, line) and not path.startswith(folder):
+                yield f"{path}:{number}: only {folder} includes that library"
 
 
 def check_cycles(sources):
@@ -213,6 +224,7 @@ def main():
         "includes have no cycles": list(check_cycles(sources)),
         "the engine has no socket, file, clock or randomness, and prefetches by one way":
             over(check_engine, sources),
+        "gRPC is seen in storage/etcd/ alone": over(check_libraries, sources),
         "no machine's paths and no registry's name": over(check_places, texts),
         "no build output, nothing large": list(check_output(paths)),
     }

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "engine/base/hex.h"
+#include "engine/queue/job_texts.h"
 #include "engine/queue/queue.h"
 
 // The calling unit has locked the shards; see database.cc for why the analysis is off.
@@ -267,7 +268,6 @@ struct AdoptedView::Step {
   size_t limit;
   const Weight& weigh;
   AdoptedPage& page;
-  size_t examined = 0;
   size_t bytes = 0;
 
   void take(AdoptedPlace place) {
@@ -276,17 +276,20 @@ struct AdoptedView::Step {
   }
   // Returns false if the step ends after this member.
   bool go_on() const {
-    return page.places.size() < limit && bytes < kMaxPageBytes && examined < kMaxExamined;
+    return page.places.size() < limit && bytes < kMaxPageBytes && page.looked_at < selector.look;
   }
 };
 
 bool AdoptedView::matches(const Selector& selector, const AdoptedPlace& place,
                           int64_t age_ms) const {
-  if (selector.tag || selector.key || selector.worker) return false;
+  if (selector.tag || selector.key || selector.worker || selector.error) return false;
+  if (selector.pattern && !selector.pattern->empty()) return false;
+  if (selector.id_part && !contains_ignore_case(place.id, *selector.id_part)) return false;
   // All members are in the empty group, which only the empty glob matches.
   if (selector.group && !selector.group->empty()) return false;
   if (selector.band && *selector.band != place.band) return false;
-  return !selector.older_ms || age_ms >= *selector.older_ms;
+  if (!selector.has_times()) return true;
+  return age_ms >= 0 && selector.fits_time(now_.queue_ms - age_ms, now_.queue_ms);
 }
 
 bool AdoptedView::walk_pending(Step& step, size_t key, Bytes after) const {
@@ -318,7 +321,7 @@ bool AdoptedView::walk_pending(Step& step, size_t key, Bytes after) const {
   auto at = set->order.at(first);
   for (uint64_t rank = first; rank < end; ++rank, at.next()) {
     const ScoredMember& member = *at.value();
-    ++step.examined;
+    ++step.page.looked_at;
     if (!contains(step.active, member.bytes())) {
       AdoptedPlace place{std::string(member.bytes()),  false,         true, key,
                          band_of(key, member.score()), member.score()};
@@ -349,7 +352,7 @@ bool AdoptedView::walk_active(Step& step, Bytes after) const {
   }
   while (at.valid()) {
     const auto& [id, member] = *at.value();
-    ++step.examined;
+    ++step.page.looked_at;
     AdoptedPlace place{id, true, false, 0, member.band, member.score};
     if (matches(step.selector, place, now_.queue_ms - member.since_ms)) {
       step.take(std::move(place));

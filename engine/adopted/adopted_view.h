@@ -48,6 +48,7 @@ struct AdoptedWarning {
 struct AdoptedPage {
   std::vector<AdoptedPlace> places;
   std::string cursor = "0";
+  size_t looked_at = 0;  // as of JobPage
 };
 
 class AdoptedView {

@@ -8,7 +8,9 @@
 // - inside_expiry: expired keys and due timers of queues have changed memory, not the journal;
 // - inside_release: the same for jobs whose needs have ended;
 // - inside_checkpoint, before_checkpoint_commit, after_checkpoint_commit;
-// - before_trim, after_trim.
+// - before_trim, after_trim;
+// - frame_made, frame_sent, frame_committed: of the replicated log; epoch_taken, log_tidied,
+//   epoch_ready: in a takeover; before_local_write.
 #pragma once
 
 #include <atomic>

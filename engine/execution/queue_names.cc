@@ -41,23 +41,49 @@ std::vector<std::string> queue_names(Engine& engine, int database, const std::st
   return names;
 }
 
-std::vector<QueueName> QueueWalk::next(Engine& engine, size_t limit) NO_THREAD_SAFETY_ANALYSIS {
-  std::vector<QueueName> names;
-  for (; names.empty() && shard_ < kShards; ++shard_, last_.reset()) {
+template <class Line, class Make>
+std::vector<Line> QueueWalk::next_lines(Engine& engine, size_t limit,
+                                        Make make) NO_THREAD_SAFETY_ANALYSIS {
+  std::vector<Line> lines;
+  for (; lines.empty() && shard_ < kShards; ++shard_, last_.reset()) {
     Shard& shard = engine.shard(shard_);
-    if (!engine.lock_patiently(shard)) continue;
+    if (!engine.lock_patiently(shard)) {
+      skipped_ = true;
+      continue;
+    }
     auto at =
         last_ ? behind(shard, last_->first, &last_->second) : shard.queue_timers.by_name.begin();
-    for (; names.size() < limit && at.valid(); at.next()) {
+    for (; lines.size() < limit && at.valid(); at.next()) {
       const Queue* queue = at.value();
       const auto place = std::find(shard.places.begin(), shard.places.end(), queue->database);
-      names.push_back({static_cast<int>(place - shard.places.begin()), queue->key});
+      lines.push_back(
+          make(*queue, QueueName{static_cast<int>(place - shard.places.begin()), queue->key}));
       last_ = {queue->database, queue->key};
     }
     shard.mutex.unlock();
-    if (!names.empty()) break;
+    if (!lines.empty()) break;
   }
-  return names;
+  return lines;
+}
+
+std::vector<QueueName> QueueWalk::next(Engine& engine, size_t limit) {
+  return next_lines<QueueName>(engine, limit, [](const Queue&, QueueName name) { return name; });
+}
+
+std::vector<QueueSample> QueueWalk::next_samples(Engine& engine, size_t limit) {
+  return next_lines<QueueSample>(engine, limit, [](const Queue& queue, QueueName name) {
+    const Totals& totals = queue.stats.all.totals;
+    return QueueSample{
+        .queue = std::move(name),
+        .since_ms = queue.stats.since_ms,
+        .added = totals.added,
+        .started = totals.started,
+        .ended = totals.completed + totals.failed + totals.expired + totals.cancelled,
+        .failed = totals.failed,
+        .adopted = queue.adopted != nullptr,
+        .waiting = queue.waiting(),
+        .active = queue.count(JobState::kActive)};
+  });
 }
 
 namespace {
@@ -107,6 +133,30 @@ QueueBuckets queue_buckets(Engine& engine, const QueueName& queue,
   return buckets;
 }
 
+std::vector<BandSample> band_samples(Engine& engine, const QueueName& queue) {
+  std::vector<BandSample> samples;
+  read_queue(engine, queue, [&](const Queue& found) {
+    const auto& lines = found.stats.bands();
+    auto line = lines.begin();
+    for (unsigned number = 0; number < 256; ++number) {
+      while (line != lines.end() && line->first < number) ++line;
+      const Band* band = found.lanes.band(static_cast<uint8_t>(number));
+      const uint64_t waiting = band == nullptr ? 0 : band->waiting;
+      const bool started =
+          line != lines.end() && line->first == number && line->second.wait_ms.count() != 0;
+      if (waiting == 0 && !started) continue;
+      BandSample& sample = samples.emplace_back();
+      sample.number = static_cast<uint8_t>(number);
+      sample.band = found.config.band_name(sample.number);
+      sample.waiting = waiting;
+      if (!started) continue;
+      line->second.wait_ms.for_each_bucket(
+          [&](int64_t upper_ms, uint64_t count) { sample.waits_ms.emplace_back(upper_ms, count); });
+    }
+  });
+  return samples;
+}
+
 LastEvent last_event(Engine& engine, const QueueName& queue) {
   LastEvent last;
   last.gate = read_queue(engine, queue, [&](const Queue& found) {
@@ -114,6 +164,37 @@ LastEvent last_event(Engine& engine, const QueueName& queue) {
     last.exists = true;
   });
   return last;
+}
+
+FoundInQueue find_in_queue(Engine& engine, const QueueName& queue, const std::string& text) {
+  FoundInQueue found;
+  found.gate = read_queue(engine, queue, [&](const Queue& in) {
+    // Members of adopted keys are in other shards.
+    found.has_job = in.adopted != nullptr || in.find(text) != nullptr;
+    const Group* group = in.lanes.find_group(text);
+    found.has_group = group != nullptr && !group->idle();
+    found.has_groups = in.lanes.groups().size() != 0;
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos) return;
+    const TagValues* values = in.stats.tag_values(Bytes(text).substr(0, equals));
+    if (values == nullptr) return;
+    const auto line = values->find(text.substr(equals + 1));
+    if (line == values->end()) return;
+    found.tag = {line->second.pending + line->second.active, line->second.totals.added};
+  });
+  return found;
+}
+
+FoundGroups find_groups_of(Engine& engine, const QueueName& queue, const std::string& begin,
+                           uint64_t cursor, size_t limit) {
+  FoundGroups found;
+  found.gate = read_queue(engine, queue, [&](const Queue& in) {
+    found.cursor = in.lanes.groups().scan(cursor, limit, [&](const Group* group) {
+      ++found.looked_at;
+      if (group->name.starts_with(begin) && !group->idle()) found.names.push_back(group->name);
+    });
+  });
+  return found;
 }
 
 void GroupCount::add(const GroupCount& other) {

@@ -1,5 +1,6 @@
 // Data about all queues for net/admin/ that no command returns: their names, their distributions
-// with all buckets, and their few largest groups.
+// with all buckets, what their history needs, their few largest groups, and what they have of a
+// text.
 //
 // For any thread that holds no shard: each shard is locked while copying.
 #pragma once
@@ -30,15 +31,37 @@ struct QueueName {
 std::vector<std::string> queue_names(Engine& engine, int database, const std::string* after,
                                      size_t limit);
 
+// What the history of a queue (net/admin/history.h) is made of.
+struct QueueSample {
+  QueueName queue;
+  int64_t since_ms = 0;  // QueueStats::since_ms: another queue of this name has another one
+  uint64_t added = 0;
+  uint64_t started = 0;
+  uint64_t ended = 0;
+  uint64_t failed = 0;
+  // If it has adopted plain keys, the rest is 0: its jobs are in those keys.
+  bool adopted = false;
+  uint64_t waiting = 0;
+  uint64_t active = 0;
+};
+
 // Lists all queues of the server in steps. A queue that exists all the time is listed once. A queue
 // that is created or renamed meanwhile, or is in a shard that a busy script holds, may be left out.
 class QueueWalk {
  public:
   // Returns about `limit` more, in no particular order; empty at the end.
   std::vector<QueueName> next(Engine& engine, size_t limit);
+  // The same with their numbers.
+  std::vector<QueueSample> next_samples(Engine& engine, size_t limit);
+  // Whether a shard was left out.
+  bool skipped() const { return skipped_; }
 
  private:
+  template <class Line, class Make>
+  std::vector<Line> next_lines(Engine& engine, size_t limit, Make make);
+
   unsigned shard_ = 0;
+  bool skipped_ = false;
   // The last one of this shard: Queue::database and the name.
   std::optional<std::pair<int, std::string>> last_;
 };
@@ -64,6 +87,18 @@ struct QueueBuckets {
 QueueBuckets queue_buckets(Engine& engine, const QueueName& queue,
                            std::span<const int64_t> bounds_ms);
 
+// A band that has waiting jobs, or in which jobs have been started.
+struct BandSample {
+  uint8_t number = 0;
+  std::string band;
+  uint64_t waiting = 0;  // 0 in a queue that has adopted plain keys
+  // The buckets of its waits that are not empty, in ascending order: the greatest value of each,
+  // and the number of jobs in it since the distributions began.
+  std::vector<std::pair<int64_t, uint64_t>> waits_ms;
+};
+// The most urgent first.
+std::vector<BandSample> band_samples(Engine& engine, const QueueName& queue);
+
 // The number of the last event of a queue; 0: it does not exist, or a script holds its shard.
 struct LastEvent {
   uint64_t seq = 0;
@@ -71,6 +106,31 @@ struct LastEvent {
   bool exists = false;  // the queue
 };
 LastEvent last_event(Engine& engine, const QueueName& queue);
+
+// What a queue has of a text that is searched.
+struct FoundTag {
+  uint64_t jobs = 0;   // that wait or are active
+  uint64_t added = 0;  // since the statistics began
+};
+struct FoundInQueue {
+  bool has_job = false;         // it may have a job with this id
+  bool has_group = false;       // and has jobs of this group
+  bool has_groups = false;      // it has jobs of any group
+  std::optional<FoundTag> tag;  // the text is `name=value`, and the queue has a line for it
+  Lsn gate = 0;                 // as of QueueBuckets
+};
+FoundInQueue find_in_queue(Engine& engine, const QueueName& queue, const std::string& text);
+
+// Groups with jobs whose names begin with a text. Looks at about `limit` groups from a cursor on; 0
+// is the beginning, and the end.
+struct FoundGroups {
+  std::vector<std::string> names;
+  size_t looked_at = 0;
+  uint64_t cursor = 0;
+  Lsn gate = 0;  // as of QueueBuckets
+};
+FoundGroups find_groups_of(Engine& engine, const QueueName& queue, const std::string& begin,
+                           uint64_t cursor, size_t limit);
 
 struct GroupCount {
   std::string name;

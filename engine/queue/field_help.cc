@@ -89,6 +89,10 @@ constexpr FieldHelp kOptions[] = {
 constexpr FieldHelp kPoppedWith = {"with", "tags, progress, error, group or need_results",
                                    "tags progress error group need_results", ""};
 
+// What Q.GET shows besides.
+constexpr FieldHelp kGetWith = {"with", "payload, result or dependents",
+                                "payload result dependents", ""};
+
 constexpr Bytes kDurations[] = {"delay", "boost",   "ttl",   "maxrun", "grace",
                                 "older", "maxwait", "block", "wait"};
 
@@ -210,6 +214,8 @@ FieldAdvice advise(Bytes field, std::span<const std::string> command,
   const bool pops = !command.empty() && (equals_ignore_case(command[0], "Q.POP") ||
                                          equals_ignore_case(command[0], "Q.ACK"));
   if (pops && equals_ignore_case(field, kPoppedWith.name)) row = &kPoppedWith;
+  const bool gets = !command.empty() && equals_ignore_case(command[0], "Q.GET");
+  if (gets && equals_ignore_case(field, kGetWith.name)) row = &kGetWith;
   const bool of_rule = equals_ignore_case(field, "group") || equals_ignore_case(field, "key") ||
                        equals_ignore_case(field, "worker");
   if (configures && row == nullptr && !of_rule) return advise_name(field);

@@ -60,6 +60,13 @@ class Histogram {
   // The number of values up to each bound, to the bucket's precision: values up to 1/64 greater may
   // be included. REQUIRES: the bounds ascend, and none is negative.
   std::vector<uint64_t> counts_up_to(std::span<const int64_t> bounds_ms) const;
+  // Calls visit(greatest value, count) for the buckets that are not empty, in ascending order.
+  template <class Visit>
+  void for_each_bucket(Visit visit) const {
+    for (size_t i = 0; i < buckets_.size(); ++i) {
+      if (const uint64_t count = count_in(i); count != 0) visit(upper_bound(i), count);
+    }
+  }
   size_t memory_bytes() const {
     return (buckets_.capacity() + upper_halves_.capacity()) * sizeof(uint32_t);
   }

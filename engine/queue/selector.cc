@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "engine/base/check.h"
+#include "engine/queue/job_texts.h"
 
 namespace sluice {
 
@@ -36,10 +37,16 @@ struct Place {
   bool begun = false;
 };
 
-int64_t age_ms(const Job& job, int64_t now_ms) {
-  if (const JobEnd* end = job.end()) return now_ms - end->finished_ms;
-  if (const JobRun* run = job.run()) return now_ms - run->started_ms;
-  return now_ms - job.enqueued_ms();
+// Its end, its start, or when it was added.
+int64_t time_of(const Job& job) {
+  if (const JobEnd* end = job.end()) return end->finished_ms;
+  if (const JobRun* run = job.run()) return run->started_ms;
+  return job.enqueued_ms();
+}
+
+Bytes error_of(const Job& job) {
+  const JobExtras* extras = job.extras_if();
+  return extras == nullptr ? Bytes() : Bytes(extras->error);
 }
 
 // The first entry after a place.
@@ -91,7 +98,7 @@ class Walk {
   // Examines a job. Returns false if the step ends after it.
   bool offer(Job* job);
   bool has_room() const {
-    return page_.jobs.size() < limit_ && bytes_ < kMaxPageBytes && examined_ < kMaxExamined;
+    return page_.jobs.size() < limit_ && bytes_ < kMaxPageBytes && effort_ < selector_.look;
   }
   void stop(Part part, const Place& place);
   // Each walks the rest of a part from a place on. Returns false if the step has ended; the cursor
@@ -104,8 +111,8 @@ class Walk {
   bool merge(Part part, int band, const std::vector<const Index*>& indexes, const Place& from);
   bool walk_worker(const Place& from);
   std::vector<const Index*> pending_indexes(int band) const;
-  // Whether neither this job nor a later one in a part ordered by age is old enough.
-  bool too_young(Part part, const Job& job) const;
+  // Whether neither this job nor a later one in a part ordered by time fits the times.
+  bool is_beyond(Part part, const Job& job) const;
 
   const Queue& queue_;
   const Selector& selector_;
@@ -118,7 +125,7 @@ class Walk {
   JobOrder order_ = JobOrder::kNone;
   bool newest_first_ = false;
   const Group* group_ = nullptr;  // if the selector names one
-  size_t examined_ = 0;
+  size_t effort_ = 0;             // in jobs that are examined without reading their texts
 };
 
 // --- Cursors ---
@@ -268,8 +275,12 @@ bool Walk::run(JobOrder order, Bytes cursor) {
 
 // --- Parts ---
 
+// Errors are 4 KB at most, ids 512 bytes.
+size_t reading_effort(const Job& job) { return 4 + (error_of(job).size() + job.id().size()) / 64; }
+
 bool Walk::offer(Job* job) {
-  ++examined_;
+  ++page_.looked_at;
+  effort_ += 1 + (selector_.reads_texts() ? reading_effort(*job) : 0);
   if (selector_.matches(queue_, *job, now_ms_)) {
     page_.jobs.push_back(job);
     if (weigh_ != nullptr) bytes_ += weigh_(*job);
@@ -277,11 +288,14 @@ bool Walk::offer(Job* job) {
   return has_room();
 }
 
-bool Walk::too_young(Part part, const Job& job) const {
-  if (!selector_.older_ms || newest_first_) return false;
-  const bool by_age = part == Part::kRuns || part == Part::kSucceeded || part == Part::kFailed ||
-                      part == Part::kEnded;
-  return by_age && age_ms(job, now_ms_) < *selector_.older_ms;
+bool Walk::is_beyond(Part part, const Job& job) const {
+  const bool by_time = part == Part::kRuns || part == Part::kSucceeded || part == Part::kFailed ||
+                       part == Part::kEnded;
+  if (!selector_.has_times() || !by_time) return false;
+  const int64_t time_ms = time_of(job);
+  if (newest_first_) return selector_.since_ms && time_ms < *selector_.since_ms;
+  return (selector_.older_ms && now_ms_ - time_ms < *selector_.older_ms) ||
+         (selector_.until_ms && time_ms >= *selector_.until_ms);
 }
 
 bool Walk::walk(Part part, const Place& from) {
@@ -315,8 +329,8 @@ bool Walk::walk(Part part, const Place& from) {
 bool Walk::walk_map(uint64_t from) {
   for (;;) {
     // At most as many as may still be returned: the cursor then is after every visited job.
-    const size_t room = std::min(limit_ - page_.jobs.size(), kMaxExamined - examined_);
-    const size_t wanted = weigh_ == nullptr ? room : 1;
+    const size_t room = std::min(limit_ - page_.jobs.size(), selector_.look - effort_);
+    const size_t wanted = weigh_ == nullptr && !selector_.reads_texts() ? room : 1;
     from = queue_.jobs.scan(from, wanted, [&](Job* job) { offer(job); });
     if (from == 0) return true;
     if (has_room()) continue;
@@ -328,7 +342,7 @@ bool Walk::walk_map(uint64_t from) {
 bool Walk::walk_index(Part part, const Index& index, const Place& from) {
   for (auto at = begin(index, from); at.valid(); advance(at)) {
     Job* job = at.value();
-    if (too_young(part, *job)) return true;
+    if (is_beyond(part, *job)) return true;
     if (part == Part::kDelays) job = Queue::ticket_owner(job);
     if (offer(job)) continue;
     stop(part, {.major = at.major(), .minor = at.minor()});
@@ -380,7 +394,7 @@ bool Walk::merge(Part part, int band, const std::vector<const Index*>& indexes, 
     std::pop_heap(heads.begin(), heads.end(), later);
     Index::Iterator& at = heads.back();
     Job* job = at.value();
-    if (too_young(part, *job)) return true;
+    if (is_beyond(part, *job)) return true;
     if (!offer(part == Part::kEnded ? job : Queue::ticket_owner(job))) {
       stop(part, {.band = band, .major = at.major(), .minor = at.minor()});
       return false;
@@ -441,7 +455,10 @@ bool Selector::matches(const Queue& queue, const Job& job, int64_t now_ms) const
     };
     if (std::none_of(options->tags.begin(), options->tags.end(), same)) return false;
   }
-  return !older_ms || age_ms(job, now_ms) >= *older_ms;
+  if (has_times() && !fits_time(time_of(job), now_ms)) return false;
+  if (id_part && !contains_ignore_case(job.id(), *id_part)) return false;
+  if (error && !contains_ignore_case(error_of(job), *error)) return false;
+  return !pattern || error_pattern(error_of(job)) == *pattern;
 }
 
 bool walk_jobs(const Queue& queue, const Selector& selector, JobOrder order, Bytes cursor,

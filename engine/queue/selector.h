@@ -47,10 +47,18 @@ struct Selector {
   std::optional<uint8_t> band;
   std::optional<std::pair<Bytes, Bytes>> tag;
   std::optional<Bytes> key;
-  std::optional<Bytes> worker;      // the holder of the job's lease
-  std::optional<int64_t> older_ms;  // the minimum age, since the end, the start or the addition
+  std::optional<Bytes> worker;  // the holder of the job's lease
+  // A job's time is its end, its start or its addition.
+  std::optional<int64_t> older_ms;  // the minimum age
+  std::optional<int64_t> since_ms;  // the earliest, in queue time
+  std::optional<int64_t> until_ms;  // all are before it
+  // Parts, in any case of ASCII letters.
+  std::optional<Bytes> id_part;
+  std::optional<Bytes> error;
+  std::optional<Bytes> pattern;  // error_pattern() of the error
   int64_t limit = kMaxPageCount;
-  bool all = false;  // the selector says ALL; no other criterion has that meaning
+  size_t look = kMaxExamined;  // how many jobs a step examines
+  bool all = false;            // the selector says ALL; no other criterion has that meaning
 
   void choose_groups(Bytes glob) {
     group = glob;
@@ -58,7 +66,14 @@ struct Selector {
   }
   // Whether there is any criterion.
   bool restricts() const {
-    return states != 0 || group || band || tag || key || worker || older_ms;
+    return states != 0 || group || band || tag || key || worker || has_times() || reads_texts();
+  }
+  bool has_times() const { return older_ms || since_ms || until_ms; }
+  // Whether it compares texts of jobs, which takes longer than other criteria.
+  bool reads_texts() const { return id_part || error || pattern; }
+  bool fits_time(int64_t time_ms, int64_t now_ms) const {
+    return (!older_ms || now_ms - time_ms >= *older_ms) && (!since_ms || time_ms >= *since_ms) &&
+           (!until_ms || time_ms < *until_ms);
   }
   bool matches(const Queue& queue, const Job& job, int64_t now_ms) const;
 };
@@ -77,6 +92,7 @@ enum class JobOrder : uint8_t {
 struct JobPage {
   std::vector<Job*> jobs;
   std::string cursor = "0";  // where to continue; "0": at the end
+  size_t looked_at = 0;      // jobs examined, with those that did not match
 };
 
 // The bytes of a page that a job takes. Null: they do not count.

@@ -46,18 +46,32 @@ def work(slots: int, unsafe: bool) -> None:
     Worker(QUEUE, judge, URL, concurrency=slots).run()
 
 
+def show_log(job: str) -> None:
+    """What the program writes, while it runs."""
+    with redis.Redis.from_url(URL) as server:
+        next_, ended = 0, False
+        while not ended:
+            reply = server.execute_command("Q.LOG", QUEUE, job, "FROM", next_, "BLOCK", 5000)
+            if reply is None:
+                return
+            _, data, next_, ended = reply
+            sys.stdout.write(data.decode("utf-8", "replace"))
+            sys.stdout.flush()
+
+
 def submit(path: str, user: str, language: str) -> int:
     code = pathlib.Path(path).read_text(encoding="utf-8")
     with Queue(QUEUE, URL) as queue:
         job = queue.add({"code": code, "language": language}, group=user,
                         keys=[f"lang:{language}"], tags={"language": language}, max_run=60)
         print(f"job {job.id}: {job.state}", file=sys.stderr)
+        show_log(job.id)
         try:
             result = job.result()
         except NotCompleted as error:
             print(error, file=sys.stderr)
             return 1
-    print(result)
+    print(result, file=sys.stderr)
     return result["exit"] or 0
 
 
@@ -68,7 +82,7 @@ def main() -> int:
     worker.add_argument("--slots", type=int, default=os.cpu_count() or 1)
     worker.add_argument("--unsafe", action="store_true",
                         help="without a sandbox: only for code that you trust")
-    submission = commands.add_parser("submit", help="submits a program and prints its result")
+    submission = commands.add_parser("submit", help="submits a program and prints what it writes")
     submission.add_argument("file")
     submission.add_argument("--user", required=True)
     submission.add_argument("--language", choices=sorted(sandbox.LANGUAGES), default="python")

@@ -111,6 +111,12 @@ void respond_json(Exchange& exchange, const json& value, unsigned status) {
   exchange.respond(std::move(response));
 }
 
+void JsonList::put(const json& members) {
+  for (const auto& [name, value] : members.items()) {
+    others_ += dump_json(name) + ":" + dump_json(value) + ",";
+  }
+}
+
 void JsonList::add(const json& element) {
   if (size_++ != 0) elements_ += ',';
   elements_ += dump_json(element);
@@ -124,8 +130,8 @@ void JsonList::respond(Exchange& exchange) { respond_behind(exchange, "{"); }
 
 void JsonList::respond_behind(Exchange& exchange, const std::string& begin) {
   HttpResponse response;
-  response.body.reserve(begin.size() + elements_.size() + 64);
-  response.body.append(begin).append("\"").append(member_).append("\":[");
+  response.body.reserve(begin.size() + others_.size() + elements_.size() + 64);
+  response.body.append(begin).append(others_).append("\"").append(member_).append("\":[");
   response.body.append(elements_).append("]}");
   exchange.respond(std::move(response));
 }
@@ -433,7 +439,12 @@ SelectorWords read_selector_of(Reader& reader) {
                   {"tag", "TAG", OptionType::kTextPairs},
                   {"key", "KEY"},
                   {"worker", "WORKER"},
-                  {"older_ms", "OLDER", OptionType::kDuration}},
+                  {"older_ms", "OLDER", OptionType::kDuration},
+                  {"since_ms", "SINCE", OptionType::kInteger},
+                  {"until_ms", "UNTIL", OptionType::kInteger},
+                  {"id_part", "IDPART"},
+                  {"error", "ERROR"},
+                  {"error_pattern", "PATTERN"}},
                  others);
   reader.options({{"limit", "LIMIT"}}, selector.limit);
   if (!reader.boolean("all").value_or(false)) return selector;
@@ -458,6 +469,11 @@ std::vector<RouteParameter> with_selector(std::vector<RouteParameter> others) {
       {"key", "string", "a key that the job carries"},
       {"worker", "string", "the worker that holds the lease"},
       {"older_ms", "duration", "older than this"},
+      {"since_ms", "integer", "since then, unix milliseconds"},
+      {"until_ms", "integer", "before then, unix milliseconds"},
+      {"id_part", "string", "a part of the id"},
+      {"error", "string", "a part of the error"},
+      {"error_pattern", "string", "the pattern of the error, as in /failures"},
       {"all", "boolean", "true: all jobs, instead of criteria"},
       {"limit", "integer", "at most this many, 1 to 1000"},
   };

@@ -28,12 +28,15 @@ inline constexpr const char* kNoJobId =
 inline constexpr int64_t kMaxWaitMs = 60'000;
 
 void respond_json(Exchange& exchange, const nlohmann::json& value, unsigned status = 200);
-// A response with one member that is a long array, optionally with `cursor` beside it. Each element
-// is converted to text as it arrives, so that the response can be made in several turns.
+// A response with one member that is a long array, optionally with others and `cursor` beside it.
+// Each element is converted to text as it arrives, so that the response can be made in several
+// turns.
 class JsonList {
  public:
   explicit JsonList(const char* member) : member_(member) {}
 
+  // Sets the other members.
+  void put(const nlohmann::json& members);
   void add(const nlohmann::json& element);
   size_t size() const { return size_; }
   // Call one of these once. A null cursor means that the list is complete.
@@ -44,6 +47,7 @@ class JsonList {
   void respond_behind(Exchange& exchange, const std::string& begin);
 
   const char* member_;
+  std::string others_;
   std::string elements_;
   size_t size_ = 0;
 };

@@ -1,5 +1,6 @@
 // Routes about jobs: list, add, show, move, cancel, retry, purge.
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <utility>
@@ -45,7 +46,7 @@ const std::vector<OptionRow>& add_options() {
 // Default number of jobs on a page of a list.
 constexpr int64_t kUsualPage = 100;
 // The most jobs in the array of one request.
-constexpr size_t kMostAdded = 1000;
+constexpr size_t kMostAtOnce = 1000;
 
 void append(std::initializer_list<const Words*> parts, Words& words) {
   for (const Words* part : parts) words.insert(words.end(), part->begin(), part->end());
@@ -65,7 +66,7 @@ size_t text_bytes(const RespValue& value) {
 // A page of Q.LIST. A long one is read in several turns.
 class JobList {
  public:
-  // `words` must not contain COUNT and CURSOR.
+  // `words` must contain neither COUNT nor CURSOR.
   JobList(Exchange& exchange, Words words, std::string cursor, size_t count)
       : exchange_(exchange.shared_from_this()),
         words_(std::move(words)),
@@ -76,7 +77,8 @@ class JobList {
   bool go_on();
 
  private:
-  static constexpr size_t kMostAtOnce = 50;
+  static constexpr size_t kMostInPiece = 50;
+  static constexpr const char* kLookedAtOnce = "1000";
   static constexpr size_t kBytesAtOnce = 64 << 10;
 
   const std::shared_ptr<Exchange> exchange_;
@@ -85,6 +87,7 @@ class JobList {
   const size_t count_;
   size_t step_ = 8;
   size_t bytes_ = 0;
+  size_t looked_at_ = 0;
   JsonList list_{"jobs"};
 };
 
@@ -92,7 +95,8 @@ bool JobList::go_on() {
   if (exchange_->cut_off()) return false;
   const size_t wanted = std::min(step_, count_ - list_.size());
   Words words = words_;
-  words.insert(words.begin() + 2, {"CURSOR", cursor_, "COUNT", std::to_string(wanted)});
+  words.insert(words.begin() + 2,
+               {"LOOK", kLookedAtOnce, "CURSOR", cursor_, "COUNT", std::to_string(wanted)});
   const RespValue reply = exchange_->run(words);
   if (respond_error(*exchange_, reply)) return false;
   const std::vector<RespValue>& jobs = reply.items[1].items;
@@ -100,13 +104,16 @@ bool JobList::go_on() {
   for (const RespValue& job : jobs) list_.add(resp_to_json(job));
   bytes_ += bytes;
   cursor_ = reply.items[0].text;
-  // Fewer than requested: the command has reached its limit of jobs examined or bytes returned.
-  if (cursor_ == "0" || jobs.size() < wanted || list_.size() >= count_ || bytes_ >= kMaxPageBytes) {
+  looked_at_ += static_cast<size_t>(reply.items[2].integer);
+  if (cursor_ == "0" || list_.size() >= count_ || bytes_ >= kMaxPageBytes ||
+      looked_at_ >= kMaxExamined) {
+    list_.put({{"looked_at", looked_at_}});
     list_.respond(*exchange_, cursor_of(reply));
     return false;
   }
+  if (jobs.empty()) return true;
   const size_t fitting = std::max<size_t>(1, kBytesAtOnce * jobs.size() / bytes);
-  step_ = std::min({2 * step_, fitting, kMostAtOnce});
+  step_ = std::min({2 * step_, fitting, kMostInPiece});
   return true;
 }
 
@@ -161,16 +168,54 @@ void list_jobs(Exchange& exchange) {
   work_in_turns(exchange.engine().thread(), [list] { return list->go_on(); });
 }
 
-// --- Adding ---
+// --- One of several jobs ---
 
-// The status of a job that was to be added, and what Q.ADD replied, or the problem.
-struct AddAnswer {
-  unsigned status = 0;
-  json added;
-  std::optional<HttpResponse> refused;
+constexpr const char* kTooMany = "must be at most 1000 of them";
+
+// What a request about one job is answered.
+struct Answer {
+  unsigned status = 200;
+  json members;
+  std::optional<HttpResponse> refused = std::nullopt;
 };
 
-AddAnswer refused_add(HttpResponse refused) { return {refused.status, {}, std::move(refused)}; }
+Answer refused_answer(HttpResponse refused) { return {refused.status, {}, std::move(refused)}; }
+
+// `change(i)` for each of several jobs, one after the other, in several turns. None hinders
+// another.
+class EachJob {
+ public:
+  EachJob(Exchange& exchange, size_t count, std::function<Answer(size_t)> change)
+      : exchange_(exchange.shared_from_this()), count_(count), change_(std::move(change)) {}
+
+  // Changes one. Returns false after the last one.
+  bool go_on() {
+    if (exchange_->cut_off()) return false;
+    if (list_.size() == count_) {
+      list_.respond(*exchange_);
+      return false;
+    }
+    Answer answer = change_(list_.size());
+    json& line = answer.members;
+    if (answer.refused) line["error"] = parse_json(answer.refused->body);
+    line["status"] = answer.status;
+    list_.add(line);
+    return true;
+  }
+
+ private:
+  const std::shared_ptr<Exchange> exchange_;
+  const size_t count_;
+  const std::function<Answer(size_t)> change_;
+  JsonList list_{"jobs"};
+};
+
+void answer_each(Exchange& exchange, size_t count, std::function<Answer(size_t)> change) {
+  const auto each = std::make_shared<EachJob>(exchange, count, std::move(change));
+  work_in_turns(exchange.engine().thread(), [each] { return each->go_on(); });
+}
+
+// --- Adding ---
 
 // The words of Q.ADD. The body remembers what is wrong with it.
 Words add_words(Exchange& exchange, BodyReader& body) {
@@ -189,12 +234,12 @@ unsigned added_status(const RespValue& added) {
   return result == "added" || result == "replaced" ? 201 : 200;
 }
 
-AddAnswer add_one(Exchange& exchange, BodyReader body) {
+Answer add_one(Exchange& exchange, BodyReader body) {
   const Words words = add_words(exchange, body);
-  if (auto refused = body.problem()) return refused_add(std::move(*refused));
+  if (auto refused = body.problem()) return refused_answer(std::move(*refused));
   const RespValue reply = exchange.run(words);
-  if (auto refused = problem_of_reply(exchange, reply)) return refused_add(std::move(*refused));
-  return {added_status(reply), resp_to_json(reply), std::nullopt};
+  if (auto refused = problem_of_reply(exchange, reply)) return refused_answer(std::move(*refused));
+  return {added_status(reply), resp_to_json(reply)};
 }
 
 // Adds a job and waits for its end.
@@ -208,44 +253,16 @@ void add_and_wait(Exchange& exchange, Words words, int64_t wait_ms) {
   });
 }
 
-// The jobs of an array, one after the other, in several turns. None hinders another.
-class JobAdder {
- public:
-  JobAdder(Exchange& exchange, json jobs)
-      : exchange_(exchange.shared_from_this()), jobs_(std::move(jobs)) {}
-
-  // Adds one. Returns false after the last one.
-  bool go_on() {
-    if (exchange_->cut_off()) return false;
-    if (list_.size() == jobs_.size()) {
-      list_.respond(*exchange_);
-      return false;
-    }
-    const AddAnswer answer =
-        add_one(*exchange_, BodyReader(*exchange_, std::move(jobs_[list_.size()])));
-    json line = answer.refused ? json{{"error", parse_json(answer.refused->body)}} : answer.added;
-    line["status"] = answer.status;
-    list_.add(line);
-    return true;
-  }
-
- private:
-  const std::shared_ptr<Exchange> exchange_;
-  json jobs_;
-  JsonList list_{"jobs"};
-};
-
 void add_job(Exchange& exchange) {
   QueryReader query(exchange);
   json body = body_of(exchange);
   if (query.failed()) return;
   if (body.is_array()) {
-    if (body.size() > kMostAdded) {
-      return respond_bad_field(exchange,
-                               {"jobs", "must be at most " + std::to_string(kMostAdded) + " jobs"});
-    }
-    const auto adder = std::make_shared<JobAdder>(exchange, std::move(body));
-    return work_in_turns(exchange.engine().thread(), [adder] { return adder->go_on(); });
+    if (body.size() > kMostAtOnce) return respond_bad_field(exchange, {"jobs", kTooMany});
+    const size_t count = body.size();
+    return answer_each(exchange, count, [&exchange, jobs = std::move(body)](size_t i) mutable {
+      return add_one(exchange, BodyReader(exchange, std::move(jobs[i])));
+    });
   }
   BodyReader reader(exchange, std::move(body));
   Words words = add_words(exchange, reader);
@@ -309,29 +326,55 @@ void move_job(Exchange& exchange) {
   respond_job(exchange, job);
 }
 
-void cancel_job(Exchange& exchange) {
-  if (respond_where(exchange)) return;
-  QueryReader query(exchange);
-  BodyReader body(exchange);
-  Words words = {"Q.CANCEL", exchange.path("queue"), exchange.path("id")};
-  body.options({{"reason", "REASON"}, {"grace_ms", "GRACE", OptionType::kDuration}}, words);
-  if (query.failed() || body.failed()) return;
+// A command on one job: its words end with the options.
+using ChangeOne = Answer (*)(Exchange& exchange, const std::string& id, const Words& options);
+
+Answer cancel_one(Exchange& exchange, const std::string& id, const Words& options) {
+  const std::string& queue = exchange.path("queue");
+  Words words = {"Q.CANCEL", queue, id};
+  append({&options}, words);
   const RespValue reply = exchange.run(words);
-  if (respond_error(exchange, reply)) return;
-  if (reply.text != "gone") return respond_json(exchange, {{"result", reply.text}});
-  const RespValue job = exchange.run({"Q.GET", words[1], words[2]});
-  exchange.respond(job.is_null() ? problem(404, "NOJOB", "No such job.")
-                                 : problem(409, "ENDED", "The job has ended."));
+  if (auto refused = problem_of_reply(exchange, reply)) return refused_answer(std::move(*refused));
+  if (reply.text != "gone") return {200, {{"result", reply.text}}};
+  const RespValue job = exchange.run({"Q.GET", queue, id});
+  return refused_answer(job.is_null() ? problem(404, "NOJOB", "No such job.")
+                                      : problem(409, "ENDED", "The job has ended."));
 }
 
-void retry_job(Exchange& exchange) {
+Answer retry_one(Exchange& exchange, const std::string& id, const Words&) {
+  const RespValue reply = exchange.run({"Q.RETRY", exchange.path("queue"), id});
+  if (auto refused = problem_of_reply(exchange, reply)) return refused_answer(std::move(*refused));
+  return {200, {{"state", reply.text}}};
+}
+
+Answer purge_one(Exchange& exchange, const std::string& id, const Words&) {
+  const RespValue reply = exchange.run({"Q.PURGE", exchange.path("queue"), id});
+  if (auto refused = problem_of_reply(exchange, reply)) return refused_answer(std::move(*refused));
+  if (reply.text == "purged") return {200, {{"result", reply.text}}};
+  return refused_answer(problem(409, "NOTENDED", "The job has not ended."));
+}
+
+const std::vector<OptionRow>& cancel_options() {
+  static const std::vector<OptionRow> rows = {{"reason", "REASON"},
+                                              {"grace_ms", "GRACE", OptionType::kDuration}};
+  return rows;
+}
+
+void change_job(Exchange& exchange, ChangeOne change, const std::vector<OptionRow>& options) {
   if (respond_where(exchange)) return;
   QueryReader query(exchange);
   BodyReader body(exchange);
+  Words words;
+  body.options(options, words);
   if (query.failed() || body.failed()) return;
-  const RespValue reply = exchange.run({"Q.RETRY", exchange.path("queue"), exchange.path("id")});
-  if (!respond_error(exchange, reply)) respond_json(exchange, {{"state", reply.text}});
+  Answer answer = change(exchange, exchange.path("id"), words);
+  if (answer.refused) return exchange.respond(std::move(*answer.refused));
+  respond_json(exchange, answer.members, answer.status);
 }
+
+void cancel_job(Exchange& exchange) { change_job(exchange, cancel_one, cancel_options()); }
+
+void retry_job(Exchange& exchange) { change_job(exchange, retry_one, {}); }
 
 // --- Many at once ---
 
@@ -355,8 +398,8 @@ bool read_many(Exchange& exchange, const std::vector<OptionRow>& options, Many& 
     // A mistyped criterion is reported as such.
     if (!many.selector.means_something() && where->knows_all()) {
       where->fail("where",
-                  "requires at least one of state, group, group_glob, pri, tag, key, worker and "
-                  "older_ms, or all: true");
+                  "requires at least one of state, group, group_glob, pri, tag, key, worker, "
+                  "older_ms, since_ms, until_ms, id_part, error and error_pattern, or all: true");
     }
   }
   return !query.failed() && !body.failed() && !where->failed();
@@ -421,12 +464,52 @@ void count_many(Exchange& exchange, const Many& many, Changeable states) {
                           {"dry_run", true}});
 }
 
-void change_many(Exchange& exchange, const char* command, const std::vector<OptionRow>& options,
-                 Changeable states) {
+Answer change_named(Exchange& exchange, ChangeOne change, const std::string& id,
+                    const Words& options) {
+  Answer answer;
+  if (equals_ignore_case(id, kWhereWord)) {
+    BodyReader named(exchange, json::object());
+    named.fail("id", kNoJobId);
+    answer = refused_answer(*named.problem());
+  } else {
+    answer = change(exchange, id, options);
+  }
+  put_bytes(answer.members, "id", id);
+  return answer;
+}
+
+// The jobs whose ids the body names: each has an answer of its own.
+void change_each(Exchange& exchange, json members, ChangeOne change,
+                 const std::vector<OptionRow>& rows) {
+  QueryReader query(exchange);
+  BodyReader body(exchange, std::move(members));
+  Words ids;
+  Words options;
+  body.options({{"ids", "", OptionType::kTexts}}, ids);
+  body.options(rows, options);
+  if (ids.size() > kMostAtOnce) body.fail("ids", kTooMany);
+  if (query.failed() || body.failed()) return;
+  answer_each(exchange, ids.size(), [&exchange, change, ids, options](size_t i) {
+    return change_named(exchange, change, ids[i], options);
+  });
+}
+
+struct ManyCommand {
+  const char* name;
+  ChangeOne one;
+  std::vector<OptionRow> options;
+  Changeable states;
+};
+
+void change_many(Exchange& exchange, const ManyCommand& command) {
+  json members = body_of(exchange);
+  if (members.is_object() && members.contains("ids")) {
+    return change_each(exchange, std::move(members), command.one, command.options);
+  }
   Many many;
-  if (!read_many(exchange, options, many)) return;
-  if (many.dry_run) return count_many(exchange, many, states);
-  Words words = {command, exchange.path("queue"), "WHERE"};
+  if (!read_many(exchange, command.options, many)) return;
+  if (many.dry_run) return count_many(exchange, many, command.states);
+  Words words = {command.name, exchange.path("queue"), "WHERE"};
   const SelectorWords& selector = many.selector;
   append({&selector.states, &selector.others, &selector.limit, &many.options}, words);
   const RespValue reply = exchange.run(words);
@@ -437,17 +520,16 @@ void change_many(Exchange& exchange, const char* command, const std::vector<Opti
 }
 
 void cancel_jobs(Exchange& exchange) {
-  change_many(exchange, "Q.CANCEL",
-              {{"reason", "REASON"}, {"grace_ms", "GRACE", OptionType::kDuration}},
-              {kLiveStates, kLiveStates});
+  change_many(exchange, {"Q.CANCEL", cancel_one, cancel_options(), {kLiveStates, kLiveStates}});
 }
 
 void retry_jobs(Exchange& exchange) {
-  change_many(exchange, "Q.RETRY", {}, {kTerminalStates, state_bit(JobState::kFailed)});
+  change_many(exchange,
+              {"Q.RETRY", retry_one, {}, {kTerminalStates, state_bit(JobState::kFailed)}});
 }
 
 void purge_jobs(Exchange& exchange) {
-  change_many(exchange, "Q.PURGE", {}, {kTerminalStates, kTerminalStates});
+  change_many(exchange, {"Q.PURGE", purge_one, {}, {kTerminalStates, kTerminalStates}});
 }
 
 Route change_route(const char* pattern, void (*handler)(Exchange&), const char* summary,
@@ -488,7 +570,7 @@ std::vector<Route> job_routes() {
       {.pattern = kJob,
        .handler = get_job,
        .summary = "A job: its position, why it waits, how it ended.",
-       .parameters = {{"with", "string", "payload or result; may be repeated"},
+       .parameters = {{"with", "string", "payload, result or dependents; may be repeated"},
                       {"wait_ms", "duration", "wait up to this long for its end, at most 60000"}},
        .answer = "Job"},
       {.method = HttpMethod::patch,
@@ -503,13 +585,16 @@ std::vector<Route> job_routes() {
                    "Cancelled"),
       change_route("/api/v1/queues/{queue}/jobs/{id}:retry", retry_job,
                    "Queues an ended job again.", "Nothing", "State"),
-      change_route("/api/v1/queues/{queue}/jobs:cancel", cancel_jobs, "Cancels the selected jobs.",
-                   "CancelMany", "Count"),
+      change_route("/api/v1/queues/{queue}/jobs:cancel", cancel_jobs,
+                   "Cancels the selected jobs, or those of the given ids.", "CancelManyOrIds",
+                   "CountOrOutcomes"),
       change_route("/api/v1/queues/{queue}/jobs:retry", retry_jobs,
-                   "Retries the selected ended jobs; without a state, failed ones.", "Many",
-                   "Count"),
+                   "Retries the selected ended jobs, without a state failed ones; or those of the "
+                   "given ids.",
+                   "ManyOrIds", "CountOrOutcomes"),
       change_route("/api/v1/queues/{queue}/jobs:purge", purge_jobs,
-                   "Removes the selected ended jobs.", "Many", "Count"),
+                   "Removes the selected ended jobs, or those of the given ids.", "ManyOrIds",
+                   "CountOrOutcomes"),
   };
 }
 

@@ -40,8 +40,8 @@ const char* role_of(Access access) {
 
 // Whether its commands run in a database selected by the query.
 bool is_of_database(Bytes pattern) {
-  for (const Bytes begin :
-       {"/api/v1/queues", "/api/v1/admin/", "/api/v1/grading_queue", "/api/queue-stats"}) {
+  for (const Bytes begin : {"/api/v1/queues", "/api/v1/history", "/api/v1/find", "/api/v1/admin/",
+                            "/api/v1/grading_queue", "/api/queue-stats"}) {
     if (pattern.starts_with(begin)) return true;
   }
   return false;
@@ -90,7 +90,8 @@ std::set<unsigned> problems_of(const Route& route) {
   const bool of_database = is_of_database(pattern);
   if (of_database || pattern.starts_with("/api/v1/tokens")) statuses.insert(422);
   // The key may hold a value that is not a queue.
-  if (of_database && pattern != "/api/v1/queues") statuses.insert(409);
+  const bool of_many = pattern == "/api/v1/queues" || pattern == "/api/v1/history";
+  if (of_database && !of_many) statuses.insert(409);
   return statuses;
 }
 

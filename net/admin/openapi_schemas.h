@@ -60,21 +60,53 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "#/components/schemas/Distribution"}, "oldest_ms": {"type": ["integer", "null"]}, "rates":
   {"type": "object", "properties": {"added": {"type": "number"}, "completed": {"type":
   "number"}}, "required": ["added", "completed"], "additionalProperties": false},
-  "timer_lag_ms": {"type": "integer"}, "since": {"type": "integer"}, "adopted": {"type":
+  "timer_lag_ms": {"type": "integer"}, "since": {"type": "integer"}, "kept": {"type": "object",
+  "additionalProperties": {"type": "integer"}}, "adopted": {"type":
   "object"}}, "required": ["pending", "active", "delayed", "blocked", "waiting", "waiting_pops",
   "slots", "max_active", "utilization", "by_priority", "added", "started", "completed",
   "failed", "expired", "cancelled", "reclaimed", "rejected", "wait_ms", "run_ms", "oldest_ms",
   "rates", "timer_lag_ms", "since"], "additionalProperties": false},
 "Queues": {"type": "object", "properties": {"queues": {"type": "array", "items": {"type":
   "object", "properties": {"name": {"type": ["string", "null"]}, "db": {"type": "integer"},
-  "stats": {"$ref": "#/components/schemas/Stats"}, "name_base64": {"type": "string"}},
+  "stats": {"$ref": "#/components/schemas/Stats"}, "paused": {"type": "string"}, "max_waiting":
+  {"type": "integer"}, "max_total": {"type": "integer"}, "name_base64": {"type": "string"}},
   "required": ["name", "db", "stats"], "additionalProperties": false}}, "cursor": {"type":
   ["string", "null"]}}, "required": ["queues", "cursor"], "additionalProperties": false},
 "Queue": {"type": "object", "properties": {"name": {"type": ["string", "null"]}, "db": {"type":
   "integer"}, "stats": {"$ref": "#/components/schemas/Stats"}, "config": {"type": ["object",
   "null"]}, "name_base64": {"type": "string"}}, "required": ["name", "db", "stats", "config"],
   "additionalProperties": false},
+"Series": {"type": "array", "items": {"type": ["integer", "null"]}},
+"History": {"type": "object", "properties": {"queue": {"type": ["string", "null"]},
+  "queue_base64": {"type": "string"}, "range": {"type": "string", "enum": ["hour", "day"]},
+  "step_ms": {"type": "integer"}, "start_ms": {"type": "integer"}, "end_ms": {"type": "integer"},
+  "reduced": {"type": "boolean"}, "series": {"type": "object", "properties": {"added": {"$ref":
+  "#/components/schemas/Series"}, "ended": {"$ref": "#/components/schemas/Series"}, "failed":
+  {"$ref": "#/components/schemas/Series"}, "waiting": {"$ref": "#/components/schemas/Series"},
+  "active": {"$ref": "#/components/schemas/Series"}, "wait_p50_ms": {"$ref":
+  "#/components/schemas/Series"}, "wait_p95_ms": {"$ref": "#/components/schemas/Series"}},
+  "required": ["added", "ended", "failed", "waiting", "active", "wait_p50_ms", "wait_p95_ms"],
+  "additionalProperties": false}, "bands": {"type": "object", "additionalProperties": {"type":
+  "object", "properties": {"waiting": {"$ref": "#/components/schemas/Series"}, "wait_p50_ms":
+  {"$ref": "#/components/schemas/Series"}, "wait_p95_ms": {"$ref":
+  "#/components/schemas/Series"}}, "required": ["waiting", "wait_p50_ms", "wait_p95_ms"],
+  "additionalProperties": false}}}, "required": ["queue", "range", "step_ms", "start_ms",
+  "end_ms", "reduced", "series"], "additionalProperties": false},
+"Histories": {"type": "object", "properties": {"step_ms": {"type": "integer"}, "start_ms":
+  {"type": "integer"}, "queues": {"type": "array", "items": {"type": "object", "properties":
+  {"queue": {"type": ["string", "null"]}, "queue_base64": {"type": "string"}, "reduced": {"type":
+  "boolean"}, "waiting": {"$ref": "#/components/schemas/Series"}, "ended": {"$ref":
+  "#/components/schemas/Series"}, "failed": {"$ref": "#/components/schemas/Series"}}, "required":
+  ["queue", "reduced", "waiting", "ended", "failed"], "additionalProperties": false}}, "cursor":
+  {"type": ["string", "null"]}}, "required": ["step_ms", "start_ms", "queues", "cursor"],
+  "additionalProperties": false},
 "Config": {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}},
+"Rules": {"type": "object", "properties": {"rules": {"type": "array", "items": {"type": "object",
+  "properties": {"scope": {"type": "string", "enum": ["group", "key", "worker"]}, "glob": {"type":
+  ["string", "null"]}, "glob_base64": {"type": "string"}, "name": {"type": ["string", "null"]},
+  "name_base64": {"type": "string"}, "settings": {"$ref": "#/components/schemas/Config"}},
+  "required": ["scope", "glob", "name", "settings"], "additionalProperties": false}}, "cursor":
+  {"type": ["string", "null"]}}, "required": ["rules", "cursor"], "additionalProperties": false},
 "Deleted": {"type": "object", "properties": {"deleted": {"type": "boolean"}, "waiting": {"type":
   "integer"}, "active": {"type": "integer"}}, "required": ["deleted", "waiting", "active"],
   "additionalProperties": false},
@@ -92,14 +124,19 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "failed", "expired", "cancelled",
   "reclaimed", "wait_ms", "run_ms", "oldest_ms"], "additionalProperties": false}}}, "required":
   ["bands"], "additionalProperties": false},
-"Groups": {"type": "object", "properties": {"groups": {"type": "array", "items": {"type":
-  "object", "properties": {"name": {"type": ["string", "null"]}, "pending": {"type": "integer"},
-  "active": {"type": "integer"}, "delayed": {"type": "integer"}, "blocked": {"type": "integer"},
-  "waiting": {"type": "integer"}, "slots": {"type": "integer"}, "max_active": {"type":
-  "integer"}, "utilization": {"type": ["number", "null"]}, "name_base64": {"type": "string"}},
-  "required": ["name", "pending", "active", "delayed", "blocked", "waiting", "slots",
-  "max_active", "utilization"], "additionalProperties": false}}}, "required": ["groups"],
-  "additionalProperties": false},
+"Group": {"type": "object", "properties": {"name": {"type": ["string", "null"]}, "pending":
+  {"type": "integer"}, "active": {"type": "integer"}, "delayed": {"type": "integer"}, "blocked":
+  {"type": "integer"}, "waiting": {"type": "integer"}, "slots": {"type": "integer"}, "max_active":
+  {"type": "integer"}, "utilization": {"type": ["number", "null"]}, "name_base64": {"type":
+  "string"}}, "required": ["name", "pending", "active", "delayed", "blocked", "waiting", "slots",
+  "max_active", "utilization"], "additionalProperties": false},
+"Groups": {"type": "object", "properties": {"groups": {"type": "array", "items": {"$ref":
+  "#/components/schemas/Group"}}}, "required": ["groups"], "additionalProperties": false},
+"Keys": {"type": "object", "properties": {"keys": {"type": "array", "items": {"type": "object",
+  "properties": {"name": {"type": ["string", "null"]}, "slots": {"type": "integer"}, "max_active":
+  {"type": "integer"}, "utilization": {"type": ["number", "null"]}, "name_base64": {"type":
+  "string"}}, "required": ["name", "slots", "max_active", "utilization"], "additionalProperties":
+  false}}}, "required": ["keys"], "additionalProperties": false},
 "TagValues": {"type": "object", "properties": {"values": {"type": "array", "items": {"type":
   "object", "properties": {"name": {"type": ["string", "null"]}, "pending": {"type": "integer"},
   "active": {"type": "integer"}, "added": {"type": "integer"}, "started": {"type": "integer"},
@@ -118,7 +155,10 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "progress": {"type": ["string", "null"]}, "id_base64": {"type": "string"}, "cancel_base64":
   {"type": "string"}, "progress_base64": {"type": "string"}}, "required": ["id", "lease",
   "deadline", "started", "attempts", "cancel", "progress"], "additionalProperties": false}},
-  "name_base64": {"type": "string"}}, "required": ["name", "leases"], "additionalProperties":
+  "active": {"type": "integer"}, "oldest_run_ms": {"type": "integer"}, "waiting_pops": {"type":
+  "integer"}, "completed": {"type": "integer"}, "failed": {"type": "integer"}, "seen": {"type":
+  ["integer", "null"]}, "quiet": {"type": "boolean"}, "name_base64": {"type": "string"}},
+  "required": ["name", "leases"], "additionalProperties":
   false}}, "cursor": {"type": ["string", "null"]}}, "required": ["workers", "cursor"],
   "additionalProperties": false},
 "Job": {"type": "object", "properties": {"id": {"type": ["string", "null"]}, "state": {"type":
@@ -130,7 +170,9 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   {"type": ["integer", "null"]}, "lease_ms": {"type": "integer"}, "max_run_ms": {"type":
   "integer"}, "attempts": {"type": "integer"}, "crashes": {"type": "integer"}, "retries_left":
   {"type": ["integer", "null"]}, "needs": {"type": "array", "items": {"type": ["string",
-  "object"]}}, "after": {"type": "array", "items": {"type": ["string", "object"]}}, "lease":
+  "object"]}}, "after": {"type": "array", "items": {"type": ["string", "object"]}},
+  "dependents": {"type": "array", "items":
+  {"type": ["string", "object"]}}, "dependents_count": {"type": "integer"}, "lease":
   {"type": ["integer", "null"]}, "worker": {"type": ["string", "null"]},
   "deadline": {"type": ["integer", "null"]}, "started": {"type": ["integer", "null"]}, "cancel":
   {"type": ["string", "null"]}, "finished": {"type": ["integer", "null"]}, "run_ms": {"type":
@@ -145,8 +187,36 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "lease", "worker", "deadline", "started", "cancel", "finished", "run_ms", "error", "progress",
   "successor"], "additionalProperties": false},
 "Jobs": {"type": "object", "properties": {"jobs": {"type": "array", "items": {"$ref":
-  "#/components/schemas/Job"}}, "cursor": {"type": ["string", "null"]}}, "required": ["jobs",
-  "cursor"], "additionalProperties": false},
+  "#/components/schemas/Job"}}, "cursor": {"type": ["string", "null"]}, "looked_at": {"type":
+  "integer"}}, "required": ["jobs", "cursor"], "additionalProperties": false},
+"Found": {"type": "object", "properties": {"queues": {"type": "array", "items": {"type": "object",
+  "properties": {"queue": {"type": ["string", "null"]}, "queue_base64": {"type": "string"},
+  "waiting": {"type": "integer"}, "active": {"type": "integer"}, "failed": {"type": "integer"}},
+  "required": ["queue", "waiting", "active", "failed"], "additionalProperties": false}}, "groups":
+  {"type": "array", "items": {"type": "object", "properties": {"queue": {"type": ["string",
+  "null"]}, "queue_base64": {"type": "string"}, "group": {"type": ["string", "null"]},
+  "group_base64": {"type": "string"}, "waiting": {"type": "integer"}, "active": {"type":
+  "integer"}}, "required": ["queue", "group", "waiting", "active"], "additionalProperties":
+  false}}, "jobs": {"type": "array", "items": {"type": "object", "properties": {"queue": {"type":
+  ["string", "null"]}, "queue_base64": {"type": "string"}, "id": {"type": ["string", "null"]},
+  "id_base64": {"type": "string"}, "state": {"type": "string"}}, "required": ["queue", "id",
+  "state"], "additionalProperties": false}}, "tags": {"type": "array", "items": {"type": "object",
+  "properties": {"queue": {"type": ["string", "null"]}, "queue_base64": {"type": "string"}, "tag":
+  {"type": ["string", "null"]}, "tag_base64": {"type": "string"}, "count": {"type": "integer"},
+  "added": {"type": "integer"}}, "required": ["queue", "tag", "count", "added"],
+  "additionalProperties": false}}, "looked_at": {"type": "integer"}, "complete": {"type":
+  "boolean"}}, "required": ["queues", "groups", "jobs", "tags", "looked_at", "complete"],
+  "additionalProperties": false},
+"Failures": {"type": "object", "properties": {"looked_at": {"type": "integer"}, "groups": {"type":
+  "array", "items": {"type": "object", "properties": {"pattern": {"type": ["string", "null"]},
+  "pattern_base64": {"type": "string"}, "count": {"type": "integer"}, "first_ms": {"type":
+  "integer"}, "last_ms": {"type": "integer"}, "example": {"type": "object", "properties": {"id":
+  {"type": ["string", "null"]}, "id_base64": {"type": "string"}, "error": {"type": ["string",
+  "null"]}, "error_base64": {"type": "string"}}, "required": ["id", "error"],
+  "additionalProperties": false}}, "required": ["pattern", "count", "first_ms", "last_ms",
+  "example"], "additionalProperties": false}}, "others": {"type": "integer"}, "cursor": {"type":
+  ["string", "null"]}}, "required": ["looked_at", "groups", "others", "cursor"],
+  "additionalProperties": false},
 "NewJob": {"type": "object", "properties": {"id": {"type": "string"}, "payload": {"type":
   "string"}, "pri": {"type": ["string", "integer"]}, "boost_ms": {"type": ["integer", "string"]},
   "delay_ms": {"type": ["integer", "string"]}, "at": {"type": "integer"}, "group": {"type":
@@ -193,7 +263,10 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "string"}}, "group": {"type": "string"}, "group_glob": {"type": "string"}, "pri": {"type":
   ["string", "integer"]}, "tag": {"type": "object", "additionalProperties": {"type": "string"}},
   "key": {"type": "string"}, "worker": {"type": "string"}, "older_ms": {"type": ["integer",
-  "string"]}, "all": {"type": "boolean"}, "limit": {"type": "integer"}, "group_base64": {"type":
+  "string"]}, "since_ms": {"type": "integer"}, "until_ms": {"type": "integer"}, "id_part": {"type":
+  "string"}, "id_part_base64": {"type": "string"}, "error": {"type": "string"}, "error_base64":
+  {"type": "string"}, "error_pattern": {"type": "string"}, "error_pattern_base64": {"type":
+  "string"}, "all": {"type": "boolean"}, "limit": {"type": "integer"}, "group_base64": {"type":
   "string"}, "group_glob_base64": {"type": "string"}, "key_base64": {"type": "string"},
   "worker_base64": {"type": "string"}}, "required": [], "additionalProperties": false},
 "Many": {"type": "object", "properties": {"where": {"$ref": "#/components/schemas/Selector"},
@@ -203,6 +276,24 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "#/components/schemas/Selector"}, "cursor": {"type": "string"}, "dry_run": {"type": "boolean"},
   "reason": {"type": "string"}, "grace_ms": {"type": ["integer", "string"]}, "reason_base64":
   {"type": "string"}}, "required": ["where"], "additionalProperties": false},
+"Ids": {"type": "object", "properties": {"ids": {"type": "array", "items": {"type": ["string",
+  "object"]}}}, "required": ["ids"], "additionalProperties": false},
+"CancelIds": {"type": "object", "properties": {"ids": {"type": "array", "items": {"type":
+  ["string", "object"]}}, "reason": {"type": "string"}, "grace_ms": {"type": ["integer",
+  "string"]}, "reason_base64": {"type": "string"}}, "required": ["ids"], "additionalProperties":
+  false},
+"ManyOrIds": {"oneOf": [{"$ref": "#/components/schemas/Many"}, {"$ref":
+  "#/components/schemas/Ids"}]},
+"CancelManyOrIds": {"oneOf": [{"$ref": "#/components/schemas/CancelMany"}, {"$ref":
+  "#/components/schemas/CancelIds"}]},
+"Outcomes": {"type": "object", "properties": {"jobs": {"type": "array", "items": {"type":
+  "object", "properties": {"id": {"type": ["string", "null"]}, "id_base64": {"type": "string"},
+  "status": {"type": "integer"}, "state": {"type": "string"}, "result": {"type": "string", "enum":
+  ["cancelled", "signalled", "purged"]}, "error": {"$ref": "#/components/schemas/Problem"}},
+  "required": ["id", "status"], "additionalProperties": false}}}, "required": ["jobs"],
+  "additionalProperties": false},
+"CountOrOutcomes": {"oneOf": [{"$ref": "#/components/schemas/Count"}, {"$ref":
+  "#/components/schemas/Outcomes"}]},
 "Count": {"type": "object", "properties": {"count": {"type": "integer"}, "cursor": {"type":
   ["string", "null"]}, "dry_run": {"type": "boolean"}}, "required": ["count", "cursor",
   "dry_run"], "additionalProperties": false},

@@ -20,6 +20,24 @@ constexpr const char* kNoPage =
     "Sluice\n\nThis server was built without its page, which requires node and what tools/setup "
     "installs.\nThe queues as JSON: /api/v1/queues. Other resources: /api/v1/openapi.json\n";
 
+// Whether a response may be compressed, by the header Accept-Encoding (RFC 9110).
+bool accepts_gzip(const HttpRequest& request) {
+  const std::string* header = request.header("accept-encoding");
+  if (header == nullptr) return false;
+  std::string all = to_lower(*header);
+  all.erase(std::remove_if(all.begin(), all.end(), [](char c) { return c == ' ' || c == '\t'; }),
+            all.end());
+  for (Bytes rest = all; !rest.empty();) {
+    const Bytes coding = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), coding.size() + 1));
+    if (coding.substr(0, coding.find(';')) != "gzip") continue;
+    const size_t weight = coding.find(";q=");
+    // A weight of 0, which may have decimals, refuses it.
+    return weight == Bytes::npos || coding.find_first_of("123456789", weight) != Bytes::npos;
+  }
+  return false;
+}
+
 void get_page_file(Exchange& exchange) {
   const HttpRequest& request = exchange.request();
   const auto files = page_files();
@@ -39,13 +57,19 @@ void get_page_file(Exchange& exchange) {
                           : request.path.ends_with(".css") ? "text/css; charset=utf-8"
                                                            : "image/svg+xml";
   // Browsers may cache the file but must revalidate it, since another build has another page.
-  response.headers = {
-      {"Cache-Control", "no-cache"}, {"ETag", file->etag}, {"Content-Security-Policy", kPolicy}};
+  const bool gzip = accepts_gzip(request);
+  const std::string etag = '"' + std::string(file->version) + (gzip ? "-gzip\"" : "\"");
+  response.headers = {{"Cache-Control", "no-cache"},
+                      {"ETag", etag},
+                      {"Vary", "Accept-Encoding"},
+                      {"Content-Security-Policy", kPolicy}};
   const std::string* known = request.header("if-none-match");
-  if (known != nullptr && known->find(file->etag) != std::string::npos) {
+  if (known != nullptr && known->find(etag) != std::string::npos) {
     response.status = 304;
   } else {
-    response.body.assign(reinterpret_cast<const char*>(file->bytes), file->size);
+    const std::span<const unsigned char> bytes = gzip ? file->gzip : file->plain;
+    response.body.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (gzip) response.headers.emplace_back("Content-Encoding", "gzip");
   }
   exchange.respond(std::move(response));
 }

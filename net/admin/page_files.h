@@ -3,16 +3,15 @@
 // Constant; any thread.
 #pragma once
 
-#include <cstddef>
 #include <span>
 
 namespace sluice {
 
 struct PageFile {
-  const char* path;  // of the request: "/", "/app.js"
-  const char* etag;  // with its quotes
-  const unsigned char* bytes;
-  size_t size;
+  const char* path;     // of the request: "/", "/app.js"
+  const char* version;  // changes with the contents
+  std::span<const unsigned char> plain;
+  std::span<const unsigned char> gzip;
 };
 
 // Empty if the build had no node, or lacked what page/package.json names.

@@ -2,12 +2,15 @@
 // workers.
 #include <algorithm>
 #include <memory>
+#include <unordered_map>
 #include <utility>
 
+#include "engine/base/glob_literal.h"
 #include "engine/execution/engine.h"
 #include "engine/execution/queue_names.h"
 #include "engine/queue/queue_stats.h"
 #include "net/admin/api.h"
+#include "net/admin/queue_list.h"
 #include "net/admin/routes.h"
 #include "net/http/http_service.h"
 #include "net/io/turns.h"
@@ -21,6 +24,11 @@ using nlohmann::json;
 constexpr int64_t kMaxQueues = 1000;
 constexpr int64_t kUsualQueues = 100;
 
+json cursor_of(const RespValue& reply) {
+  const std::string& next = reply.items[0].text;
+  return next == "0" ? json(nullptr) : json(next);
+}
+
 json queue_line(const std::string& name, int db, const RespValue& stats) {
   json line = json::object();
   put_bytes(line, "name", name);
@@ -29,87 +37,33 @@ json queue_line(const std::string& name, int db, const RespValue& stats) {
   return line;
 }
 
-// Cursors are text and a name may be any bytes, even empty: so a cursor is "q" and the
-// percent-encoded name.
-constexpr char kCursorMark = 'q';
-
-// The name after which a page begins; nothing at the start of the list.
-std::optional<std::string> read_cursor(QueryReader& query) {
-  const auto cursor = query.text("cursor");
-  if (!cursor) return std::nullopt;
-  std::optional<std::string> name;
-  if (cursor->starts_with(kCursorMark)) name = percent_decode(Bytes(*cursor).substr(1));
-  if (!name) query.fail("cursor", "is invalid");
-  return name;
-}
-
-// The list of queues. A long one is read in several turns.
-class QueueList {
- public:
-  QueueList(Exchange& exchange, int db, size_t limit, std::optional<std::string> last)
-      : exchange_(exchange.shared_from_this()), db_(db), limit_(limit), last_(std::move(last)) {}
-
-  // Reads one piece. Returns false after the last one.
-  bool go_on();
-
- private:
-  std::vector<std::string> names(size_t limit) const {
-    return queue_names(*exchange_->service().state().engine, db_, last_ ? &*last_ : nullptr, limit);
-  }
-  void add(const std::string& name);
-
-  const std::shared_ptr<Exchange> exchange_;
-  const int db_;
-  const size_t limit_;
-  std::optional<std::string> last_;  // the last name that was read
-  std::vector<std::string> names_;   // the next names, from the back
-  JsonList list_{"queues"};
-};
-
-bool QueueList::go_on() {
-  constexpr size_t kNamesAtOnce = 64;
-  if (exchange_->cut_off() || respond_busy(*exchange_)) return false;
-  if (list_.size() == limit_) {
-    const bool more = !names_.empty() || !names(1).empty();
-    list_.respond(*exchange_, more ? json(kCursorMark + percent_encode(*last_)) : json(nullptr));
-    return false;
-  }
-  if (names_.empty()) {
-    names_ = names(kNamesAtOnce);
-    std::reverse(names_.begin(), names_.end());
-  }
-  if (names_.empty()) {
-    list_.respond(*exchange_, nullptr);
-    return false;
-  }
-  add(names_.back());
-  last_ = std::move(names_.back());
-  names_.pop_back();
-  return true;
-}
-
-void QueueList::add(const std::string& name) {
-  const RespValue stats = exchange_->run({"Q.STATS", name});
-  // On an error the queue is gone, or not readable for this user.
-  if (!stats.is_error()) list_.add(queue_line(name, db_, stats));
-}
-
-void list_queues(Exchange& exchange) {
+void get_queues(Exchange& exchange) {
   QueryReader query(exchange);
-  std::optional<std::string> first = read_cursor(query);
-  const int64_t limit = query.integer("limit", 1, kMaxQueues).value_or(kUsualQueues);
+  QueueListRequest request;
+  request.after = read_queue_cursor(query);
+  request.limit = static_cast<size_t>(query.integer("limit", 1, kMaxQueues).value_or(kUsualQueues));
   const auto db = static_cast<int>(query.integer("db", 0, kDatabases - 1).value_or(0));
   if (query.failed()) return;
-  const auto list =
-      std::make_shared<QueueList>(exchange, db, static_cast<size_t>(limit), std::move(first));
-  work_in_turns(exchange.engine().thread(), [list] { return list->go_on(); });
+  request.database = db;
+  // The exchange lives as long as its list.
+  request.line = [raw = &exchange, db](const std::string& name) -> std::optional<json> {
+    const RespValue stats = raw->run({"Q.STATS", name});
+    // On an error the queue is gone, or not readable for this user.
+    if (stats.is_error()) return std::nullopt;
+    json line = queue_line(name, db, stats);
+    const RespValue limits =
+        raw->run({"Q.CONFIG", name, "GET", "paused", "max_waiting", "max_total"});
+    if (!limits.is_error()) line.update(config_to_json(limits));
+    return line;
+  };
+  list_queues(exchange, std::move(request));
 }
 
 const std::vector<OptionRow>& rule_options() {
-  static const std::vector<OptionRow> rows = {{"group", "GROUP", OptionRow::Type::kName},
-                                              {"group_glob", "GROUP"},
-                                              {"key", "KEY", OptionRow::Type::kName},
-                                              {"key_glob", "KEY"}};
+  static const std::vector<OptionRow> rows = {
+      {"group", "GROUP", OptionRow::Type::kName},   {"group_glob", "GROUP"},
+      {"key", "KEY", OptionRow::Type::kName},       {"key_glob", "KEY"},
+      {"worker", "WORKER", OptionRow::Type::kName}, {"worker_glob", "WORKER"}};
   return rows;
 }
 
@@ -119,17 +73,20 @@ std::vector<RouteParameter> rule_parameters(std::vector<RouteParameter> others =
       {"group", "string", "the rule of exactly this group"},
       {"group_glob", "string", "the rule of groups that match this glob"},
       {"key", "string", "the rule of exactly this key"},
-      {"key_glob", "string", "the rule of keys that match this glob"}};
+      {"key_glob", "string", "the rule of keys that match this glob"},
+      {"worker", "string", "the rule of exactly this worker"},
+      {"worker_glob", "string", "the rule of workers that match this glob"}};
   others.insert(others.begin(), rule.begin(), rule.end());
   return others;
 }
 
-// Words before GET or SET: Q.CONFIG queue [GROUP glob | KEY glob].
+// Words before the verb: Q.CONFIG queue [GROUP glob | KEY glob | WORKER glob].
 Words config_words(Exchange& exchange, QueryReader& query) {
   Words words = {"Q.CONFIG", exchange.path("queue")};
   query.options(rule_options(), words);
   if (words.size() > 4) {
-    query.fail("key", "only one of group, group_glob, key and key_glob may be given");
+    query.fail("key",
+               "only one of group, group_glob, key, key_glob, worker and worker_glob may be given");
   }
   return words;
 }
@@ -160,6 +117,27 @@ void get_config(Exchange& exchange) {
   if (!query.failed()) respond_config(exchange, words);
 }
 
+// The rules of groups, keys and workers.
+void get_rules(Exchange& exchange) {
+  QueryReader query(exchange);
+  const std::string cursor = query.text("cursor").value_or("0");
+  const int64_t limit = query.integer("limit", 1, 1000).value_or(100);
+  if (query.failed()) return;
+  const RespValue reply = exchange.run({"Q.CONFIG", exchange.path("queue"), "RULES", "CURSOR",
+                                        cursor, "COUNT", std::to_string(limit)});
+  if (respond_error(exchange, reply)) return;
+  json rules = json::array();
+  for (const RespValue& rule : reply.items[1].items) {
+    const std::string& glob = rule.items[1].text;
+    json line = {{"scope", rule.items[0].text}, {"settings", config_to_json(rule.items[2])}};
+    put_bytes(line, "glob", glob);
+    line["name"] = nullptr;
+    if (const auto name = glob_literal(glob)) put_bytes(line, "name", *name);
+    rules.push_back(std::move(line));
+  }
+  respond_json(exchange, {{"rules", std::move(rules)}, {"cursor", cursor_of(reply)}});
+}
+
 // The key does not hold a queue: another type, nothing, or nothing that the user may know about.
 void respond_no_queue(Exchange& exchange, const char* otherwise) {
   const RespValue config = exchange.run({"Q.CONFIG", exchange.path("queue"), "GET"});
@@ -172,18 +150,32 @@ void patch_config(Exchange& exchange) {
   QueryReader query(exchange);
   const Words words = config_words(exchange, query);
   const bool create = query.boolean("create").value_or(false);
+  const bool dry_run = query.boolean("dry_run").value_or(false);
   if (query.failed()) return;
   BodyReader body(exchange);
   const Words fields = body.fields();
   if (body.failed()) return;
   if (fields.empty()) return respond_bad_field(exchange, {"", "no field to set"});
   Words set = words;
-  set.emplace_back("SET");
+  set.emplace_back(dry_run ? "TRY" : "SET");
   set.insert(set.end(), fields.begin(), fields.end());
   const RespValue reply =
       create ? exchange.run(set) : exchange.run_if_queue(exchange.path("queue"), set);
   if (respond_error(exchange, reply)) return;
   if (reply.is_null()) return respond_no_queue(exchange, "; use create=true to create it.");
+  if (dry_run) return respond_json(exchange, resp_to_json(reply));
+  respond_config(exchange, words);
+}
+
+void reset_config(Exchange& exchange) {
+  QueryReader query(exchange);
+  Words words = config_words(exchange, query);
+  if (query.failed()) return;
+  words.emplace_back("RESET");
+  const RespValue reply = exchange.run_if_queue(exchange.path("queue"), words);
+  if (respond_error(exchange, reply)) return;
+  if (reply.is_null()) return respond_no_queue(exchange, ".");
+  words.pop_back();
   respond_config(exchange, words);
 }
 
@@ -376,6 +368,19 @@ void get_groups(Exchange& exchange) {
   work_in_turns(exchange.engine().thread(), [list] { return list->go_on(); });
 }
 
+void get_group(Exchange& exchange) {
+  QueryReader query(exchange);
+  if (query.failed()) return;
+  const std::string& name = exchange.path("group");
+  const RespValue reply = exchange.run({"Q.STATS", exchange.path("queue"), "GROUP", name});
+  if (respond_error(exchange, reply)) return;
+  json line = resp_to_json(reply);
+  put_bytes(line, "name", name);
+  respond_json(exchange, line);
+}
+
+void get_keys(Exchange& exchange) { respond_lines(exchange, "keys", {"KEY"}); }
+
 void get_tag(Exchange& exchange) {
   respond_lines(exchange, "values", {"TAG", exchange.path("tag")});
 }
@@ -390,36 +395,59 @@ json lease_of(const RespValue& job) {
   return lease;
 }
 
-// Workers by name with their leases, ordered by deadline; null: pops without a name.
+// The workers of a page, by name.
+class WorkerPage {
+ public:
+  // A job's lease. The worker of a pop without a name is null; no worker's name is empty.
+  void add_lease(const RespValue& job) {
+    const RespValue& name = job.at("worker");
+    worker(name.text, name)["leases"].push_back(lease_of(job));
+  }
+  // A line of Q.STATS ... BY WORKER: of a worker of this page, or of one without leases.
+  void add_line(const RespValue& name, const RespValue& line, bool with_idle) {
+    const bool is_idle = line.at("active").integer == 0;
+    if (!places_.contains(name.text) && !(with_idle && is_idle)) return;
+    worker(name.text, name).update(resp_to_json(line));
+  }
+  json take() { return std::move(workers_); }
+
+ private:
+  json& worker(const std::string& key, const RespValue& name) {
+    const auto [place, is_new] = places_.try_emplace(key, workers_.size());
+    if (is_new) {
+      json made = {{"leases", json::array()}};
+      put_value(made, "name", name);
+      workers_.push_back(std::move(made));
+    }
+    return workers_[place->second];
+  }
+
+  json workers_ = json::array();
+  std::unordered_map<std::string, size_t> places_;
+};
+
+// Workers with their leases, ordered by deadline, then those without any.
 void get_workers(Exchange& exchange) {
+  constexpr size_t kMostLines = 1000;
   QueryReader query(exchange);
   const std::string cursor = query.text("cursor").value_or("0");
   const int64_t limit = query.integer("limit", 1, 1000).value_or(1000);
   if (query.failed()) return;
-  const RespValue reply =
-      exchange.run({"Q.LIST", exchange.path("queue"), "WHERE", "STATE", "active", "BY", "DEADLINE",
-                    "CURSOR", cursor, "COUNT", std::to_string(limit)});
-  if (respond_error(exchange, reply)) return;
-  json workers = json::array();
-  std::vector<std::pair<std::string, size_t>> places;
-  for (const RespValue& job : reply.items[1].items) {
-    const RespValue& name = job.at("worker");
-    // No worker's name is empty.
-    const auto found = std::find_if(places.begin(), places.end(),
-                                    [&](const auto& place) { return place.first == name.text; });
-    size_t place = found == places.end() ? workers.size() : found->second;
-    if (found == places.end()) {
-      places.emplace_back(name.text, place);
-      json worker = json::object();
-      put_value(worker, "name", name);
-      worker["leases"] = json::array();
-      workers.push_back(std::move(worker));
-    }
-    workers[place]["leases"].push_back(lease_of(job));
+  const std::string& queue = exchange.path("queue");
+  const RespValue leases =
+      exchange.run({"Q.LIST", queue, "WHERE", "STATE", "active", "BY", "DEADLINE", "CURSOR", cursor,
+                    "COUNT", std::to_string(limit)});
+  if (respond_error(exchange, leases)) return;
+  WorkerPage page;
+  for (const RespValue& job : leases.items[1].items) page.add_lease(job);
+  const RespValue lines = exchange.run({"Q.STATS", queue, "BY", "WORKER"});
+  if (respond_error(exchange, lines)) return;
+  // Behind the thousandth there may be a line for the others.
+  const size_t end = std::min(lines.items.size() / 2, kMostLines);
+  for (size_t i = 0; i < end; ++i) {
+    page.add_line(lines.items[2 * i], lines.items[2 * i + 1], cursor == "0");
   }
-  const std::string& next = reply.items[0].text;
-  respond_json(exchange, {{"workers", std::move(workers)},
-                          {"cursor", next == "0" ? json(nullptr) : json(next)}});
+  respond_json(exchange, {{"workers", page.take()}, {"cursor", cursor_of(leases)}});
 }
 
 constexpr const char* kQueue = "/api/v1/queues/{queue}";
@@ -429,7 +457,7 @@ constexpr const char* kQueue = "/api/v1/queues/{queue}";
 std::vector<Route> queue_routes() {
   return {
       {.pattern = "/api/v1/queues",
-       .handler = list_queues,
+       .handler = get_queues,
        .summary = "The queues of a database with their statistics, by name.",
        .parameters = {{"cursor", "string", "the cursor of the previous page"},
                       {"limit", "integer", "at most this many, 1 to 1000"}},
@@ -444,14 +472,29 @@ std::vector<Route> queue_routes() {
        .summary = "The configuration of a queue, or of a rule for groups or keys.",
        .parameters = rule_parameters(),
        .answer = "Config"},
+      {.pattern = "/api/v1/queues/{queue}/rules",
+       .handler = get_rules,
+       .summary = "The rules of the configuration: for groups, keys and workers.",
+       .parameters = {{"cursor", "string", "the cursor of the previous page"},
+                      {"limit", "integer", "at most this many, 1 to 1000"}},
+       .answer = "Rules"},
       {.method = HttpMethod::patch,
        .pattern = kQueue,
        .access = Access::kOperate,
        .handler = patch_config,
        .summary = "Sets fields of the configuration, all of them or none.",
        .parameters =
-           rule_parameters({{"create", "boolean", "create the queue if it does not exist"}}),
+           rule_parameters({{"create", "boolean", "create the queue if it does not exist"},
+                            {"dry_run", "boolean", "only tell what is above the new limits"}}),
        .body = "Config",
+       .answer = "Config",
+       .problems = {404}},
+      {.method = HttpMethod::delete_,
+       .pattern = "/api/v1/queues/{queue}/config",
+       .access = Access::kOperate,
+       .handler = reset_config,
+       .summary = "Resets the queue's own fields to their defaults, or removes a rule.",
+       .parameters = rule_parameters(),
        .answer = "Config",
        .problems = {404}},
       {.method = HttpMethod::delete_,
@@ -473,13 +516,21 @@ std::vector<Route> queue_routes() {
        .summary = "The 1,000 groups with the most jobs, in descending order; `*` is the sum of the "
                   "others.",
        .answer = "Groups"},
+      {.pattern = "/api/v1/queues/{queue}/groups/{group}",
+       .handler = get_group,
+       .summary = "A group's jobs and slots.",
+       .answer = "Group"},
+      {.pattern = "/api/v1/queues/{queue}/keys",
+       .handler = get_keys,
+       .summary = "The 1,000 keys with the most slots in use; `*` is the sum of the others.",
+       .answer = "Keys"},
       {.pattern = "/api/v1/queues/{queue}/tags/{tag}",
        .handler = get_tag,
        .summary = "Statistics by the values of a tag.",
        .answer = "TagValues"},
       {.pattern = "/api/v1/queues/{queue}/workers",
        .handler = get_workers,
-       .summary = "Workers and their leases.",
+       .summary = "Workers and their leases; those without one are on the first page.",
        .parameters = {{"cursor", "string", "the cursor of the previous page"},
                       {"limit", "integer", "at most this many leases, 1 to 1000"}},
        .answer = "Workers"},

@@ -67,6 +67,7 @@ struct Settings {
   int64_t http_timeout_s = 0;
   int64_t http_session_s = 0;
   int64_t http_metrics_queues = 0;
+  uint64_t history_memory_bytes = 0;  // 0 = none is kept.
   HttpAliases http_aliases;
   std::string unixsocket;      // Empty = none.
   int64_t unixsocketperm = 0;  // 0 = from the umask.

@@ -17,6 +17,7 @@
 
 namespace sluice {
 
+class History;
 class TlsService;
 
 // For a counter written by one thread: avoids a locked instruction.
@@ -42,7 +43,8 @@ struct ServerLimits {
   std::atomic<uint64_t> query_buffer_bytes{1U << 30};
   std::atomic<int64_t> max_bulk_bytes{512LL << 20};
   std::atomic<bool> protected_mode{true};
-  std::atomic<int64_t> metrics_queues{1000};  // with series of their own
+  std::atomic<int64_t> metrics_queues{1000};       // with series of their own
+  std::atomic<uint64_t> history_bytes{32U << 20};  // 0: none is kept
   // Limit of unwritten journal bytes above which no socket is read.
   std::atomic<uint64_t> journal_buffer_bytes{64U << 20};
   std::array<OutputLimit, kOutputClasses> output;
@@ -70,6 +72,8 @@ struct ServerState {
   Engine* engine = nullptr;
   // Null if no port uses TLS.
   TlsService* tls = nullptr;
+  // The history of queues, for the page; null if there is no HTTP.
+  History* history = nullptr;
   // The RESP listener without TLS, for reporting its port.
   const Listener* listener = nullptr;
   // The start of the process, in unix time.

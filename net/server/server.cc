@@ -124,6 +124,7 @@ void Server::make_threads(const Settings& settings) {
 
 Status Server::start_threads() {
   try {
+    if (shared_.history != nullptr) shared_.history->start();
     for (const auto& thread : shared_.io_threads) thread->start();
     control_ = Thread("sluice-control", [this] { run_control(); });
   } catch (const std::system_error& failure) {
@@ -142,6 +143,9 @@ void Server::add_guests(const Settings& settings) {
     shared_.http =
         std::make_unique<HttpService>(shared_.state, commands_, shared_.config, admin_routes());
     shared_.http->join_threads(shared_.io_threads);
+    shared_.history = std::make_unique<HistoryKeeper>(shared_.state, settings.dir);
+    shared_.state.history = &shared_.history->history();
+    shared_.history->join(*shared_.io_threads[0]);
   }
   if (!settings.otlp.endpoint) return;
   shared_.state.otlp.configured = true;
@@ -206,6 +210,7 @@ void Server::run_control() {
   tell_supervisor(*shared_.config.settings(), "STOPPING=1");
   shared_.state.stopping.store(true);
   end_sessions();
+  if (shared_.history != nullptr && !life_.journal_failed()) shared_.history->finish();
   store_.close();
   spdlog::info("Sluice is now ready to exit, bye bye...");
   life_.note_ended();

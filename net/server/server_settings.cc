@@ -83,6 +83,7 @@ void apply_limits(const Settings& settings, ServerLimits& limits) {
   limits.max_bulk_bytes.store(static_cast<int64_t>(max_bulk_bytes(settings)));
   limits.protected_mode.store(settings.protected_mode);
   limits.metrics_queues.store(settings.http_metrics_queues);
+  limits.history_bytes.store(settings.history_memory_bytes);
   limits.journal_buffer_bytes.store(settings.journal_buffer_limit_bytes);
   for (size_t i = 0; i < kOutputClasses; ++i) {
     const OutputBufferLimit& from = settings.output_buffer_limits[i];

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/execution/engine.h"
+#include "net/admin/history_keeper.h"
 #include "net/config/config.h"
 #include "net/http/http_service.h"
 #include "net/io/io_thread.h"
@@ -30,6 +31,8 @@ struct ServerShared {
   std::unique_ptr<TlsService> tls;
   // Destroyed after the threads that hold its connections; null if there is no HTTP.
   std::unique_ptr<HttpService> http;
+  // Filled by I/O thread 0; null if there is no HTTP.
+  std::unique_ptr<HistoryKeeper> history;
   std::vector<std::unique_ptr<IoThread>> io_threads;
   const std::string run_id;
   const int64_t started_ms;         // unix time

@@ -6,7 +6,6 @@ import { base64_of, body_member, segment_of, shown, text_of } from "./bytes";
 import { h } from "./dom";
 import { plural } from "./format";
 import { act, ask, failure, field, notice } from "./notices";
-import { OFFERED } from "./offered";
 import type { Job } from "./types";
 import { is_over } from "./words";
 
@@ -243,8 +242,7 @@ export function job_buttons(target: Target, bands: string[]): HTMLElement[] {
                   key = "") => h(style, { click, title: key ? `${text} (${key})` : text }, text);
   if (is_over(job.state)) {
     return [button("Retry…", () => ask_to_retry(target), "button", "r"),
-      ...OFFERED.selections ? [button("Purge…", () => ask_to_purge(target), "button.danger")]
-        : []];
+      button("Purge…", () => ask_to_purge(target), "button.danger")];
   }
   const cancel = button("Cancel…", () => ask_to_cancel(target), "button.danger", "c");
   if (job.state === "active") return [cancel];

@@ -19,7 +19,8 @@ import type { View } from "./view";
 
 // Keys besides the browser's own; keys of a view are handled in its key().
 const KEYS: [string, string][] = [
-  ["/", "find jobs, queues, groups, workers, tags as name=value"], ["j  k", "down and up in lists"],
+  ["/", "find jobs, queues, groups, tags as name=value"], ["↑  ↓", "through what was found"],
+  ["j  k", "down and up in lists"],
   ["Enter", "open the item in focus"], ["Esc", "close, leave, go up"], ["g", "to the queues"],
   ["f  b", "move the job to the front, to the back"], ["c", "cancel the job"],
   ["r", "retry the job"], ["n", "run the job again as a new one"], ["a", "add a job to the queue"],

@@ -4,7 +4,6 @@ import { ApiError, queue_path, request } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of } from "./bytes";
 import { server_now } from "./clock";
-import { OFFERED } from "./offered";
 import type { Band, Stats } from "./types";
 import { WaitWindow } from "./waits";
 
@@ -181,12 +180,17 @@ export class Series {
     const step = past?.step_ms ?? 1;
     const before: number[] = [];
     const length = past?.series.waiting.length ?? 0;
-    for (let n = 0; n < length && (past!.start_ms + (n + 1) * step) / 1000 <= from; ++n) {
-      before.push((past!.start_ms + n * step) / 1000);
+    // A new queue's charts begin with the queue.
+    const first = past?.series.waiting.findIndex((value) => value !== null) ?? -1;
+    const second_of = (n: number) => (past!.start_ms + n * step) / 1000;
+    for (let n = first; n >= 0 && n < length && second_of(n + 1) <= from; ++n) {
+      before.push(second_of(n));
     }
     const joined = (kept: (number | null)[] | undefined, own: Values, scale = 1): Values =>
-      [...before.map((_, n) => kept?.[n] === null || kept?.[n] === undefined ? null
-        : kept[n] * scale), ...own];
+      [...before.map((_, n) => {
+        const value = kept?.[first + n];
+        return value === null || value === undefined ? null : value * scale;
+      }), ...own];
     const second = 1000 / step;
     const kept = past?.series;
     return { time: [...before, ...this.time], waiting: joined(kept?.waiting, this.waiting),
@@ -233,7 +237,6 @@ export function series_of(db: number, queue: string): Series {
 
 // The history may be turned off (history-memory 0), or not be for this user.
 async function if_kept<T>(path: string, signal: AbortSignal): Promise<T | null> {
-  if (!OFFERED.history) return null;
   try {
     return await request<T>(path, { signal });
   } catch (error) {

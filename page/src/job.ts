@@ -12,7 +12,6 @@ import { ago, count, duration, moment } from "./format";
 import { JobFeed } from "./job_feed";
 import { GraphPanel } from "./job_graph";
 import { LEAST_MS, Poller, draw_soon } from "./live";
-import { OFFERED } from "./offered";
 import { Story } from "./story";
 import { draw_body } from "./tree";
 import type { Band, Job, QueueEvent } from "./types";
@@ -139,7 +138,7 @@ export class JobView implements View {
   }
 
   private async ask_bodies(signal: AbortSignal): Promise<Job> {
-    const query = { with: ["payload", "result", ...OFFERED.dependents ? ["dependents"] : []] };
+    const query = { with: ["payload", "result", "dependents"] };
     this.bodies = await request<Job>(job_path(this.ref, this.id, "", query), { signal });
     this.bodies_at = performance.now();
     return this.bodies;

@@ -5,7 +5,6 @@ import { segment_of_text, shown, text_of } from "./bytes";
 import { server_now } from "./clock";
 import { h, replace, show } from "./dom";
 import { moment } from "./format";
-import { OFFERED } from "./offered";
 import { is_over } from "./words";
 
 // Parameters of the address, as those of the API.
@@ -76,14 +75,13 @@ export class JobFilters {
   take(params: Params, state: string): void {
     this.grouped = state === "failed" && params.by === "error";
     show(this.root, state !== "next" || is_filtered(params));
-    show(this.by_error, OFFERED.selections && state === "failed");
+    show(this.by_error, state === "failed");
     this.by_error.textContent = this.grouped ? "One by one" : "By error";
     for (const [name, input] of this.inputs) {
-      show(input, (OFFERED.selections || name === "group" || name === "tag")
-        && !this.grouped && (name !== "error" || is_over(state) || state === "next"));
+      show(input, !this.grouped && (name !== "error" || is_over(state) || state === "next"));
       if (document.activeElement !== input) input.value = shown(params[name] ?? "");
     }
-    show(this.time, OFFERED.selections && !this.grouped && is_over(state));
+    show(this.time, !this.grouped && is_over(state));
     if (!params.since) this.time.value = "";
     replace(this.chips, ...this.chips_of(params));
   }

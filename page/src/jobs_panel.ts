@@ -11,7 +11,6 @@ import { KeyedList, append, h, replace, set_text, show } from "./dom";
 import { FailuresPanel } from "./failures_panel";
 import { ago, count, duration, short_count } from "./format";
 import { JobFilters, filter_query, is_filtered, where_of } from "./job_filters";
-import { OFFERED } from "./offered";
 import type { Job, Stats } from "./types";
 import { Panel, STATES, empty, job_anchor, skeleton } from "./view";
 import { is_over, why_in_words } from "./words";
@@ -263,7 +262,7 @@ export class JobsPanel {
   }
 
   private make(id: string, job: Job): Row {
-    const box = OFFERED.selections && state.may("operate") && !this.is_next
+    const box = state.may("operate") && !this.is_next
       ? h("input", { type: "checkbox", "aria-label": `Choose ${shown(id)}`,
         change: () => this.choose(id, box!.checked) }) : null;
     const row: Row = { root: h("div.job-row"), box, place: h("span.place"), band: h("span.band"),

@@ -18,7 +18,6 @@ import { is_filtered } from "./job_filters";
 import { JobsPanel } from "./jobs_panel";
 import { LanesPanel } from "./lanes_panel";
 import { Poller, Visibility, draw_soon } from "./live";
-import { OFFERED } from "./offered";
 import { ask_to_add, ask_to_pause, set_pause } from "./queue_actions";
 import type { Pause } from "./queue_actions";
 import { RangePanel } from "./range_panel";
@@ -95,7 +94,7 @@ export class QueueView implements View {
     const selected = (from: number, to: number) => set_params({ state: "failed", by: "",
       since: String(Math.floor(from)), until: String(Math.ceil(to)) });
     this.charts = (["depth", "flow", "wait"] as const).map((kind) =>
-      new Chart(kind, "full", OFFERED.selections ? selected : undefined));
+      new Chart(kind, "full", selected));
     const choose = (range: Range) => h("button", { click: () => set_params({
       range: range === "hour" ? "" : range }) }, `last ${range}`);
     this.ranges = { hour: choose("hour"), day: choose("day") };
@@ -143,9 +142,9 @@ export class QueueView implements View {
       h("span.dim", {}, " / "), h("bdi", {}, shown(this.ref.queue))), this.buttons]);
     append(this.content, [
       h("div.figure-row", {}, ...Object.values(this.figures).map((figure) => figure.root)),
-      h("div.range-row", { hidden: !OFFERED.history }, this.ranges.hour, this.ranges.day,
-        h("small", {}, OFFERED.selections
-          ? "Drag over a range of time to see its events and failures." : ""), this.range_note),
+      h("div.range-row", {}, this.ranges.hour, this.ranges.day,
+        h("small", {}, "Drag over a range of time to see its events and failures."),
+        this.range_note),
       h("div.plots", {}, ...this.charts.map((chart) => {
         chart.root.classList.add("panel");
         return chart.root;
@@ -177,8 +176,9 @@ export class QueueView implements View {
       draw_soon(() => this.draw());
     }
     await Promise.all([this.lanes.ask(bands, signal), this.jobs.ask(this.band_names, signal),
-      this.active.ask(signal), this.groups.ask(answer.stats, signal), this.workers.ask(signal),
+      this.active.ask(signal), this.groups.ask(answer.stats, signal),
       this.ask_past(signal)]);
+    this.workers.ask(signal);
     series_of(this.ref.db, this.ref.queue).add(answer.stats, bands);
     draw_soon(() => this.draw());
   }

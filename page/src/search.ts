@@ -1,153 +1,170 @@
-// Search by id: in the open queue, else in the whole database; and by name for queues, groups,
-// workers, and tags as name=value.
-import { ApiError, job_path, queue_path, request } from "./api";
+// The search from every page: queues by a part of their names, groups by their beginning, jobs by
+// their ids, tags as name=value. What is found is suggested while one types.
+import { job_link, queue_link } from "./address";
+import { request } from "./api";
 import type { QueueRef } from "./api";
 import { is_addressable, segment_of, segment_of_text, shown } from "./bytes";
 import { h, replace, show } from "./dom";
+import { plural, short_count } from "./format";
 import { words_of_error } from "./notices";
-import type { Group, Job, Named, QueueLine } from "./types";
-import { job_link, queue_link } from "./address";
 import { state_pill } from "./view";
 
-interface Filter {
-  by: "group" | "worker" | "tag";
-  value: string;
+const TYPING_MS = 120;
+
+interface Found {
+  queues: { queue: string | null; waiting: number; active: number; failed: number }[];
+  groups: { queue: string | null; group: string | null; waiting: number; active: number }[];
+  jobs: { queue: string | null; id: string | null; state: string }[];
+  tags: { queue: string | null; tag: string | null; count: number }[];
+  complete: boolean;
 }
 
-const MOST_QUEUES = 100;
-// Groups, workers and tags are searched for in this many queues, those with the most jobs.
-const MOST_LOOKED_INTO = 10;
-const AT_ONCE = 4;
-const MOST_HITS = 12;
+interface Hit {
+  kind: string;
+  link: string;
+  // The queue, and what was found in it.
+  names: string[];
+  note: string | HTMLElement;
+}
 
 export class Search {
-  readonly input = h("input", { type: "search", placeholder: "Find a job, a group…",
-    "aria-label": "Find a job, queue, group, worker or tag", autocomplete: "off",
-    spellcheck: "false" });
-  private readonly hits = h("div.hits", { hidden: true, role: "status" });
+  readonly input = h("input", { type: "search", placeholder: "Find a job, a group…  ( / )",
+    "aria-label": "Find a job by its id, a queue, a group, or a tag as name=value",
+    role: "combobox",
+    "aria-expanded": "false", "aria-controls": "hits", "aria-autocomplete": "list",
+    autocomplete: "off", spellcheck: "false", input: () => this.typed(),
+    keydown: (event: KeyboardEvent) => this.key(event) });
+  private readonly list = h("div", { role: "listbox", id: "hits", "aria-label": "What was found" });
+  private readonly note = h("p", { role: "status" });
+  private readonly hits = h("div.hits", { hidden: true }, this.list, this.note);
   readonly root = h("form.search", { role: "search", submit: (event: Event) => {
     event.preventDefault();
-    void this.run();
+    void this.enter();
   } }, this.input, this.hits);
   private abort: AbortController | null = null;
+  private timer = 0;
+  private found: Hit[] = [];
+  private found_for = "";
+  private at = -1;
 
-  // `here`: the open queue, if there is one.
+  // `here`: the open queue, whose jobs come first.
   constructor(private here: () => QueueRef | null, private db: () => number) {
-    this.input.addEventListener("input", () => { if (!this.input.value) this.close(); });
     document.addEventListener("click", (event) => {
       if (!this.root.contains(event.target as Node)) this.close();
     });
   }
 
   close(): void {
+    clearTimeout(this.timer);
     this.abort?.abort();
+    this.abort = null;
+    this.at = -1;
     show(this.hits, false);
+    this.input.setAttribute("aria-expanded", "false");
+    this.input.removeAttribute("aria-activedescendant");
   }
 
-  private say(...content: (Node | string)[]): void {
-    replace(this.hits, ...content);
-    show(this.hits, true);
-  }
-
-  private async job(ref: QueueRef, id: string, signal: AbortSignal): Promise<Job | null> {
-    try {
-      return await request<Job>(job_path(ref, id), { signal });
-    } catch (error) {
-      if (error instanceof ApiError && error.status === 404) return null;
-      throw error;
-    }
+  private typed(): void {
+    clearTimeout(this.timer);
+    if (this.input.value.trim() === "") return this.close();
+    this.timer = window.setTimeout(() => void this.run(), TYPING_MS);
   }
 
   private async run(): Promise<void> {
-    const text = this.input.value;
-    if (!text) return;
-    this.close();
+    const text = this.input.value.trim();
+    this.abort?.abort();
     const abort = this.abort = new AbortController();
-    const id = segment_of_text(text);
-    this.say(h("p", {}, "Looking…"));
-    try {
-      const here = this.here();
-      if (here && is_addressable(id) && await this.job(here, id, abort.signal)) {
-        return this.go(job_link(here, id));
-      }
-      await this.run_everywhere(text, id, here, abort.signal);
-    } catch (error) {
-      if (!abort.signal.aborted) this.say(h("p", {}, words_of_error(error)));
-    }
-  }
-
-  private async run_everywhere(text: string, id: string, but: QueueRef | null,
-                               signal: AbortSignal): Promise<void> {
     const db = this.db();
-    const path = `/api/v1/queues?limit=${MOST_QUEUES}${db ? `&db=${db}` : ""}`;
-    const { queues, cursor } = await request<{ queues: QueueLine[]; cursor: string | null }>(
-      path, { signal });
-    const names = queues.map((line) => segment_of(line, "name") ?? "");
-    const hits: HTMLElement[] = names.filter((name) =>
-      shown(name).toLowerCase().includes(text.toLowerCase()))
-      .map((name) => h("a", { href: queue_link({ queue: name, db }) }, h("span", {}, "queue"),
-        h("bdi", {}, shown(name))));
-    const left = is_addressable(id)
-      ? names.filter((name) => name !== but?.queue && is_addressable(name)) : [];
-    const look = async () => {
-      for (let name = left.shift(); name !== undefined; name = left.shift()) {
-        const ref = { queue: name, db };
-        const job = await this.job(ref, id, signal);
-        if (job) hits.push(h("a", { href: job_link(ref, id) }, state_pill(job.state),
-          h("bdi", {}, shown(name)), " / ", h("bdi", {}, shown(id))));
-      }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, look));
-    for (const ref of this.busiest(queues, but)) hits.push(...await this.inside(ref, text, signal));
-    if (signal.aborted) return;
-    for (const hit of hits) hit.addEventListener("click", () => this.close());
-    if (hits.length > 0) return this.say(...hits.slice(0, MOST_HITS));
-    this.say(h("p", {}, cursor === null ? "Nothing found with this id or name."
-      : `Nothing found in the first ${MOST_QUEUES} queues.`));
-  }
-
-  // Where to search for names: the open queue, else the largest ones.
-  private busiest(queues: QueueLine[], here: QueueRef | null): QueueRef[] {
-    if (here) return [here];
-    const size = ({ stats }: QueueLine) => stats.waiting + stats.active;
-    return [...queues].sort((a, b) => size(b) - size(a)).slice(0, MOST_LOOKED_INTO)
-      .map((line) => ({ queue: segment_of(line, "name") ?? "", db: this.db() }))
-      .filter(({ queue }) => is_addressable(queue));
-  }
-
-  // Data of a queue that the user may not read counts as not found.
-  private async ask<T>(path: string, nothing: T, signal: AbortSignal): Promise<T> {
+    const path = `/api/v1/find?q=${segment_of_text(text)}${db ? `&db=${db}` : ""}`;
     try {
-      return await request<T>(path, { signal });
+      const found = await request<Found>(path, { signal: abort.signal });
+      if (this.abort !== abort) return;
+      this.found = this.hits_of(found);
+      this.found_for = text;
+      this.draw(found.complete);
     } catch (error) {
-      if (error instanceof ApiError && error.status < 500) return nothing;
-      throw error;
+      if (abort.signal.aborted) return;
+      this.found = [];
+      replace(this.list);
+      this.note.textContent = words_of_error(error);
+      show(this.hits, true);
     }
   }
 
-  // Groups and workers whose names contain the text, and the tag that it names.
-  private async inside(ref: QueueRef, text: string, signal: AbortSignal): Promise<HTMLElement[]> {
-    const [{ groups }, { workers }] = await Promise.all([
-      this.ask<{ groups: Group[] }>(queue_path(ref, "/groups"), { groups: [] }, signal),
-      this.ask<{ workers: Named[] }>(queue_path(ref, "/workers"), { workers: [] }, signal)]);
-    const hit = (filter: Filter) => h("a", { href: queue_link(ref, { [filter.by]: filter.value }) },
-      h("span.pill", {}, filter.by), h("bdi", {}, shown(ref.queue)), " / ",
-      h("bdi", {}, shown(filter.value)));
-    const named = (list: Named[], by: Filter["by"]) => list.map((each) => segment_of(each, "name"))
-      .filter((name): name is string => name !== null && name !== ""
-        && shown(name).toLowerCase().includes(text.toLowerCase()))
-      .map((value) => hit({ by, value }));
-    const hits = [...named(groups, "group"), ...named(workers, "worker")];
-    if (!/^[^=]+=./.test(text)) return hits;
-    const tag: Filter = { by: "tag", value: segment_of_text(text) };
-    const path = `${queue_path(ref, "/jobs", { limit: "1" })}&tag=${tag.value}`;
-    const { jobs } = await this.ask<{ jobs: Job[] }>(path, { jobs: [] }, signal);
-    return jobs.length > 0 ? [...hits, hit(tag)] : hits;
+  private hits_of(found: Found): Hit[] {
+    const db = this.db();
+    const here = this.here()?.queue;
+    const ref = (line: object): QueueRef => ({ queue: segment_of(line, "queue") ?? "", db });
+    const own = (a: object, b: object) =>
+      Number(ref(b).queue === here) - Number(ref(a).queue === here);
+    const hits: Hit[] = [
+      ...[...found.jobs].sort(own).map((line) => {
+        const id = segment_of(line, "id") ?? "";
+        return { kind: "job", link: job_link(ref(line), id), names: [ref(line).queue, id],
+          note: state_pill(line.state) };
+      }),
+      ...found.queues.map((line) => ({ kind: "queue", link: queue_link(ref(line)),
+        names: [ref(line).queue],
+        note: `${short_count(line.waiting)} waiting, ${short_count(line.active)} active` })),
+      ...[...found.groups].sort(own).map((line) => {
+        const group = segment_of(line, "group") ?? "";
+        return { kind: "group", link: queue_link(ref(line), { group }),
+          names: [ref(line).queue, group],
+          note: `${short_count(line.waiting)} waiting, ${short_count(line.active)} active` };
+      }),
+      ...[...found.tags].sort(own).map((line) => {
+        const tag = segment_of(line, "tag") ?? "";
+        return { kind: "tag", link: queue_link(ref(line), { tag }), names: [ref(line).queue, tag],
+          note: plural(line.count, "job") };
+      })];
+    return hits.filter(({ names }) => names.every(is_addressable));
   }
 
-  private go(link: string): void {
+  private draw(complete: boolean): void {
+    this.at = -1;
+    replace(this.list, ...this.found.map((hit, index) => h("a", { href: hit.link, role: "option",
+      id: `hit-${index}`, tabindex: -1, "aria-selected": "false", click: () => this.close() },
+    h("span.pill", {}, hit.kind), h("span.hit-name", {}, ...hit.names.flatMap((name, n) =>
+      [n ? " / " : "", h("bdi", {}, shown(name))])), h("small", {}, hit.note))));
+    this.note.textContent = this.found.length > 0 ? (complete ? "" : "There may be more.")
+      : complete ? "Nothing found with this id or name."
+        : "Nothing found so far: there is too much to look at. Write more of the name.";
+    show(this.note, this.note.textContent !== "");
+    show(this.hits, true);
+    this.input.setAttribute("aria-expanded", "true");
+  }
+
+  // --- Keys ---
+
+  private key(event: KeyboardEvent): void {
+    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
+    if (step === 0 || this.hits.hidden || this.found.length === 0) return;
+    event.preventDefault();
+    this.choose((this.at + step + this.found.length) % this.found.length);
+  }
+
+  private choose(at: number): void {
+    this.list.children[this.at]?.setAttribute("aria-selected", "false");
+    this.at = at;
+    const chosen = this.list.children[at];
+    chosen.setAttribute("aria-selected", "true");
+    chosen.scrollIntoView({ block: "nearest" });
+    this.input.setAttribute("aria-activedescendant", chosen.id);
+  }
+
+  // What was chosen; else the job with this id in the open queue; else the only thing found.
+  private async enter(): Promise<void> {
+    const text = this.input.value.trim();
+    if (text === "") return;
+    clearTimeout(this.timer);
+    if (this.found_for !== text || this.hits.hidden) await this.run();
+    const here = this.here()?.queue;
+    const hit = this.found[this.at] ?? (this.found.length === 1 ? this.found[0]
+      : this.found.find(({ kind, names }) => kind === "job" && names[0] === here
+        && names[1] === segment_of_text(text)));
+    if (!hit) return;
     this.close();
     this.input.blur();
-    location.hash = link;
+    location.hash = hit.link;
   }
 }

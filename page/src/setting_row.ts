@@ -3,7 +3,6 @@
 import { request, state } from "./api";
 import { h, replace, set_text } from "./dom";
 import { act, words_of_error } from "./notices";
-import { OFFERED } from "./offered";
 import { body_of, fault_of, trial_in_words } from "./setting_fields";
 import type { Field, Trial } from "./setting_fields";
 
@@ -75,7 +74,7 @@ export class SettingRow {
     const fault = fault_of(this.field, text);
     save.disabled = fault !== "";
     this.fault(line, fault);
-    if (!OFFERED.trial || fault !== "" || text === this.text) return;
+    if (fault !== "" || text === this.text) return;
     try {
       const trial = await request<Trial>(this.path({ dry_run: "true" }),
         { method: "PATCH", body: body_of(this.field, text) });

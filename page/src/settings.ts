@@ -7,7 +7,6 @@ import { KeyedList, append, h, replace, set_text } from "./dom";
 import { count } from "./format";
 import { Poller, draw_soon } from "./live";
 import { act, ask, field as labelled } from "./notices";
-import { OFFERED } from "./offered";
 import { ask_to_delete } from "./queue_actions";
 import { ALL_FIELDS, SECTIONS, body_of, fault_of, in_words, value_text } from "./setting_fields";
 import { SettingRow } from "./setting_row";
@@ -25,6 +24,9 @@ interface Rule {
   scope: Scope;
   glob: string | null;
   glob_base64?: string;
+  // The one that it names; null: it matches several.
+  name: string | null;
+  name_base64?: string;
   settings: Config;
 }
 
@@ -32,10 +34,8 @@ interface RuleLine {
   root: HTMLElement;
   use: HTMLElement;
   rows: Map<string, SettingRow>;
+  settings: Config;
 }
-
-// A glob that matches only itself is a name.
-const is_name = (glob: string) => !/%(2A|3F|5B|5C)/.test(glob);
 
 export class SettingsView implements View {
   readonly root = h("main.settings");
@@ -84,7 +84,6 @@ export class SettingsView implements View {
       }
       return panel.root;
     });
-    this.rules.root.hidden = !OFFERED.rules;
     append(this.content, [h("div.columns", {}, h("div", {}, ...sections.slice(0, 2)),
       h("div", {}, this.rules.root, ...sections.slice(2)))]);
     const remove = state.may("operate") ? h("button.danger", {
@@ -107,8 +106,7 @@ export class SettingsView implements View {
   private async ask(signal: AbortSignal): Promise<void> {
     const [answer, { rules }] = await Promise.all([
       request<QueueAnswer>(queue_path(this.ref), { signal }),
-      OFFERED.rules ? request<{ rules: Rule[] }>(queue_path(this.ref, "/rules"), { signal })
-        : { rules: [] }]);
+      request<{ rules: Rule[] }>(queue_path(this.ref, "/rules"), { signal })]);
     this.answer = answer;
     this.found = rules;
     for (const [scope, what] of [["group", "groups"], ["key", "keys"]] as const) {
@@ -153,22 +151,30 @@ export class SettingsView implements View {
 
   private make_rule(rule: Rule): RuleLine {
     const glob = segment_of(rule, "glob") ?? "";
-    const line: RuleLine = { root: h("div.rule"), use: h("small"), rows: new Map() };
-    const remove = state.may("operate") ? h("button.danger", { click: () => void act(
-      `The rule for ${shown(glob)} was removed.`, "The rule was not removed", () => request(
-        this.rule_path(rule.scope, glob, "/config", {}), { method: "DELETE" }),
-      () => void act("The rule is back.", "The rule was not put back", () => request(
-        this.rule_path(rule.scope, glob, "", {}), { method: "PATCH", body: rule.settings }))
-        .then(() => this.poller.poke())).then(() => this.poller.poke()) }, "Remove") : null;
+    const line: RuleLine = { root: h("div.rule"), use: h("small"), rows: new Map(),
+      settings: rule.settings };
+    const remove = state.may("operate") ? h("button.danger", { click: () =>
+      void this.remove_rule(rule.scope, glob, line.settings) }, "Remove") : null;
     append(line.root, [h("header", {}, h("span.pill", {}, rule.scope), h("bdi", {}, shown(glob)),
       line.use, remove)]);
     return line;
   }
 
+  private async remove_rule(scope: Scope, glob: string, settings: Config): Promise<void> {
+    await act(`The rule for ${shown(glob)} was removed.`, "The rule was not removed",
+      () => request(this.rule_path(scope, glob, "/config", {}), { method: "DELETE" }),
+      () => void act("The rule is back.", "The rule was not put back", () => request(
+        this.rule_path(scope, glob, "", {}), { method: "PATCH", body: settings }))
+        .then(() => this.poller.poke()));
+    this.poller.poke();
+  }
+
   private update_rule(line: RuleLine, rule: Rule): void {
+    line.settings = rule.settings;
     const glob = segment_of(rule, "glob") ?? "";
-    const use = this.use.get(`${rule.scope} ${glob}`);
-    set_text(line.use, !is_name(glob) ? "each that matches" : use === undefined ? ""
+    const name = segment_of(rule, "name");
+    const use = this.use.get(`${rule.scope} ${name}`);
+    set_text(line.use, name === null ? "each that matches" : use === undefined ? ""
       : `${count(use.slots)}${use.max_active ? ` of ${count(use.max_active)}` : ""} in use, `
         + `${count(use.waiting)} waiting`);
     for (const [name, value] of Object.entries(rule.settings)) {

@@ -8,11 +8,15 @@ import { segment_of, shown } from "./bytes";
 import { server_now } from "./clock";
 import { KeyedList, h, replace, set_text, show } from "./dom";
 import { count, duration, plural } from "./format";
+import { draw_soon } from "./live";
 import { act } from "./notices";
 import type { Named } from "./types";
 import { Panel, empty, job_anchor } from "./view";
 
 const EACH_MS = 2000;
+// Workers may hold thousands of leases: a slow answer is followed by a rest of so many times its
+// length.
+const REST = 20;
 const SHOWN_WORKERS = 30;
 
 interface Lease {
@@ -48,7 +52,8 @@ export class WorkersPanel {
   visible = false;
   private workers: Worker[] = [];
   private cut = false;
-  private asked_at = -Infinity;
+  private due_at = 0;
+  private asking = false;
   private readonly note = h("div");
   private readonly list: KeyedList<Worker, Row>;
 
@@ -59,16 +64,26 @@ export class WorkersPanel {
       (key, worker) => this.make(key, worker), (row, worker) => this.update(row, worker));
   }
 
-  async ask(signal: AbortSignal): Promise<void> {
-    if (!this.visible || performance.now() - this.asked_at < EACH_MS) return;
-    this.asked_at = performance.now();
-    const answer = await request<{ workers: Worker[]; cursor: string | null }>(
-      queue_path(this.ref, "/workers"), { signal });
-    this.workers = answer.workers;
-    this.cut = answer.cursor !== null;
+  // Nothing else waits for the answer.
+  ask(signal: AbortSignal): void {
+    const began = performance.now();
+    if (!this.visible || this.asking || began < this.due_at) return;
+    this.asking = true;
+    const asked = request<{ workers: Worker[]; cursor: string | null }>(
+      queue_path(this.ref, "/workers"), { signal }).then((answer) => {
+      this.workers = answer.workers;
+      this.cut = answer.cursor !== null;
+      draw_soon(this.draw);
+    });
+    // A failure is told by the other requests of the view.
+    void asked.catch(() => undefined).finally(() => {
+      this.asking = false;
+      const now = performance.now();
+      this.due_at = now + Math.max(EACH_MS, REST * (now - began));
+    });
   }
 
-  draw(): void {
+  readonly draw = () => {
     if (!this.visible) return;
     this.list.render(this.workers.slice(0, SHOWN_WORKERS));
     const number = this.workers.length;
@@ -78,7 +93,7 @@ export class WorkersPanel {
       h("p", {}, "None runs a job or has asked for one lately."))
       : number > SHOWN_WORKERS ? h("p.dim", {}, `and ${count(number - SHOWN_WORKERS)} more`)
         : null);
-  }
+  };
 
   private make(key: string, worker: Worker): Row {
     const row: Row = { root: h("div.worker-row"), runs: h("small.runs"), seen: h("small"),
@@ -124,7 +139,7 @@ export class WorkersPanel {
     await act(`${shown(key)} ${quiet ? "gets no new jobs now" : "gets jobs again"}.`,
       "The worker was not changed", () => request(path, { method: "PATCH", body: { quiet } }),
       undoing ? undefined : () => void this.turn(key, !quiet, true));
-    this.asked_at = -Infinity;
+    this.due_at = 0;
     this.poke();
   }
 }

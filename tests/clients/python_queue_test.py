@@ -122,15 +122,17 @@ def test_server_that_is_away(options):
         raised(Unreachable, queue.get, "a")
         require(time.monotonic() - began < 10, "it ends")
     server = options.server({"port": port})
-    call_later(0.5, server.start)
+    starting = call_later(0.5, server.start)
     try:
         with Queue(EXEC, url_of(port), patience=30) as queue:
             require_equal(queue.add(1).outcome, "added")
             # An UPDATE that was never sent is repeated.
+            starting.join()
             server.stop()
-            call_later(0.5, server.start)
+            starting = call_later(0.5, server.start)
             require_equal(queue.add(1, "u", if_dup="update").outcome, "added")
     finally:
+        starting.join()
         server.close()
 
 

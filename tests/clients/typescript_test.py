@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The TypeScript client: its units, its queues, results and workers against a server; how workers
-end; replies that are lost. Scenarios are in clients/typescript/test/system."""
+end; replies that are lost. Scenarios are in clients/typescript/test/system. Node is the one of the
+PATH; with another one: npx -p node@18 tests/clients/typescript_test.py"""
 
 import collections
 import json

@@ -121,6 +121,9 @@ def call_everything(api):
     queue, jobs = "/api/v1/queues/q", "/api/v1/queues/q/jobs"
     api.call("PATCH", queue + "?create=true", {"max_active": 10, "fair": True})
     api.call("PATCH", queue + "?group_glob=*", {"max_active": 5})
+    api.call("PATCH", queue + "?group=g&dry_run=true", {"max_active": 1})
+    api.call("PATCH", queue + "?worker=none", {"quiet": True})
+    api.call("DELETE", queue + "/config?worker=none")
     for number, name in enumerate(["a", "b", "c", "d"]):
         api.call("POST", jobs, {"id": name, "payload": "{}", "group": "g", "keys": ["k"],
                                 "tags": {"lang": "python"}, "pri": number % 2, "retry": 1,
@@ -153,18 +156,26 @@ def call_everything(api):
                  f"/jobs/{first}/stream",
                  "/jobs/a", "/jobs/f", "/jobs/%FF?with=payload", "", "?window_ms=1000", "/config",
                  "/config?group=*",
-                 "/config?key_glob=*", "/bands", "/groups", "/tags/lang", "/workers",
+                 "/config?key_glob=*", "/config?worker_glob=*", "/rules?limit=1",
+                 "/bands", "/groups", "/groups/g",
+                 "/keys", "/tags/lang", "/workers", "/jobs/a?with=dependents",
                  "/bands?with=wait_buckets&with=run_buckets",
-                 "/events?after=-&count=50"):
+                 "/events?after=-&count=50", "/history", "/history?range=day"):
         api.call("GET", queue + path)
+    api.call("GET", queue + "/failures")
     api.call("POST", jobs + ":retry", {"where": {"state": ["cancelled"]}})
+    for verb in "retry", "cancel", "purge":
+        api.call("POST", f"{jobs}:{verb}", {"ids": ["none", {"base64": "/w=="}]})
     api.call("POST", jobs + ":cancel", {"where": {"group": "g"}, "reason": "all"})
     api.call("POST", jobs + ":purge", {"where": {"all": True}, "dry_run": True})
     api.call("POST", jobs + ":purge", {"where": {"older_ms": 0}})
     api.call("DELETE", queue + "?dry_run=true")
     api.call("DELETE", queue + "?confirm=true")
     api.call("GET", "/api/v1/queues?limit=5")
+    api.call("GET", "/api/v1/history?points=60&count=5")
+    api.call("GET", "/api/v1/history?points=720&queue=q&queue=none")
     for path in ("/healthz", "/readyz", "/metrics", "/api/v1/session", "/api/v1/journal",
+                 "/api/v1/find?q=q",
                  "/api/v1/openapi.json"):
         api.call("GET", path)
     api.call("POST", "/api/v1/checkpoint")

@@ -3,12 +3,14 @@
 POST …/jobs with wait_ms, which waits for the end."""
 
 import json
+import random
 import sys
 import threading
 import time
 
 from harness import require, require_equal, run
 from harness.http_client import TIMEOUT_S, Client, Stream, quoted, require_problem, serve
+from harness.native_queue import DISK
 
 QUEUE = "/api/v1/queues/q"
 JOBS = QUEUE + "/jobs"
@@ -123,6 +125,47 @@ def test_a_stream_is_resumed(options):
         written = "".join(f"<{number}>" + f"[{number}]" * (number % 10 == 5)
                           for number in range(40)) + "again"
         require_equal(stream.log, written, "every byte of the log, once")
+
+
+def read_some(stream, chance):
+    """Reads on from a random place to another: nothing, a part of an event, or whole ones."""
+    what = chance.randrange(4)
+    if what == 1:
+        stream.stream.response.read(chance.randrange(1, 60))
+    elif what > 1:
+        stream.until("state" if what == 2 else "log")
+
+
+def test_resumed_at_a_hundred_places(options):
+    """Cut at 100 random places, while the server is killed now and then, a stream has each byte."""
+    seed = random.randrange(1 << 30)
+    chance = random.Random(seed)
+    server = serve(options, DISK)
+    client = Client(server)
+    add(client, "j", lease_ms=600000)
+    job = pop(client)
+    written, log, last_id = "", "", None
+    for cut in range(100):
+        stream = Followed(server, last_id=last_id)
+        for _ in range(chance.randrange(1, 4)):
+            text = f"<{cut}" + "-" * chance.randrange(30) + ">"
+            touch(client, job, log=text)
+            written += text
+        read_some(stream, chance)
+        stream.close()
+        last_id, log = stream.last_id, log + stream.log
+        require(written.startswith(log), f"seed {seed}, cut {cut}: {log!r}")
+        if chance.random() < 0.1:
+            client.connection.close()
+            server.kill()
+            server.start()
+            client = Client(server)
+    stream = Followed(server, last_id=last_id)
+    ack(client, job, "done")
+    require_equal(stream.until("end")["result"], "done")
+    require_equal(log + stream.log, written, f"the log, seed {seed}")
+    stream.close()
+    client.connection.close()
 
 
 def test_progress_of_a_second(options):

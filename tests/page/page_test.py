@@ -6,6 +6,7 @@
 The scenarios of the browser are in tests/page/scenarios/; pictures go to build/page-screenshots.
 """
 
+import gzip
 import os
 import pathlib
 import re
@@ -74,6 +75,7 @@ def test_the_shell_is_open_and_nothing_else(options):
             again = client.request("GET", path, headers={"If-None-Match": f'"x", {etag}'})
             require_equal((again.status, again.body), (304, b""), path)
             require_equal(client.request("HEAD", path).headers["etag"], etag, path)
+            require_equal(answer.headers["vary"], "Accept-Encoding", path)
             require_problem(client.post(path, {}), 401, "NOAUTH")
         shell = client.get("/").body.decode()
         require(not re.search(r"<script(?![^>]*src=)|<style|style=|\bon\w+=", shell), shell)
@@ -82,6 +84,30 @@ def test_the_shell_is_open_and_nothing_else(options):
         require_equal(client.get("/api/v1/session").json["role"], None)
     with Client(server, ADMIN_TOKEN) as client:
         require_equal(client.get("/api/v1/session").json["role"], "admin")
+
+
+def test_its_files_are_compressed(options):
+    """With gzip where the browser takes it; all of it is at most 120 kB then."""
+    server = serve(options)
+    with Client(server, None) as client:
+        need_page(client)
+        total = 0
+        for path in FILES:
+            plain = client.expect(200, "GET", path)
+            require("content-encoding" not in plain.headers, path)
+            for accepted in "gzip", "br, GZip;q=0.5", "deflate, gzip ; q=1.0, *;q=0":
+                packed = client.expect(200, "GET", path, headers={"Accept-Encoding": accepted})
+                require_equal(packed.headers["content-encoding"], "gzip", f"{path} {accepted}")
+                require_equal(gzip.decompress(packed.body), plain.body, path)
+                require(packed.headers["etag"] != plain.headers["etag"], path)
+            for refused in "br", "gzip;q=0", "gzip;q=0.000, br", "x-gzip":
+                answer = client.expect(200, "GET", path, headers={"Accept-Encoding": refused})
+                require_equal(answer.body, plain.body, f"{path} {refused}")
+            again = client.request("GET", path, headers={
+                "Accept-Encoding": "gzip", "If-None-Match": packed.headers["etag"]})
+            require_equal((again.status, again.body), (304, b""), path)
+            total += len(packed.body)
+        require(total <= 120_000, f"{total} bytes")
 
 
 def test_the_page_is_well_typed(options):
@@ -142,8 +168,23 @@ def test_steering(options):
     play(options, "steer")
 
 
+def test_ended_jobs(options):
+    """Filters, failures by their errors, and what is done with chosen jobs."""
+    play(options, "ended")
+
+
+def test_settings(options):
+    """Queues are made, set and deleted; rules, groups and workers are changed in their places."""
+    play(options, "settings")
+
+
+def test_history(options):
+    """Charts that are full at the first look; what a range of time holds."""
+    play(options, "history")
+
+
 def test_the_overview(options):
-    """Filter, databases, search for ids and names, and a checkpoint by its button."""
+    """Filter, databases, search for ids and names, a checkpoint, and many queues as a table."""
     play(options, "overview", directives={"appendonly": "yes"})
 
 

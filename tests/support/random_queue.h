@@ -88,7 +88,7 @@ class RandomQueue {
         server.run(Words{"Q.NACK"} + who);
         break;
       case 1:
-        server.run(Words{"Q.NACK"} + who + Words{"FATAL"});
+        server.run(Words{"Q.NACK"} + who + Words{"FATAL", "ERROR", "no room for " + lease->first});
         break;
       case 2:
         server.run(Words{"Q.NACK"} + who + Words{"SILENT"});

@@ -7,11 +7,10 @@ cancelled leaves no half of a reply behind: what it has sent runs to its end, an
 from __future__ import annotations
 
 import asyncio
-import datetime
 import functools
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, AsyncIterator, Callable, Iterable, Mapping, Optional, Sequence, TypeVar
-from typing import Union
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Mapping, Optional
+from typing import Sequence, TypeVar, Union
 
 from sluice import errors
 from sluice.codec import Codec
@@ -20,7 +19,23 @@ from sluice.queue import Event, Job, JobInfo, Queue, result_of
 
 THREADS = 16  # commands that may be on their way at the same time; they share pipelines
 
+if TYPE_CHECKING:  # Python 3.9 has neither.
+    from typing import Concatenate, ParamSpec
+
+    P = ParamSpec("P")
+
 T = TypeVar("T")
+
+
+def _with_arguments_of(
+    method: Callable[Concatenate[Queue, P], Any]
+) -> Callable[[Callable[..., T]], Callable[Concatenate[AsyncQueue, P], T]]:
+    """The signature is that of the method of Queue, for type checkers and inspect."""
+    def as_that(function: Callable[..., T]) -> Callable[Concatenate[AsyncQueue, P], T]:
+        setattr(function, "__wrapped__", method)
+        return function
+
+    return as_that
 
 
 class AsyncJob:
@@ -75,35 +90,10 @@ class AsyncQueue:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def add(
-        self,
-        payload: Any,
-        id: Optional[str] = None,
-        *,
-        if_dup: Optional[str] = None,
-        pri: Optional[Union[str, int]] = None,
-        boost: Optional[float] = None,
-        delay: Optional[float] = None,
-        at: Optional[Union[float, datetime.datetime]] = None,
-        group: Optional[str] = None,
-        keys: Union[str, Sequence[str]] = (),
-        cost: Optional[int] = None,
-        ttl: Optional[float] = None,
-        lease: Optional[float] = None,
-        max_run: Optional[float] = None,
-        retry: Optional[int] = None,
-        backoff: Optional[tuple[float, float]] = None,
-        needs: Union[str, Sequence[str]] = (),
-        after: Union[str, Sequence[str]] = (),
-        tags: Optional[Mapping[str, str]] = None,
-        max_wait: Optional[float] = None,
-    ) -> AsyncJob:
+    @_with_arguments_of(Queue.add)
+    async def add(self, *arguments: Any, **options: Any) -> AsyncJob:
         """See `Queue.add`."""
-        job = await self._run(
-            self._queue.add, payload, id, if_dup=if_dup, pri=pri, boost=boost, delay=delay, at=at,
-            group=group, keys=keys, cost=cost, ttl=ttl, lease=lease, max_run=max_run, retry=retry,
-            backoff=backoff, needs=needs, after=after, tags=tags, max_wait=max_wait)
-        return AsyncJob(self, job)
+        return AsyncJob(self, await self._run(self._queue.add, *arguments, **options))
 
     async def add_many(self, jobs: Iterable[Mapping[str, Any]],
                        **options: Any) -> list[Union[AsyncJob, errors.SluiceError]]:

@@ -164,10 +164,10 @@ class Queue:
         Raises CodecError; QueueFull, GroupFull, Paused, TooLate, TooBig, Duplicate, NeedFailed,
         NoJob and BadField, as Q.ADD says; Unreachable after `patience`.
         """
-        words = wire.add_options(
+        words = wire.add_options(dict(
             pri=pri, boost=boost, delay=delay, at=at, group=group, keys=keys, cost=cost, ttl=ttl,
             lease=lease, max_run=max_run, retry=retry, backoff=backoff, needs=needs, after=after,
-            tags=tracing.with_parent(tags), max_wait=max_wait)
+            tags=tracing.with_parent(tags), max_wait=max_wait))
         [job] = self._add_all([self._addition(payload, id, if_dup, words)])
         if isinstance(job, BaseException):
             raise job
@@ -189,7 +189,7 @@ class Queue:
             payload = arguments.pop("payload")
             id_, if_dup = arguments.pop("id", None), arguments.pop("if_dup", None)
             arguments["tags"] = tracing.with_parent(arguments.get("tags"))
-            words = wire.add_options(**arguments)
+            words = wire.add_options(arguments)
             try:
                 additions.append(self._addition(payload, id_, if_dup, words))
                 places.append(len(out))

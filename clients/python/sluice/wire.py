@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 Word = Union[bytes, str, int, float]
 Words = tuple[Word, ...]
@@ -55,37 +55,54 @@ def each(word: str, values: Union[str, bytes, Iterable[Union[str, bytes]]]) -> W
     return tuple(words)
 
 
-def add_options(
-    *,
-    pri: Optional[Union[str, int]] = None,
-    boost: Optional[float] = None,
-    delay: Optional[float] = None,
-    at: Optional[Union[float, datetime.datetime]] = None,
-    group: Optional[Union[str, bytes]] = None,
-    keys: Union[str, Sequence[str]] = (),
-    cost: Optional[int] = None,
-    ttl: Optional[float] = None,
-    lease: Optional[float] = None,
-    max_run: Optional[float] = None,
-    retry: Optional[int] = None,
-    backoff: Optional[tuple[float, float]] = None,
-    needs: Union[str, Sequence[str]] = (),
-    after: Union[str, Sequence[str]] = (),
-    tags: Optional[Mapping[str, str]] = None,
-    max_wait: Optional[float] = None,
-) -> Words:
-    """The options of Q.ADD. Times are seconds."""
-    words: Words = (*one("PRI", pri), *span("BOOST", boost), *span("DELAY", delay))
-    if at is not None:
-        words += ("AT", unix_ms(at))
-    words += (*one("GROUP", group), *each("KEY", keys), *one("COST", cost), *span("TTL", ttl),
-              *span("LEASE", lease), *span("MAXRUN", max_run), *one("RETRY", retry))
-    if backoff is not None:
-        words += ("BACKOFF", milliseconds(backoff[0]), milliseconds(backoff[1]))
-    words += (*each("NEED", needs), *each("AFTER", after))
-    for name, value in (tags or {}).items():
-        words += ("TAG", to_bytes(name), to_bytes(value))
-    return words + span("MAXWAIT", max_wait)
+def _at(value: Optional[Union[float, datetime.datetime]]) -> Words:
+    if value is None:
+        return ()
+    return ("AT", unix_ms(value))
+
+
+def _backoff(value: Optional[tuple[float, float]]) -> Words:
+    if value is None:
+        return ()
+    return ("BACKOFF", milliseconds(value[0]), milliseconds(value[1]))
+
+
+def _tags(value: Optional[Mapping[str, str]]) -> Words:
+    words: list[Word] = []
+    for name, tag in (value or {}).items():
+        words += ("TAG", to_bytes(name), to_bytes(tag))
+    return tuple(words)
+
+
+# The options of Q.ADD, by the names that `Queue.add` has for them. Times are seconds.
+_ADD: dict[str, Callable[[Any], Words]] = {
+    "pri": lambda value: one("PRI", value),
+    "boost": lambda value: span("BOOST", value),
+    "delay": lambda value: span("DELAY", value),
+    "at": _at,
+    "group": lambda value: one("GROUP", value),
+    "keys": lambda value: each("KEY", value),
+    "cost": lambda value: one("COST", value),
+    "ttl": lambda value: span("TTL", value),
+    "lease": lambda value: span("LEASE", value),
+    "max_run": lambda value: span("MAXRUN", value),
+    "retry": lambda value: one("RETRY", value),
+    "backoff": _backoff,
+    "needs": lambda value: each("NEED", value),
+    "after": lambda value: each("AFTER", value),
+    "tags": _tags,
+    "max_wait": lambda value: span("MAXWAIT", value),
+}
+
+
+def add_options(options: Mapping[str, Any]) -> Words:
+    """The words of these options. Raises TypeError for one that `Queue.add` does not have."""
+    words: list[Word] = []
+    for name, value in options.items():
+        if name not in _ADD:
+            raise TypeError(f"add() has no option {name!r}")
+        words += _ADD[name](value)
+    return tuple(words)
 
 
 def pairs(reply: Any) -> Iterator[tuple[str, Any]]:

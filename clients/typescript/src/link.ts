@@ -125,15 +125,16 @@ export class Link {
   // Tries until the time is over; the attempt that is under way is everybody's.
   async #connect(connectMs: number): Promise<Redis> {
     const deadline = performance.now() + connectMs
+    let failure: unknown
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
       if (this.#ending.signal.aborted) throw new Closed('the connection was closed')
       if (this.#redis !== null) return this.#redis
-      let failure: unknown
       try {
         this.#opening ??= this.#open().finally(() => (this.#opening = null))
         return await within(this.#opening, deadline - performance.now())
       } catch (error) {
-        failure = error
+        // Why an earlier attempt has failed says more than that the last one was not finished.
+        if (!(error instanceof Late) || failure === undefined) failure = error
       }
       const left = deadline - performance.now()
       if (left <= 0 || isRefusal(failure)) throw asUnreachable(failure)
@@ -215,10 +216,12 @@ function newRedis(server: ServerOptions, name: string): Redis {
   return elsewhere ? new Redis(options) : new Redis(urlOf(server), options)
 }
 
+class Late extends Error {}
+
 function within<T>(promise: Promise<T>, ms: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error('no connection in time')), Math.max(ms, 1))
+    timer = setTimeout(() => reject(new Late('no connection in time')), Math.max(ms, 1))
   })
   return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }

@@ -104,6 +104,10 @@ void reply_adopted_job(Call& call, const Queue& queue, const AdoptedPlace& place
     put_place(map, keys, queue, place);
     put_runs(map, queue, place, call.unit.times);
   }
+  if (with.dependents) {
+    map.field("dependents").array(0);
+    map.integer("dependents_count", 0);
+  }
   if (with.payload) {
     const std::optional<Bytes> payload = payload_of(call, queue, place);
     payload ? map.text("payload", *payload) : map.null("payload");
@@ -135,27 +139,31 @@ void get_adopted(Call& call, const Queue& queue, ShownFields with) {
   reply_adopted_job(call, queue, place, with);
 }
 
-void list_adopted(Call& call, const Queue& queue, const Selector& selector, JobOrder order,
-                  Bytes cursor, size_t count, ShownFields with) {
+void list_adopted(Call& call, const Queue& queue, const ListRequest& request) {
   const JobStates live = state_bit(JobState::kPending) | state_bit(JobState::kActive);
-  if (order == JobOrder::kAgeDesc && (selector.states == 0 || (selector.states & live) != 0)) {
+  const Selector& selector = request.selector;
+  if (request.order == JobOrder::kAgeDesc &&
+      (selector.states == 0 || (selector.states & live) != 0)) {
     // Members can only be walked from the front.
     return call.reply.error(QueueError("ADOPTED").text());
   }
   AdoptedPage page;
   const auto weigh = [&](const AdoptedPlace& place) {
-    return with.payload ? payload_of(call, queue, place).value_or(Bytes()).size() : 0;
+    return request.with.payload ? payload_of(call, queue, place).value_or(Bytes()).size() : 0;
   };
-  if (!adopted_view(call, queue).walk(selector, order, cursor, count, page, weigh)) {
+  if (!adopted_view(call, queue)
+           .walk(selector, request.order, request.cursor, static_cast<size_t>(request.count), page,
+                 weigh)) {
     return call.reply.error("ERR invalid cursor");
   }
   for (const AdoptedPlace& place : page.places) {
-    if (with.payload && !check_payload(call, queue, place.id, kMayRead)) return;
+    if (request.with.payload && !check_payload(call, queue, place.id, kMayRead)) return;
   }
-  call.reply.array(2);
-  call.reply.bulk(page.cursor);
-  call.reply.array(page.places.size());
-  for (const AdoptedPlace& place : page.places) reply_adopted_job(call, queue, place, with);
+  begin_page(call, request, page.cursor, page.places.size());
+  for (const AdoptedPlace& place : page.places) {
+    reply_adopted_job(call, queue, place, request.with);
+  }
+  end_page(call, request, page.looked_at);
 }
 
 void move_adopted(Call& call, Queue& queue, const MoveSpec& spec) {

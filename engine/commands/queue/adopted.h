@@ -9,6 +9,7 @@
 #include "engine/adopted/adopted_view.h"
 #include "engine/adopted/adopted_work.h"
 #include "engine/commands/queue/reply.h"
+#include "engine/commands/queue/where.h"
 #include "engine/execution/call.h"
 #include "engine/work/steer.h"
 
@@ -23,8 +24,7 @@ bool check_payload(Call& call, const Queue& queue, Bytes id, KeyRight right);
 
 // A member in the form of Q.GET and Q.LIST; null if it does not exist.
 void get_adopted(Call& call, const Queue& queue, ShownFields with);
-void list_adopted(Call& call, const Queue& queue, const Selector& selector, JobOrder order,
-                  Bytes cursor, size_t count, ShownFields with);
+void list_adopted(Call& call, const Queue& queue, const ListRequest& request);
 void move_adopted(Call& call, Queue& queue, const MoveSpec& spec);
 void cancel_adopted(Call& call, Queue& queue, Bytes reason);
 

@@ -130,6 +130,12 @@ std::optional<Bytes> OptionReader::job_id(size_t index) {
   return std::nullopt;
 }
 
+std::optional<int64_t> OptionReader::queue_time() {
+  const std::optional<int64_t> shown_ms = time();
+  if (!shown_ms) return std::nullopt;
+  return call_.unit.times.queue_time_of(*shown_ms);
+}
+
 std::optional<Bytes> OptionReader::glob() {
   const Bytes glob = value();
   if (is_glob_of_names(glob)) return glob;

@@ -94,6 +94,8 @@ class OptionReader {
   std::optional<int64_t> duration(size_t index = 0) { return integer(0, kMaxDurationMs, index); }
   // A wall clock time, or a time to block, which is often a large number for "forever".
   std::optional<int64_t> time(size_t index = 0) { return integer(0, kMaxExact, index); }
+  // A wall clock time, as queue time.
+  std::optional<int64_t> queue_time();
   // A value of bounded length.
   std::optional<Bytes> name(size_t least = 0, size_t greatest = kMaxNameBytes, size_t index = 0);
   std::optional<Bytes> job_id(size_t index = 0);

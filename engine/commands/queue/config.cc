@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/commands/queue/args.h"
+#include "engine/commands/queue/config_try.h"
 #include "engine/commands/queue/queues.h"
 #include "engine/work/configure.h"
 
@@ -67,13 +68,14 @@ void get_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
   }
 }
 
-void set_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
+void set_config(Call& call, const KeyRef& key, const ConfigTarget& target, bool tries) {
   const std::span<const Bytes> given = call.args.subspan(target.verb + 1);
   if (given.empty() || given.size() % 2 != 0) return call.reply.error(errors::kSyntax);
   std::vector<std::pair<Bytes, Bytes>> fields;
   for (size_t i = 0; i < given.size(); i += 2) fields.emplace_back(given[i], given[i + 1]);
   Found<Queue> queue = find_queue(call, key);
   if (queue.refused()) return;
+  if (tries) return reply_tried(call, queue, target.level, target.pattern, fields);
   if (queue == nullptr) {
     // A queue is made only with a valid configuration.
     QueueConfig tried;
@@ -141,7 +143,8 @@ void q_config_command(Call& call) {
   if (!parse_target(call, target)) return;
   const KeyRef key = call.key(1);
   if (call.option(target.verb, "GET")) return get_config(call, key, target);
-  if (call.option(target.verb, "SET")) return set_config(call, key, target);
+  if (call.option(target.verb, "SET")) return set_config(call, key, target, false);
+  if (call.option(target.verb, "TRY")) return set_config(call, key, target, true);
   if (call.option(target.verb, "RESET")) return reset_config(call, key, target);
   call.reply.error(errors::kSyntax);
 }

@@ -17,7 +17,11 @@ void q_get_command(Call& call) {
   OptionReader options(call, 3);
   while (options.next()) {
     if (options.is("WITH", 1)) {
-      if (!parse_shown_field(options.value(), request.with)) options.bad_value();
+      if (equals_ignore_case(options.value(), "dependents")) {
+        request.with.dependents = true;
+      } else if (!parse_shown_field(options.value(), request.with)) {
+        options.bad_value();
+      }
     } else if (options.is("WAIT", 1)) {
       wait_ms = options.time();
     } else {

@@ -16,14 +16,6 @@ constexpr int64_t kUsualCount = 100;
 // BY DISPATCH: each job costs changes of the lanes.
 constexpr int64_t kMaxAhead = 100;
 
-struct ListRequest {
-  Selector selector;
-  JobOrder order = JobOrder::kNone;
-  Bytes cursor = "0";
-  int64_t count = 0;  // 0: not given
-  ShownFields with;
-};
-
 void read_order(OptionReader& options, JobOrder& order) {
   const Bytes name = options.value();
   if (equals_ignore_case(name, "RANK")) {
@@ -70,6 +62,9 @@ bool parse_list(Call& call, const QueueConfig& config, ListRequest& request) {
       request.cursor = options.value();
     } else if (options.is("COUNT", 1)) {
       request.count = options.integer(1, kMaxPageCount).value_or(1);
+    } else if (options.is("LOOK", 1)) {
+      request.looks = true;
+      request.selector.look = static_cast<size_t>(options.integer(1, kMaxExamined).value_or(1));
     } else if (options.is("BRIEF")) {
       request.with.brief = true;
     } else if (options.is("WITH", 1)) {
@@ -91,6 +86,16 @@ bool parse_list(Call& call, const QueueConfig& config, ListRequest& request) {
 
 }  // namespace
 
+void begin_page(Call& call, const ListRequest& request, Bytes cursor, size_t jobs) {
+  call.reply.array(request.looks ? 3 : 2);
+  call.reply.bulk(cursor);
+  call.reply.array(jobs);
+}
+
+void end_page(Call& call, const ListRequest& request, size_t looked_at) {
+  if (request.looks) call.reply.integer(static_cast<int64_t>(looked_at));
+}
+
 void q_list_command(Call& call) {
   const KeyRef key = call.key(1);
   const Found<Queue> queue = find_queue(call, key);
@@ -98,19 +103,16 @@ void q_list_command(Call& call) {
   if (queue.refused() || !parse_list(call, config_of(queue), request)) return;
   JobPage page;
   if (queue == nullptr) {
-    call.reply.array(2);
-    call.reply.bulk(page.cursor);
-    return call.reply.array(0);
+    begin_page(call, request, page.cursor, 0);
+    return end_page(call, request, 0);
   }
-  if (queue->adopted != nullptr) {
-    return list_adopted(call, *queue, request.selector, request.order, request.cursor,
-                        static_cast<size_t>(request.count), request.with);
-  }
+  if (queue->adopted != nullptr) return list_adopted(call, *queue, request);
   const ShownAt at(call, key, *queue, request.with);
   const auto weigh = [&](const Job& job) { return shown_bytes(job, request.with); };
   if (request.order == JobOrder::kDispatch) {
     if (request.cursor != "0") return call.reply.error("ERR invalid cursor");
     page.jobs = next_in_order(*queue, static_cast<size_t>(request.count), at.now.queue_ms);
+    page.looked_at = page.jobs.size();
     size_t bytes = 0;
     const auto fits = [&](const Job* job) {
       return std::exchange(bytes, bytes + weigh(*job)) < kMaxPageBytes;
@@ -120,10 +122,9 @@ void q_list_command(Call& call) {
                         static_cast<size_t>(request.count), at.now.queue_ms, page, weigh)) {
     return call.reply.error("ERR invalid cursor");
   }
-  call.reply.array(2);
-  call.reply.bulk(page.cursor);
-  call.reply.array(page.jobs.size());
+  begin_page(call, request, page.cursor, page.jobs.size());
   for (const Job* job : page.jobs) reply_shown_job(call.reply, *queue, *job, at);
+  end_page(call, request, page.looked_at);
 }
 
 }  // namespace sluice

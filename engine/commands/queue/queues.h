@@ -22,10 +22,10 @@ void q_log_command(Call& call);
 void q_config_command(Call& call);
 void q_adopt_command(Call& call);
 
-// `Q.CANCEL queue WHERE ...`, `Q.NACK queue WHERE ...` and `Q.RETRY queue WHERE ...`: args[2] is
-// the word WHERE.
+// `Q.CANCEL queue WHERE ...`, and so on: args[2] is the word WHERE.
 void cancel_where(Call& call);
 void nack_where(Call& call);
 void retry_where(Call& call);
+void purge_where(Call& call);
 
 }  // namespace sluice

@@ -146,6 +146,23 @@ void put_brief(MapReply& map, const Job& job, JobState state, const ShownAt& at)
   map.integer("enqueued", at.now.shown_ms(job.enqueued_ms()));
 }
 
+// The jobs that still wait for its end: the first ones of all.
+void put_dependents(MapReply& map, const Queue& queue, const Job& job) {
+  constexpr size_t kMostShown = 30;
+  std::vector<std::string> shown;
+  size_t count = 0;
+  for (const Queue::Awaiting* awaiting : {&queue.dependents, &queue.followers}) {
+    const auto found = awaiting->find(std::string(job.id()));
+    if (found == awaiting->end()) continue;
+    count += found->second.size();
+    for (auto at = found->second.begin(); at.valid() && shown.size() < kMostShown; at.next()) {
+      shown.emplace_back(at.value()->id());
+    }
+  }
+  map.texts("dependents", shown);
+  map.count("dependents_count", count);
+}
+
 }  // namespace
 
 bool parse_popped_field(Bytes name, PoppedFields& fields) {
@@ -281,6 +298,7 @@ void reply_shown_job(Reply& reply, const Queue& queue, const Job& job, const Sho
     put_run(map, job.run(), at.now);
     put_end(map, job, at.now);
   }
+  if (at.with.dependents) put_dependents(map, queue, job);
   if (at.with.payload) map.text("payload", job.payload());
   if (!at.with.result) return;
   const JobEnd* end = job.end();

@@ -44,6 +44,7 @@ struct ShownFields {
   bool brief = false;  // besides these only id, state and enqueued
   bool payload = false;
   bool result = false;
+  bool dependents = false;  // only Q.GET takes it
 };
 // Returns false if there is no such field.
 bool parse_shown_field(Bytes name, ShownFields& fields);

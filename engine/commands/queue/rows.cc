@@ -99,7 +99,9 @@ const Command kRows[] = {
      .complexity = "O(log N) for a job; with WHERE for each examined job, at most 10000.",
      .summary = "Cancels waiting jobs, and notifies the workers of running ones to stop.",
      .syntax = "queue <id | WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
-               "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count] "
+               "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds] "
+               "[SINCE unix-time-milliseconds] [UNTIL unix-time-milliseconds] [IDPART text] "
+               "[ERROR text] [PATTERN pattern]> [LIMIT count] "
                "[CURSOR cursor]> [REASON text] [GRACE milliseconds]"},
     {.name = "q.move",
      .arity = -3,
@@ -122,7 +124,9 @@ const Command kRows[] = {
      .complexity = "O(log N) for a job; with WHERE for each examined job, at most 10000.",
      .summary = "Runs ended jobs again, as new ones.",
      .syntax = "queue <id | WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
-               "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count] "
+               "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds] "
+               "[SINCE unix-time-milliseconds] [UNTIL unix-time-milliseconds] [IDPART text] "
+               "[ERROR text] [PATTERN pattern]> [LIMIT count] "
                "[CURSOR cursor]>"},
     {.name = "q.purge",
      .arity = -3,
@@ -131,11 +135,13 @@ const Command kRows[] = {
      .keys = {keys_at(1, kKeyRw | kKeyDelete)},
      .handler = q_purge_command,
      .group = "queue",
-     .complexity = "O(log N) for each examined job, at most 10000.",
+     .complexity = "O(log N) for a job; with WHERE for each examined job, at most 10000.",
      .summary = "Deletes jobs that have ended.",
-     .syntax = "queue WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
-               "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count] "
-               "[CURSOR cursor]"},
+     .syntax = "queue <id | WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
+               "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds] "
+               "[SINCE unix-time-milliseconds] [UNTIL unix-time-milliseconds] [IDPART text] "
+               "[ERROR text] [PATTERN pattern]> [LIMIT count] "
+               "[CURSOR cursor]>"},
     {.name = "q.get",
      .arity = -3,
      .flags = kReadonly | kBlocking,
@@ -156,9 +162,11 @@ const Command kRows[] = {
      .complexity = "O(log N) for each examined job, at most 10000.",
      .summary = "Lists jobs, page by page.",
      .syntax = "queue [WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
-               "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds]> [LIMIT count]] "
+               "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds] "
+               "[SINCE unix-time-milliseconds] [UNTIL unix-time-milliseconds] [IDPART text] "
+               "[ERROR text] [PATTERN pattern]> [LIMIT count]] "
                "[BY <RANK | AGE [DESC] | DEADLINE | DISPATCH>] [CURSOR cursor] [COUNT count] "
-               "[BRIEF] [WITH field [WITH field ...]]"},
+               "[BRIEF] [LOOK jobs] [WITH field [WITH field ...]]"},
     {.name = "q.stats",
      .arity = -2,
      .flags = kReadonly,
@@ -169,9 +177,9 @@ const Command kRows[] = {
      .complexity = "O(1) for each line of the reply.",
      .summary =
          "Shows the number of a queue's jobs by state, their outcomes, and how long they took.",
-     .syntax =
-         "queue [GROUP group | BY <PRI | GROUP | KEY | TAG name | WORKER> [CURSOR cursor] [COUNT "
-         "count]] [WINDOW milliseconds]"},
+     .syntax = "queue [GROUP group | BY <PRI | GROUP | KEY | TAG name | WORKER | ERROR> [CURSOR "
+               "cursor] [COUNT "
+               "count]] [WINDOW milliseconds]"},
     {.name = "q.events",
      .arity = -3,
      .flags = kReadonly | kBlocking,
@@ -202,9 +210,9 @@ const Command kRows[] = {
      .group = "queue",
      .complexity = "O(G), where G is the number of groups and keys in use.",
      .summary = "Reads and changes the configuration of a queue, of its groups, keys and workers.",
-     .syntax =
-         "queue [GROUP glob | KEY glob | WORKER glob] <GET [field [field ...]] | "
-         "SET <field value [field value ...]> | RESET | RULES [CURSOR cursor] [COUNT count]>"},
+     .syntax = "queue [GROUP glob | KEY glob | WORKER glob] <GET [field [field ...]] | "
+               "<SET | TRY> <field value [field value ...]> | RESET | RULES [CURSOR cursor] [COUNT "
+               "count]>"},
     {.name = "q.adopt",
      .arity = -3,
      .flags = kWrite | kMovableKeys | kEveryShard,

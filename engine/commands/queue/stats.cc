@@ -9,6 +9,7 @@
 #include "engine/base/numbers.h"
 #include "engine/commands/queue/adopted.h"
 #include "engine/commands/queue/args.h"
+#include "engine/commands/queue/error_lines.h"
 #include "engine/commands/queue/queues.h"
 #include "engine/commands/queue/reply.h"
 #include "engine/commands/queue/worker_lines.h"
@@ -39,12 +40,22 @@ struct Gauges {
 };
 
 struct StatsRequest {
-  enum class By : uint8_t { kQueue, kOneGroup, kPri, kGroup, kKey, kTag, kWorker } by = By::kQueue;
+  enum class By : uint8_t {
+    kQueue,
+    kOneGroup,
+    kPri,
+    kGroup,
+    kKey,
+    kTag,
+    kWorker,
+    kError
+  } by = By::kQueue;
   Bytes name;  // of the group, or of the tag
   int64_t window_ms = kMaxWindowMs;
   std::optional<Bytes> cursor;  // page by page
   std::optional<int64_t> count;
 
+  // For kError the number of jobs to look at.
   size_t lines() const { return static_cast<size_t>(count.value_or(kUsualCount)); }
 };
 
@@ -60,6 +71,8 @@ void parse_by(OptionReader& options, StatsRequest& request) {
     request.by = By::kKey;
   } else if (equals_ignore_case(word, "WORKER")) {
     request.by = By::kWorker;
+  } else if (equals_ignore_case(word, "ERROR")) {
+    request.by = By::kError;
   } else if (!equals_ignore_case(word, "TAG")) {
     options.unknown();
   } else if (options.is("BY", 2)) {
@@ -89,7 +102,8 @@ bool parse_stats(Call& call, StatsRequest& request) {
   }
   if (options.failed()) return false;
   const bool has_lines = request.by != By::kQueue && request.by != By::kOneGroup;
-  if ((request.cursor && has_lines) || (!request.cursor && !request.count)) return true;
+  const bool paged = request.cursor || request.by == By::kError;
+  if ((paged && has_lines) || (!request.cursor && !request.count)) return true;
   call.reply.error(errors::kSyntax);
   return false;
 }
@@ -250,6 +264,15 @@ int64_t timer_lag_ms(const Call& call, const Queue& queue, int64_t now_ms) {
                    steady_ms - std::min(steady_ms, queue.next_due_steady())});
 }
 
+// Ended jobs that are kept.
+void put_kept(MapReply& line, const Queue& queue) {
+  MapReply map(line.field("kept"));
+  for (const JobState state :
+       {JobState::kCompleted, JobState::kFailed, JobState::kCancelled, JobState::kExpired}) {
+    map.count(job_state_name(state), queue.count(state));
+  }
+}
+
 // --- Lines ---
 
 void reply_queue_line(Call& call, const KeyRef& key, const Queue& queue, int64_t window_ms) {
@@ -277,6 +300,7 @@ void reply_queue_line(Call& call, const KeyRef& key, const Queue& queue, int64_t
   }
   map.integer("timer_lag_ms", timer_lag_ms(call, queue, now_ms));
   map.integer("since", call.unit.times.shown_ms(stats.since_ms != 0 ? stats.since_ms : now_ms));
+  put_kept(map, queue);
   if (queue.adopted != nullptr) put_adopted(call, map, queue);
 }
 
@@ -512,6 +536,19 @@ void reply_by_worker(Call& call, const KeyRef& key, const Queue& queue,
   lines.put_rest(end, workers.end());
 }
 
+void reply_by_error(Call& call, const Queue& queue, const StatsRequest& request) {
+  JobPage page;
+  const int64_t now_ms = std::max(queue.queue_ms, call.unit.times.queue_ms);
+  if (!walk_failed(queue, request.cursor.value_or("0"), request.lines(), now_ms, page)) {
+    return call.reply.error("ERR invalid cursor");
+  }
+  if (request.cursor) {
+    call.reply.array(2);
+    call.reply.bulk(page.cursor);
+  }
+  reply_error_lines(call, page);
+}
+
 }  // namespace
 
 void q_stats_command(Call& call) {
@@ -538,6 +575,8 @@ void q_stats_command(Call& call) {
       return reply_by_tag(call, queue, request);
     case By::kWorker:
       return reply_by_worker(call, key, queue, request);
+    case By::kError:
+      return reply_by_error(call, queue, request);
   }
 }
 

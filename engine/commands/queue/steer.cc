@@ -1,9 +1,11 @@
-// Changes of single jobs: Q.MOVE, Q.CANCEL, Q.RETRY. The forms with a selector are in where.cc.
+// Changes of single jobs: Q.MOVE, Q.CANCEL, Q.RETRY, Q.PURGE. The forms with a selector are in
+// where.cc.
 #include "engine/work/steer.h"
 #include "engine/commands/queue/adopted.h"
 #include "engine/commands/queue/args.h"
 #include "engine/commands/queue/queues.h"
 #include "engine/queue/queue_error.h"
+#include "engine/work/ends.h"
 #include "engine/work/retry.h"
 
 namespace sluice {
@@ -104,24 +106,50 @@ void q_cancel_command(Call& call) {
   call.reply.simple(outcome_name(cancel_job(work, job, cancel.reason, cancel.grace_ms)));
 }
 
+namespace {
+
+// The job that Q.RETRY or Q.PURGE names. Null with the error replied.
+Job* named_job(Call& call, const Found<Queue>& queue) {
+  if (queue.refused()) return nullptr;
+  Job* job = find_job(call, queue);
+  if (job == nullptr) call.reply.error(QueueError("NOJOB").with("id", call.args[2]).text());
+  return job;
+}
+
+bool check_one_id(Call& call) {
+  if (!check_job_id(call, 2)) return false;
+  if (call.args.size() == 3) return true;
+  call.reply.error(errors::kSyntax);
+  return false;
+}
+
+}  // namespace
+
 void q_retry_command(Call& call) {
   if (is_where(call)) return retry_where(call);
-  if (!check_job_id(call, 2)) return;
-  if (call.args.size() != 3) return call.reply.error(errors::kSyntax);
+  if (!check_one_id(call)) return;
   const KeyRef key = call.key(1);
-  const Found<Queue> queue = find_queue(call, key);
-  if (queue.refused()) return;
-  Job* job = find_job(call, queue);
-  if (queue != nullptr && queue->adopted != nullptr) {
-    return call.reply.error(QueueError("ADOPTED").text());
-  }
-  if (job == nullptr) {
-    return call.reply.error(QueueError("NOJOB").with("id", call.args[2]).text());
-  }
+  const Found<Queue> queue = find_own_queue(call, key);
+  Job* job = named_job(call, queue);
+  if (job == nullptr) return;
   // A job that has not ended is unchanged: repeating Q.RETRY has no further effect.
   QueueWork work = queue_work(call, key, *queue);
   retry_job(work, job);
   call.reply.simple(job_state_name(queue->shown_state(job)));
+}
+
+void q_purge_command(Call& call) {
+  if (is_where(call)) return purge_where(call);
+  if (!check_one_id(call)) return;
+  const KeyRef key = call.key(1);
+  const Found<Queue> queue = find_own_queue(call, key);
+  Job* job = named_job(call, queue);
+  if (job == nullptr) return;
+  const JobState state = queue->shown_state(job);
+  if (!is_terminal(state)) return call.reply.simple(job_state_name(state));
+  QueueWork work = queue_work(call, key, *queue);
+  forget_job(work, job);
+  call.reply.simple("purged");
 }
 
 }  // namespace sluice

@@ -35,6 +35,16 @@ bool read_selector_option(OptionReader& options, const QueueConfig& config, Sele
     selector.worker = options.name();
   } else if (options.is("OLDER", 1)) {
     selector.older_ms = options.duration();
+  } else if (options.is("SINCE", 1)) {
+    selector.since_ms = options.queue_time();
+  } else if (options.is("UNTIL", 1)) {
+    selector.until_ms = options.queue_time();
+  } else if (options.is("IDPART", 1)) {
+    selector.id_part = options.name(1);
+  } else if (options.is("ERROR", 1)) {
+    selector.error = options.name(1);
+  } else if (options.is("PATTERN", 1)) {
+    selector.pattern = options.name();
   } else if (options.is("LIMIT", 1)) {
     selector.limit = options.integer(1, kMaxPageCount).value_or(1);
   } else if (options.is("ALL")) {
@@ -49,7 +59,7 @@ bool check_selector(Call& call, const Selector& selector) {
   if (selector.all != selector.restricts()) return true;
   call.reply.error(
       "ERR syntax error, WHERE takes either ALL or at least one of STATE, GROUP, PRI, TAG, KEY, "
-      "WORKER and OLDER");
+      "WORKER, OLDER, SINCE, UNTIL, IDPART, ERROR and PATTERN");
   return false;
 }
 
@@ -246,7 +256,7 @@ void retry_where(Call& call) {
                [](QueueWork& work, Job* job, const WhereRequest&) { return retry_job(work, job); });
 }
 
-void q_purge_command(Call& call) {
+void purge_where(Call& call) {
   change_where(call, false, {kTerminalStates, kTerminalStates},
                [](QueueWork& work, Job* job, const WhereRequest&) {
                  forget_job(work, job);

@@ -22,6 +22,8 @@ async function reasons(visit) {
   await visit.see(".words", "It waits for the end of later, third");
   await visit.see(".graph-column", /needs.*later.*delayed/);
   await visit.see(".graph-column", /comes after.*third.*pending/);
+  await visit.open_job("capped", "later");
+  await visit.see(".graph-column", /wait for it.*needy.*blocked/);
   await pop("capped", { lease_ms: 60_000 });
   await visit.open_job("capped", "second");
   await visit.see(".words", "the queue is full: 1 of 1 slot in use");

@@ -1,12 +1,14 @@
 // Selectors of the native queue: results compared with a naive filter over random queues, orders,
 // cursors while the queue changes, and changes by selector.
 #include <algorithm>
+#include <cctype>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "engine/base/glob_literal.h"
+#include "engine/queue/job_texts.h"
 #include "tests/support/random_queue.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
@@ -27,6 +29,11 @@ struct NaiveSelector {
   std::optional<std::string> key;
   std::optional<std::string> worker;
   std::optional<int64_t> older_ms;
+  std::optional<int64_t> since_ms;
+  std::optional<int64_t> until_ms;
+  std::optional<std::string> id_part;
+  std::optional<std::string> error;
+  std::optional<std::string> pattern;
 
   Words words() const {
     Words out;
@@ -37,6 +44,11 @@ struct NaiveSelector {
     if (key) out = out + Words{"KEY", *key};
     if (worker) out = out + Words{"WORKER", *worker};
     if (older_ms) out = out + Words{"OLDER", std::to_string(*older_ms)};
+    if (since_ms) out = out + Words{"SINCE", std::to_string(*since_ms)};
+    if (until_ms) out = out + Words{"UNTIL", std::to_string(*until_ms)};
+    if (id_part) out = out + Words{"IDPART", *id_part};
+    if (error) out = out + Words{"ERROR", *error};
+    if (pattern) out = out + Words{"PATTERN", *pattern};
     return out.empty() ? Words{"ALL"} : out;
   }
 
@@ -60,13 +72,26 @@ struct NaiveSelector {
       }
     }
     if (worker && job.field("worker") != *worker) return false;
-    if (older_ms) {
-      const char* since = !job.find("finished")->is_null()  ? "finished"
-                          : !job.find("started")->is_null() ? "started"
-                                                            : "enqueued";
-      if (now_ms - job.number(since) < *older_ms) return false;
-    }
-    return true;
+    const char* since = !job.find("finished")->is_null()  ? "finished"
+                        : !job.find("started")->is_null() ? "started"
+                                                          : "enqueued";
+    const int64_t time_ms = job.number(since);
+    if (older_ms && now_ms - time_ms < *older_ms) return false;
+    if (since_ms && time_ms < *since_ms) return false;
+    if (until_ms && time_ms >= *until_ms) return false;
+    return matches_texts(job);
+  }
+
+  // The parts are given in capital letters.
+  bool matches_texts(const RespValue& job) const {
+    const auto has = [](std::string text, const std::string& part) {
+      for (char& c : text) c = static_cast<char>(std::toupper(c));
+      return text.find(part) != std::string::npos;
+    };
+    const std::string told = job.find("error")->is_null() ? "" : job.field("error");
+    if (id_part && !has(job.field("id"), *id_part)) return false;
+    if (error && !has(told, *error)) return false;
+    return !pattern || sluice::error_pattern(told) == *pattern;
   }
 };
 
@@ -91,6 +116,16 @@ NaiveSelector random_selector(RandomQueue& queue) {
   if (queue.random(5) == 0) selector.key = queue.one_of<std::string>({"k1", "k2"});
   if (queue.random(6) == 0) selector.worker = queue.one_of<std::string>({"w1", "w2", "nobody"});
   if (queue.random(4) == 0) selector.older_ms = static_cast<int64_t>(queue.random(6000));
+  const auto lately = [&] {
+    return queue.server.now_ms() - static_cast<int64_t>(queue.random(6000));
+  };
+  if (queue.random(5) == 0) selector.since_ms = lately();
+  if (queue.random(5) == 0) selector.until_ms = lately();
+  if (queue.random(6) == 0) selector.id_part = queue.one_of<std::string>({"1", "J2", "X"});
+  if (queue.random(6) == 0) selector.error = queue.one_of<std::string>({"NO ROOM", "LEASE", "?"});
+  if (queue.random(6) == 0) {
+    selector.pattern = queue.one_of<std::string>({"no room for j#", "no room", ""});
+  }
   return selector;
 }
 

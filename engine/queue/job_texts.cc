@@ -1,0 +1,93 @@
+#include "engine/queue/job_texts.h"
+
+#include <algorithm>
+
+namespace sluice {
+
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+
+bool is_of_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+bool has_digit(Bytes word) { return std::any_of(word.begin(), word.end(), is_digit); }
+
+// With or without 0x before it.
+bool is_hex_word(Bytes word) {
+  if (word.size() > 2 && word[0] == '0' && (word[1] == 'x' || word[1] == 'X')) {
+    word.remove_prefix(2);
+  }
+  return !word.empty() && std::all_of(word.begin(), word.end(), is_hex);
+}
+
+Bytes word_at(Bytes line, size_t at) {
+  size_t end = at;
+  while (end < line.size() && is_of_word(line[end])) ++end;
+  return line.substr(at, end - at);
+}
+
+// The end of the run of hexadecimal words that begins here; its first and its last word have a
+// digit. `at`: none does.
+size_t run_end(Bytes line, size_t at) {
+  size_t end = at;
+  for (size_t next = at;; ++next) {
+    const Bytes word = word_at(line, next);
+    if (!is_hex_word(word) || (end == at && !has_digit(word))) return end;
+    next += word.size();
+    if (has_digit(word)) end = next;
+    if (next == line.size() || line[next] != '-') return end;
+  }
+}
+
+Bytes first_line(Bytes text) {
+  const size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+  text.remove_prefix(begin);
+  text = text.substr(0, text.find_first_of("\r\n"));
+  return text.substr(0, text.find_last_not_of(" \t") + 1);
+}
+
+}  // namespace
+
+std::string error_pattern(Bytes error) {
+  const Bytes line = first_line(error);
+  std::string pattern;
+  for (size_t at = 0; at < line.size() && pattern.size() <= kMaxPatternBytes;) {
+    const size_t end = run_end(line, at);
+    if (end != at) {
+      pattern += '#';
+      at = end;
+      continue;
+    }
+    // A word in which only the digits vary, or a byte between words.
+    const size_t size = std::max<size_t>(1, word_at(line, at).size());
+    for (const char c : line.substr(at, size)) {
+      if (!is_digit(c)) {
+        pattern += c;
+      } else if (pattern.empty() || pattern.back() != '#') {
+        pattern += '#';
+      }
+    }
+    at += size;
+  }
+  pattern.resize(cut_text(pattern, kMaxPatternBytes).size());
+  return pattern;
+}
+
+bool contains_ignore_case(Bytes text, Bytes part) {
+  const auto same = [](char a, char b) { return ascii_lower(a) == ascii_lower(b); };
+  return part.empty() ||
+         std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
+}
+
+Bytes cut_text(Bytes text, size_t most) {
+  if (text.size() <= most) return text;
+  // A character has at most three bytes behind its first one.
+  size_t end = most;
+  const auto continues = [&] { return (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80; };
+  while (end > 0 && most - end < 3 && continues()) --end;
+  return text.substr(0, continues() ? most : end);
+}
+
+}  // namespace sluice

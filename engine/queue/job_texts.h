@@ -1,0 +1,24 @@
+// The texts of jobs that people search: parts of ids and errors, and what errors have in common
+// that differ only in numbers and ids. Pure functions.
+#pragma once
+
+#include <string>
+
+#include "engine/base/bytes.h"
+
+namespace sluice {
+
+// Patterns are cut at this length.
+inline constexpr size_t kMaxPatternBytes = 256;
+
+// The first line of an error with `#` for each run of digits, and of hexadecimal digits that is a
+// word of its own and has a digit; such words joined by `-`, as in UUIDs and dates, are one run.
+std::string error_pattern(Bytes error);
+
+// Whether the text has this part, whatever the case of ASCII letters.
+bool contains_ignore_case(Bytes text, Bytes part);
+
+// The beginning of a text, at most this many bytes, without a part of a UTF-8 character at its end.
+Bytes cut_text(Bytes text, size_t most);
+
+}  // namespace sluice

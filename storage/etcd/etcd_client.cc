@@ -1,0 +1,390 @@
+#include "storage/etcd/etcd_client.h"
+
+#include <etcd.pb.h>
+
+#include <utility>
+
+#include "engine/base/check.h"
+
+namespace sluice {
+
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLongDeadline{5000};
+// Checking a password costs etcd some 100 ms of CPU.
+constexpr milliseconds kAuthenticateDeadline{2000};
+constexpr milliseconds kStatusDeadline{200};
+constexpr milliseconds kLookAroundEvery{5000};
+constexpr milliseconds kLookForLeaderEvery{100};
+constexpr milliseconds kLookAfterError{20};
+
+std::vector<std::string> addresses_of(const std::vector<std::string>& endpoints) {
+  std::vector<std::string> addresses;
+  for (const std::string& endpoint : endpoints) {
+    addresses.push_back(endpoint.substr(endpoint.find("://") + 3));
+  }
+  return addresses;
+}
+
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+EtcdResult closed_result() {
+  return {EtcdOutcome::kClosed, Status(StatusCode::kCancelled, "the log is closed")};
+}
+
+EtcdResult unknown(StatusCode code, std::string message) {
+  return {EtcdOutcome::kUnknown, Status(code, std::move(message))};
+}
+
+}  // namespace
+
+EtcdClient::EtcdClient(const EtcdOptions& options, const RpcTls& tls)
+    : options_(options),
+      endpoints_(options.endpoints.size()),
+      rpc_(addresses_of(options.endpoints), tls, "etcd") {
+  probe();
+}
+
+EtcdClient::~EtcdClient() { close(); }
+
+bool EtcdClient::closing() const {
+  const MutexLock lock(mutex_);
+  return closing_;
+}
+
+void EtcdClient::close() {
+  {
+    const MutexLock lock(mutex_);
+    if (closing_) return;
+    closing_ = true;
+  }
+  // On the thread of the answers.
+  rpc_.after(milliseconds(0), [this] { dispatch(); });
+  rpc_.close();
+}
+
+// --- requests ------------------------------------------------------------------------------------
+
+void EtcdClient::call(const char* method, std::string request, EtcdPatience patience,
+                      Answer answer) {
+  const auto attempt = std::make_shared<Try>();
+  attempt->method = method;
+  attempt->request = std::move(request);
+  attempt->patience = patience;
+  attempt->answer = std::move(answer);
+  attempt->begun = Clock::now();
+  bool closed = false;
+  {
+    const MutexLock lock(mutex_);
+    closed = closing_;
+    if (!closed) waiting_.push_back(attempt);
+  }
+  if (closed) {
+    attempt->answer(closed_result(), {});
+  } else {
+    dispatch();
+  }
+}
+
+void EtcdClient::dispatch() {
+  std::vector<TryPointer> ready;
+  bool closed = false;
+  bool needs_token = false;
+  size_t endpoint = 0;
+  std::string refusal;
+  {
+    const MutexLock lock(mutex_);
+    closed = closing_;
+    for (const Endpoint& one : endpoints_) {
+      if (refusal.empty()) refusal = one.refusal;
+    }
+    if (waiting_.empty() || (!closed && !looked_around_)) return;
+    if (closed || !refusal.empty() || options_.user.empty() || token_) {
+      ready.swap(waiting_);
+    } else if (!authenticating_) {
+      authenticating_ = needs_token = true;
+      endpoint = current_;
+    }
+  }
+  if (needs_token) authenticate(endpoint);
+  for (const TryPointer& attempt : ready) {
+    if (closed) {
+      attempt->answer(closed_result(), {});
+    } else if (!refusal.empty()) {
+      answer_failure(attempt, unknown(StatusCode::kUnsupported, refusal));
+    } else {
+      send(attempt);
+    }
+  }
+}
+
+void EtcdClient::send(const TryPointer& attempt) {
+  milliseconds deadline = kLongDeadline;
+  {
+    const MutexLock lock(mutex_);
+    attempt->endpoint = current_;
+    attempt->token = token_.value_or("");
+    if (attempt->patience == EtcdPatience::kShort) deadline = milliseconds(pace_.deadline_ms());
+  }
+  attempt->sent = Clock::now();
+  rpc_.call(attempt->endpoint, attempt->method, attempt->request, attempt->token, deadline,
+            [this, attempt](const RpcResult& result, std::string bytes) {
+              on_answer(attempt, result, std::move(bytes));
+            });
+}
+
+void EtcdClient::on_answer(const TryPointer& attempt, const RpcResult& result, std::string bytes) {
+  if (attempt->patience == EtcdPatience::kShort) {
+    const MutexLock lock(mutex_);
+    if (result.ok()) {
+      pace_.note_us(duration_cast<microseconds>(Clock::now() - attempt->sent).count());
+    } else if (result.code == RpcCode::kDeadlineExceeded) {
+      pace_.note_timeout();
+    }
+  }
+  if (result.ok()) {
+    attempt->answer({}, std::move(bytes));
+    return;
+  }
+  if (is_token_trouble(result) && !attempt->repeated) {
+    attempt->repeated = true;
+    forget_token(attempt->token);
+    {
+      const MutexLock lock(mutex_);
+      waiting_.push_back(attempt);
+    }
+    dispatch();
+    return;
+  }
+  const EtcdResult described = describe(result, attempt->endpoint, attempt->request.size());
+  if (described.status.code() == StatusCode::kIoError) note_failure(attempt->endpoint);
+  answer_failure(attempt, described);
+}
+
+void EtcdClient::answer_failure(const TryPointer& attempt, const EtcdResult& result) {
+  const auto left = kSoonestFailure - duration_cast<milliseconds>(Clock::now() - attempt->begun);
+  if (result.outcome != EtcdOutcome::kUnknown || left.count() <= 0) {
+    attempt->answer(result, {});
+    return;
+  }
+  rpc_.after(
+      left, [this, attempt, result] { attempt->answer(closing() ? closed_result() : result, {}); });
+}
+
+std::shared_ptr<RpcStream> EtcdClient::open(const char* method, OnMessage on_message,
+                                            OnEnd on_end) {
+  size_t endpoint = 0;
+  std::string token;
+  {
+    const MutexLock lock(mutex_);
+    endpoint = current_;
+    token = token_.value_or("");
+  }
+  return rpc_.open(endpoint, method, token, std::move(on_message),
+                   [this, endpoint, token, on_end = std::move(on_end)](const RpcResult& result) {
+                     if (is_token_trouble(result)) forget_token(token);
+                     const EtcdResult described = describe(result, endpoint, 0);
+                     if (described.status.code() == StatusCode::kIoError) note_failure(endpoint);
+                     on_end(described);
+                   });
+}
+
+// --- errors --------------------------------------------------------------------------------------
+
+bool EtcdClient::is_token_trouble(const RpcResult& result) const {
+  if (options_.user.empty()) return false;
+  return result.code == RpcCode::kUnauthenticated ||
+         contains(result.message, "revision of auth store is old") ||
+         contains(result.message, "user name is empty");
+}
+
+EtcdResult EtcdClient::describe(const RpcResult& result, size_t endpoint,
+                                size_t request_bytes) const {
+  if (closing()) return closed_result();
+  const std::string at = "etcd at " + options_.endpoints[endpoint];
+  const std::string& said = result.message;
+  if (contains(said, "revision has been compacted")) {
+    return {EtcdOutcome::kCompacted, Status(StatusCode::kStale, at + ": " + said)};
+  }
+  if (contains(said, "request is too large") ||
+      contains(said, "received message larger than max")) {
+    return unknown(StatusCode::kInvalid, at + " refuses a request of " +
+                                             std::to_string(request_bytes) +
+                                             " bytes: raise its --max-request-bytes");
+  }
+  if (contains(said, "database space exceeded")) {
+    return unknown(StatusCode::kNoSpace,
+                   at + " is full: compact it, run `etcdctl defrag` for each member, raise "
+                        "--quota-backend-bytes if needed, then `etcdctl alarm disarm`");
+  }
+  if (contains(said, "authentication failed")) {
+    return unknown(StatusCode::kInvalid,
+                   at + " refuses the user " + options_.user + " or the password");
+  }
+  if (result.code == RpcCode::kPermissionDenied || contains(said, "user name is empty") ||
+      is_token_trouble(result)) {
+    return unknown(StatusCode::kInvalid, at + " does not allow this to the user " +
+                                             (options_.user.empty() ? "(none)" : options_.user) +
+                                             ": " + said);
+  }
+  if (result.code == RpcCode::kCancelled) {
+    return unknown(StatusCode::kIoError, at + " does not lead any more");
+  }
+  if (result.code == RpcCode::kDeadlineExceeded) {
+    return unknown(StatusCode::kIoError, at + " does not answer in time");
+  }
+  // These say nothing against the endpoint.
+  const bool about_request =
+      result.code == RpcCode::kInvalidArgument || result.code == RpcCode::kNotFound;
+  return unknown(about_request ? StatusCode::kInvalid : StatusCode::kIoError,
+                 at + ": " + (said.empty() ? "the call ended" : said));
+}
+
+// --- tokens --------------------------------------------------------------------------------------
+
+void EtcdClient::forget_token(const std::string& token) {
+  const MutexLock lock(mutex_);
+  if (token_ == token) token_.reset();
+}
+
+void EtcdClient::doubt_token() {
+  const MutexLock lock(mutex_);
+  token_.reset();
+}
+
+void EtcdClient::authenticate(size_t endpoint) {
+  etcdserverpb::AuthenticateRequest request;
+  request.set_name(options_.user);
+  request.set_password(options_.password);
+  rpc_.call(endpoint, "/etcdserverpb.Auth/Authenticate", request.SerializeAsString(), "",
+            kAuthenticateDeadline,
+            [this, endpoint](const RpcResult& result, const std::string& bytes) {
+              on_token(endpoint, result, bytes);
+            });
+}
+
+void EtcdClient::on_token(size_t endpoint, const RpcResult& result, const std::string& bytes) {
+  const bool not_needed = contains(result.message, "authentication is not enabled");
+  etcdserverpb::AuthenticateResponse response;
+  const bool ok = not_needed || (result.ok() && response.ParseFromString(bytes));
+  std::vector<TryPointer> failed;
+  {
+    const MutexLock lock(mutex_);
+    authenticating_ = false;
+    if (ok) {
+      token_ = response.token();
+    } else {
+      failed.swap(waiting_);
+    }
+  }
+  if (ok) {
+    dispatch();
+    return;
+  }
+  const EtcdResult described = describe(result, endpoint, 0);
+  if (described.status.code() == StatusCode::kIoError) note_failure(endpoint);
+  for (const TryPointer& attempt : failed) answer_failure(attempt, described);
+}
+
+// --- the leader ----------------------------------------------------------------------------------
+
+void EtcdClient::note_failure(size_t endpoint) {
+  {
+    const MutexLock lock(mutex_);
+    if (endpoint == current_) current_ = (current_ + 1) % endpoints_.size();
+    if (unanswered_ > 0) {
+      ask_again_ = true;
+      return;
+    }
+  }
+  probe();
+}
+
+void EtcdClient::probe() {
+  std::string token;
+  {
+    const MutexLock lock(mutex_);
+    if (closing_ || unanswered_ > 0) return;
+    unanswered_ = endpoints_.size();
+    leader_found_ = ask_again_ = false;
+    leader_term_ = 0;
+    ++rounds_;
+    token = token_.value_or("");
+  }
+  for (size_t endpoint = 0; endpoint < options_.endpoints.size(); ++endpoint) {
+    rpc_.call(endpoint, "/etcdserverpb.Maintenance/Status",
+              etcdserverpb::StatusRequest().SerializeAsString(), token, kStatusDeadline,
+              [this, endpoint](const RpcResult& result, const std::string& bytes) {
+                on_status(endpoint, result, bytes);
+              });
+  }
+}
+
+void EtcdClient::on_status(size_t endpoint, const RpcResult& result, const std::string& bytes) {
+  etcdserverpb::StatusResponse status;
+  const bool ok = result.ok() && status.ParseFromString(bytes);
+  if (ok) {
+    std::string alarms;
+    for (const std::string& alarm : status.errors()) alarms += " " + alarm;
+    judge(endpoint, status.version(), alarms);
+  }
+  milliseconds pause{0};
+  uint64_t round = 0;
+  bool new_leader = false;
+  {
+    const MutexLock lock(mutex_);
+    // A member that was cut off may still believe to lead: the newest term counts.
+    if (ok && status.leader() != 0 && status.leader() == status.header().member_id() &&
+        status.raft_term() > leader_term_) {
+      leader_term_ = status.raft_term();
+      leader_found_ = true;
+      current_ = endpoint;
+      new_leader = leader_.has_value() && leader_ != endpoint;
+      leader_ = endpoint;
+    }
+    --unanswered_;
+    if (leader_found_ || unanswered_ == 0) looked_around_ = true;
+    if (unanswered_ == 0) {
+      pause = ask_again_ ? kLookAfterError : leader_found_ ? kLookAroundEvery : kLookForLeaderEvery;
+      round = rounds_;
+    }
+  }
+  if (new_leader) rpc_.cancel_calls_but_to(endpoint);
+  dispatch();
+  if (round == 0) return;
+  rpc_.after(pause, [this, round] {
+    {
+      const MutexLock lock(mutex_);
+      if (rounds_ != round) return;  // An error has begun another one, which continues.
+    }
+    probe();
+  });
+}
+
+void EtcdClient::judge(size_t endpoint, const std::string& version, const std::string& alarms) {
+  const EtcdVersionVerdict verdict = judge_etcd_version(version);
+  const std::string at = "etcd at " + options_.endpoints[endpoint] + ": ";
+  std::string said = verdict.refusal.empty() ? verdict.warning : verdict.refusal;
+  LogLevel level = verdict.refusal.empty() ? LogLevel::kWarning : LogLevel::kError;
+  if (!alarms.empty()) {
+    level = LogLevel::kError;
+    said = "alarm:" + alarms + (said.empty() ? "" : "; " + said);
+  }
+  {
+    const MutexLock lock(mutex_);
+    endpoints_[endpoint].refusal = verdict.refusal.empty() ? "" : at + verdict.refusal;
+    if (endpoints_[endpoint].said == said) return;
+    endpoints_[endpoint].said = said;
+  }
+  if (options_.log)
+    options_.log(said.empty() ? LogLevel::kInfo : level,
+                 at + (said.empty() ? "no alarm any more" : said));
+}
+
+}  // namespace sluice

@@ -1,0 +1,126 @@
+// GroupCommitJournal: the replicated log decides, the local one follows.
+#include <algorithm>
+#include <utility>
+
+#include "engine/base/kill_point.h"
+#include "storage/group_commit.h"
+
+namespace sluice {
+namespace {
+
+using std::chrono::milliseconds;
+
+// How long units may stay buffered if nobody calls flush().
+constexpr milliseconds kLongestPause{100};
+// The size of a new buffer: append rarely has to grow it.
+constexpr size_t kReservedBytes = size_t{64} << 10;
+
+}  // namespace
+
+bool GroupCommitJournal::follow(const TailCommit& commit) {
+  CHECK(is_replicated() && replication() == nullptr);
+  MutexLock lock(write_mutex_);
+  if (broken()) return false;
+  CHECK(commit.first_lsn == last_lsn() + 1);
+  const Lsn last = commit.position.lsn;
+  {
+    MutexLock filling(mutex_);
+    last_lsn_.store(last, std::memory_order_release);
+    raise_durable(last);
+  }
+  const bool synced = mode() == SyncMode::kAlways;
+  const Status status =
+      log_->append_commit(commit.first_lsn, commit.units, synced, encode_position(commit.position));
+  if (!status.ok()) {
+    fail(status);
+    return false;
+  }
+  count_commit(commit.units.size(), last - commit.first_lsn + 1);
+  publish_written(last);
+  if (synced && !publish_synced(last)) return false;
+  tell_durable();
+  return true;
+}
+
+void GroupCommitJournal::lead(RemoteLog& log, ReplicatedOptions options) {
+  CHECK(is_replicated() && remote_ == nullptr && log_ != nullptr);
+  CHECK(options.begin.lsn == last_lsn());
+  ReplicatedCallbacks callbacks;
+  callbacks.on_durable = [this](Lsn lsn) {
+    publish_durable(lsn);
+    tell_durable();
+  };
+  callbacks.on_change = [this] {
+    MutexLock lock(mutex_);
+    replicate_wanted_ = true;
+    replicate_wake_.notify_one();
+    committed_waits_ = true;
+    wake_.notify_one();
+    replicated_.notify_all();
+  };
+  callbacks.on_failed = [this](const Status& status) { fail(status); };
+  remote_ = std::make_shared<ReplicatedCommit>(log, std::move(options), std::move(callbacks));
+  leading_.store(remote_.get(), std::memory_order_release);
+  replicating_ = Thread("replication", [this] { replicate(); });
+}
+
+// The thread of the node that leads: takes the buffer, and sends.
+void GroupCommitJournal::replicate() {
+  while (true) {
+    const auto now = Clock::now();
+    if (remote_->wants(filling_bytes_.load(std::memory_order_relaxed), now)) {
+      CommitBuffer units;
+      units.reserve(kReservedBytes);
+      {
+        MutexLock lock(mutex_);
+        std::swap(units, filling_);
+        filling_bytes_.store(0, std::memory_order_relaxed);
+        filling_largest_.store(0, std::memory_order_relaxed);
+      }
+      if (!units.empty()) {
+        units.seal();
+        remote_->add(std::move(units), now);
+      }
+    }
+    remote_->pump(now);
+    const auto next =
+        remote_->next_pump(filling_bytes_.load(std::memory_order_relaxed), Clock::now());
+    MutexLock lock(mutex_);
+    if (stopping_ || broken()) return;
+    if (!std::exchange(replicate_wanted_, false)) {
+      std::unique_lock<std::mutex> native(mutex_.native(), std::adopt_lock);
+      replicate_wake_.wait_until(native, std::min(next, Clock::now() + kLongestPause));
+      native.release();
+      replicate_wanted_ = false;
+    }
+  }
+}
+
+// Writes to the local log what the replicated one has.
+bool GroupCommitJournal::write_committed(bool synced) {
+  ReplicatedCommit* const remote = leading_.load(std::memory_order_acquire);
+  if (remote == nullptr) return !broken();
+  while (std::optional<ReplicatedCommit::Committed> next = remote->take_committed()) {
+    writing_ = std::move(next->buffer);
+    writing_bytes_.store(writing_.size(), std::memory_order_relaxed);
+    writing_largest_.store(writing_.largest(), std::memory_order_relaxed);
+    kill_point("before_local_write");
+    if (!write_writing(next->position.lsn, synced, encode_position(next->position))) return false;
+  }
+  return !broken();
+}
+
+// True if the replicated log has everything up to `lsn`. It may be out of reach, so this gives up.
+bool GroupCommitJournal::wait_replicated(Lsn lsn) {
+  flush();
+  const auto end = Clock::now() + options_.replication_patience;
+  MutexLock lock(mutex_);
+  while (durable_lsn() < lsn && !stopping_ && !broken() && Clock::now() < end) {
+    std::unique_lock<std::mutex> native(mutex_.native(), std::adopt_lock);
+    replicated_.wait_until(native, end);
+    native.release();
+  }
+  return durable_lsn() >= lsn;
+}
+
+}  // namespace sluice

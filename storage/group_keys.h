@@ -1,0 +1,92 @@
+// Where a group's state lies in the replicated log's service, and the texts of its small values.
+//
+//   /sluice/<cluster>/g/<group>/epoch        the fence (EpochValue)
+//                              /log/<seq>    frames; 16 hexadecimal digits
+//                              /beat         the primary lives (BeatValue)
+//                              /trim         the frames before it are gone (LogPosition)
+//                              /node/<name>  a process (leased)
+//                              /hold/<name>  a process that loads (leased)
+//
+// A value is one line of text: its version, then fields divided by single spaces; an empty field is
+// "-". Text, so that an operator can read it with etcdctl. Pure functions; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/base/bytes.h"
+#include "engine/base/status.h"
+#include "engine/ports/journal.h"
+
+namespace sluice {
+
+// Names of clusters, groups and nodes, and ids: 1 to 64 letters, digits, '.', '_' and '-', but not
+// "-" alone.
+bool is_group_name(Bytes name);
+
+class GroupKeys {
+ public:
+  // REQUIRES: is_group_name of both.
+  GroupKeys(const std::string& cluster, const std::string& group)
+      : prefix_("/sluice/" + cluster + "/g/" + group + "/") {}
+
+  const std::string& prefix() const { return prefix_; }
+  std::string epoch() const { return prefix_ + "epoch"; }
+  std::string beat() const { return prefix_ + "beat"; }
+  std::string trim() const { return prefix_ + "trim"; }
+  std::string logs() const { return prefix_ + "log/"; }
+  std::string log(uint64_t seq) const;
+  std::string nodes() const { return prefix_ + "node/"; }
+  std::string holds() const { return prefix_ + "hold/"; }
+  // The seq of a key of a frame; nothing if it is another key.
+  std::optional<uint64_t> log_seq(Bytes key) const;
+
+ private:
+  std::string prefix_;
+};
+
+// Which process writes the log. Each change has another text, so comparing texts is enough.
+struct EpochValue {
+  std::string cluster_id;  // random, of the group's beginning
+  uint64_t epoch = 0;      // grows by one with each TAKE and RESIGN
+  std::string holder;      // the node's name; empty: nobody
+  std::string run_id;      // of the holder's process, random
+  bool ready = false;      // false: taken, what lies behind a hole is being removed
+  std::string preferred;   // who should take it next; empty: anybody
+  Lsn base_lsn = 0;        // the group began with a state up to here
+
+  bool operator==(const EpochValue&) const = default;
+};
+std::string encode_epoch(const EpochValue& value);
+Result<EpochValue> decode_epoch(Bytes text);
+
+// A sign of life of the primary.
+struct BeatValue {
+  uint64_t epoch = 0;
+  uint64_t counter = 0;  // grows within an epoch
+  uint64_t seq = 0;      // the last frame of the contiguous prefix
+  Lsn lsn = 0;           // durable_lsn
+  int64_t wall_ms = 0;
+
+  bool operator==(const BeatValue&) const = default;
+};
+std::string encode_beat(const BeatValue& value);
+Result<BeatValue> decode_beat(Bytes text);
+
+// A place in the log, behind a frame that ends a commit: of the trim mark, and kept beside each
+// commit of the local log.
+struct LogPosition {
+  std::string cluster_id;
+  std::string group;
+  uint64_t epoch = 0;  // of the frame
+  uint64_t seq = 0;    // 0: before the first frame
+  Lsn lsn = 0;         // the last one of the frame
+  uint32_t chain = 0;  // see log_frame.h
+
+  bool operator==(const LogPosition&) const = default;
+};
+std::string encode_position(const LogPosition& value);
+Result<LogPosition> decode_position(Bytes text);
+
+}  // namespace sluice

@@ -1,0 +1,137 @@
+// RemoteLog: the replicated log of one group, kept by a service that syncs every change on a
+// majority (etcd). The process that holds the epoch writes, everybody reads. The log knows nothing
+// of units: values are bytes, whose meaning is in group_keys.h and log_frame.h.
+//
+// The epoch is the fence. Every change but put_record and drop_record is one transaction that
+// compares the epoch with `fence`, by value, and changes nothing when it differs. So once the epoch
+// has changed, no change of an older one happens, however late its request arrives.
+//
+// Each call is tried once. A change that is answered kUnknown may have happened, and may still
+// happen at any later time. Nothing but kFenced says that it never will. To repeat a change, make
+// the same call again with the same bytes.
+//
+// Threads: any thread may call. Answers and events come one at a time on one thread of the log,
+// perhaps before the call has returned; answers come in any order. They must not block, and may
+// call the log again, but not close() or the destructor. Strings are copied or kept by the log.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/bytes.h"
+#include "engine/base/status.h"
+
+namespace sluice {
+
+enum class RemoteOutcome : uint8_t {
+  kDone,
+  kFenced,     // the epoch has another value: nothing has changed, and nothing will
+  kConflict,   // what was to be created is there with other contents
+  kCompacted,  // of reads: the log does not show that revision any more
+  kUnknown,    // an error, or no answer in time; `status` says which
+  kClosed,     // close() was called; else as kUnknown
+};
+
+struct RemoteAnswer {
+  RemoteOutcome outcome = RemoteOutcome::kDone;
+  Status status;          // not ok with kUnknown, a sentence for a human
+  std::string epoch;      // with kFenced: the value found, empty if it is missing
+  int64_t revision = 0;   // with kDone: of the log as a whole, after the change or at the read
+  bool repeated = false;  // append: an earlier try had written this frame
+};
+using RemoteDone = std::function<void(const RemoteAnswer&)>;
+
+struct RemoteFrame {
+  uint64_t seq = 0;
+  std::string bytes;
+};
+struct RemoteFrames {
+  std::vector<RemoteFrame> frames;  // ascending; seqs may be missing
+  bool more = false;                // there are further frames behind the last one
+};
+using RemoteFramesDone = std::function<void(const RemoteAnswer&, RemoteFrames)>;
+
+// The values of the group at one revision. Empty: not there.
+struct RemoteState {
+  std::string epoch;
+  std::string beat;
+  std::string trim;
+  uint64_t last_seq = 0;  // of the last frame; 0: no frame
+};
+using RemoteStateDone = std::function<void(const RemoteAnswer&, const RemoteState&)>;
+
+// Records with a lease: they vanish some seconds after the process that put them has.
+enum class RemoteRecordKind : uint8_t {
+  kNode,  // 5 s
+  kHold,  // 30 s
+};
+struct RemoteRecord {
+  std::string name;
+  std::string value;
+};
+using RemoteRecordsDone = std::function<void(const RemoteAnswer&, std::vector<RemoteRecord>)>;
+
+// What follow() tells. The views are valid during the call.
+class RemoteListener {
+ public:
+  virtual ~RemoteListener() = default;
+  // Frames may come out of order, twice, or not at all; their chain shows it (log_tail.h).
+  virtual void on_frame(uint64_t seq, Bytes frame) = 0;
+  virtual void on_beat(Bytes value) = 0;
+  virtual void on_epoch(Bytes value) = 0;
+  virtual void on_trim(Bytes value) = 0;
+  // `value`: nothing if the record has vanished.
+  virtual void on_record(RemoteRecordKind kind, Bytes name, std::optional<Bytes> value) = 0;
+  // The log does not follow any more: an error, or the revision was compacted. Read what is missing
+  // and follow again.
+  virtual void on_lost(const Status& reason) = 0;
+};
+
+class RemoteLog {
+ public:
+  virtual ~RemoteLog() = default;  // close() first
+
+  // --- Changes ---
+
+  // INIT (`fence` empty: there must be no epoch), TAKE, READY and RESIGN: the epoch becomes `next`.
+  virtual void change_epoch(const std::string& fence, const std::string& next, RemoteDone done) = 0;
+  // TIDY: deletes the frames from `next_seq` on.
+  virtual void tidy(const std::string& fence, uint64_t next_seq, RemoteDone done) = 0;
+  // Puts a frame. If there is one with that seq: kDone and `repeated` if it has the same bytes,
+  // else kConflict.
+  virtual void append(const std::string& fence, uint64_t seq,
+                      std::shared_ptr<const std::string> frame, RemoteDone done) = 0;
+  virtual void beat(const std::string& fence, const std::string& value, RemoteDone done) = 0;
+  // Puts the trim mark, then deletes the frames before `seq` in several transactions under the same
+  // fence, then lets the log forget older revisions. An error may leave a part undone.
+  virtual void trim(const std::string& fence, uint64_t seq, const std::string& value,
+                    RemoteDone done) = 0;
+
+  // --- Reads. `revision` 0: the current one, linearizable ---
+
+  virtual void read_state(int64_t revision, RemoteStateDone done) = 0;
+  // The frames from `seq` on, one page of them.
+  virtual void read_frames(uint64_t seq, int64_t revision, RemoteFramesDone done) = 0;
+
+  // Tells `listener` every change after `revision`, until on_lost, the next follow() or close().
+  virtual void follow(int64_t revision, std::shared_ptr<RemoteListener> listener) = 0;
+
+  // --- Records ---
+
+  // Puts a record and keeps its lease until drop_record or close(). `owner` identifies the process:
+  // kConflict if the record is another one's.
+  virtual void put_record(RemoteRecordKind kind, const std::string& name, const std::string& owner,
+                          const std::string& value, RemoteDone done) = 0;
+  virtual void drop_record(RemoteRecordKind kind, const std::string& name, RemoteDone done) = 0;
+  virtual void read_records(RemoteRecordKind kind, RemoteRecordsDone done) = 0;
+
+  // Answers what is outstanding with kClosed. On return nothing is called any more; later calls are
+  // answered kClosed at once.
+  virtual void close() = 0;
+};
+
+}  // namespace sluice

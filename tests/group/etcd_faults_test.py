@@ -1,0 +1,213 @@
+#!/usr/bin/python3
+"""The replicated log beside failures of etcd: members that die, stop or cannot be reached, and
+users, passwords and certificates."""
+
+import sys
+import threading
+import time
+
+import harness
+from harness import require, require_equal, wait_until
+from harness.certificates import Certificates
+from harness.etcd import EtcdCluster
+from harness.log_talk import NEXT_TAKEN, READY, TAKEN, LogTalk
+
+PREFIX = "/sluice/test/g/1/"
+NOBODY = "127.0.0.1:1"  # a port that refuses
+
+
+class Writer:
+    """Appends frames one after the other, as the primary does: the same bytes until it knows."""
+
+    def __init__(self, log, fence):
+        self.log = log
+        self.fence = fence
+        self.acknowledged = []
+        self.repeated = 0
+        self.longest_gap_s = 0.0
+        self.failure = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self):
+        last_s = time.monotonic()
+        seq = 0
+        while not self._stop.is_set():
+            seq += 1
+            answer = self.log.until_known("append", self.fence, seq, f"frame {seq}")
+            if answer.outcome != "done":
+                self.failure = f"{seq}: {answer}"
+                return
+            self.repeated += answer.more == ["repeated"]
+            self.acknowledged.append(seq)
+            self.longest_gap_s = max(self.longest_gap_s, answer.at_s - last_s)
+            last_s = answer.at_s
+
+    def goes_on(self):
+        """More than before the fault is acknowledged."""
+        seen = len(self.acknowledged)
+        wait_until(lambda: len(self.acknowledged) > seen + 20 or self.failure, what="new frames")
+        require_equal(self.failure, None, "the writer")
+
+
+def fault_of_leader(options, fault, heal):
+    """Both a writer and a follower live through it; returns the longest gap."""
+    with EtcdCluster(3) as cluster, LogTalk(options, cluster.endpoints()) as log, \
+            LogTalk(options, cluster.endpoints()) as reader:
+        fence = log.lead()
+        reader.follow(0)
+        with Writer(log, fence) as writer:
+            writer.goes_on()
+            victim = cluster.leader()
+            fault(cluster, victim)
+            writer.goes_on()
+            heal(cluster, victim)
+            writer.goes_on()
+            time.sleep(0.5)
+            writer.goes_on()
+        require_equal(log.all_seqs(), writer.acknowledged, "acknowledged frames")
+        seen = {int(words[0]) for words in reader.told("frame")}
+        if reader.told("lost"):  # The end of a watch is told: what is missing is read.
+            seen |= set(reader.all_seqs())
+        require_equal(sorted(seen), writer.acknowledged, "what the follower knows")
+        print(f"       longest gap {writer.longest_gap_s:.2f} s, {writer.repeated} frames were "
+              f"there already, watch {'lost' if reader.told('lost') else 'kept'}")
+        require(writer.longest_gap_s < 10, "the gap")
+
+
+def test_leader_killed(options):
+    """SIGKILL of etcd's leader: nothing that was acknowledged is lost, and writes go on"""
+    fault_of_leader(options, EtcdCluster.kill, EtcdCluster.start)
+
+
+def test_leader_stopped(options):
+    """SIGSTOP of etcd's leader: nothing that was acknowledged is lost, and writes go on"""
+    fault_of_leader(options, EtcdCluster.pause, EtcdCluster.resume)
+
+
+def test_majority_gone(options):
+    """without a majority a frame is unknown; once it is back the same frame is committed"""
+    with EtcdCluster(3) as cluster, LogTalk(options, cluster.endpoints()) as log:
+        fence = log.lead()
+        leader = cluster.leader()
+        others = [member for member in range(3) if member != leader]
+        for member in others:
+            cluster.kill(member)
+        for _ in range(4):
+            require_equal(log.call("append", fence, 1, "x").outcome, "unknown", "append")
+        require_equal(log.call("state", 0).outcome, "unknown", "a linearizable read")
+        for member in others:
+            cluster.start(member)
+        require_equal(log.until_known("append", fence, 1, "x").outcome, "done", "the same frame")
+        require_equal(log.all_seqs(), [1], "frames")
+
+
+def test_fencing_under_load(options):
+    """no frame of an old epoch is done after the TAKE, whatever was in flight"""
+    with EtcdCluster(3) as cluster:
+        seen = ""
+        for turn in range(8):
+            taken, ready = f"1 c {turn + 1} n{turn} taken", f"1 c {turn + 1} n{turn} ready"
+            with LogTalk(options, cluster.endpoints(), group=f"t{turn}") as log, \
+                    LogTalk(options, cluster.endpoints(), group=f"t{turn}") as other:
+                fence = log.lead(taken, ready, seen)
+                frames = [log.begin("append", fence, seq, "=5000:x") for seq in range(1, 81)]
+                frames[turn * 5].wait()
+                take = other.done("epoch", fence, NEXT_TAKEN)
+                for frame in frames:
+                    frame.wait()
+                done = [seq for seq, frame in enumerate(frames, 1) if frame.outcome == "done"]
+                late = [frame for frame in frames if frame.outcome == "done" and
+                        frame.revision >= take.revision]
+                require_equal(late, [], "frames after the TAKE")
+                require_equal({frame.outcome for frame in frames} - {"done", "fenced"}, set(),
+                              "outcomes")
+                require_equal(other.all_seqs(revision=take.revision), done, "frames at the TAKE")
+
+
+def test_unreachable(options):
+    """endpoints that nobody serves cost nothing but words"""
+    with EtcdCluster() as cluster:
+        with LogTalk(options, [f"http://{NOBODY}", cluster.endpoint(0)]) as log:
+            log.lead()
+        with LogTalk(options, [f"http://{NOBODY}"]) as log:
+            began = time.monotonic()
+            answers = [log.call("state", 0) for _ in range(10)]
+            took_s = time.monotonic() - began
+            require_equal({answer.outcome for answer in answers}, {"unknown"}, "outcomes")
+            require(NOBODY in answers[0].text, answers[0])
+            require(took_s > 0.15, f"failures do not spin: {took_s}")
+    for words in ([], ["127.0.0.1:2379"], ["http://127.0.0.1"], ["http://127.0.0.1:2379/"],
+                  ["https://a:1", "http://b:1"]):
+        with LogTalk(options, words) as log:
+            wait_until(lambda log=log: log.refused, what=f"{words} are refused")
+
+
+def test_authentication(options):
+    """tokens expire and users change; a wrong password is said in words"""
+    with EtcdCluster(flags=["--auth-token-ttl", "1"]) as cluster:
+        cluster.enable_auth("sluice", "secret", PREFIX)
+        with LogTalk(options, cluster.endpoints(), user="sluice", password="secret") as log:
+            fence = log.lead()
+            log.follow(log.done("state", 0).revision)
+            for seq in range(1, 4):
+                log.done("append", fence, seq, "x")
+                time.sleep(2.5)  # longer than a token lives
+            # An older revision of the users than the token's: etcd refuses that as well.
+            cluster.ctl("role", "add", "unused")
+            log.done("append", fence, 4, "x")
+            for answer in [log.begin("append", fence, seq, "x") for seq in range(5, 40)]:
+                require_equal(answer.wait().outcome, "done", "many at once")
+            wait_until(lambda: len(log.told("frame")) == 39, what="the frames")
+            log.done("put", "node", "n1", "r1", "v")
+        for user, password in (("sluice", "wrong"), ("nobody", "secret")):
+            with LogTalk(options, cluster.endpoints(), user=user, password=password) as log:
+                answer = log.call("state", 0)
+                require_equal(answer.outcome, "unknown", user)
+                require("refuses the user" in answer.text and user in answer.text, answer)
+        with LogTalk(options, cluster.endpoints()) as log:
+            require("does not allow" in log.call("state", 0).text, "nobody is no user")
+        with LogTalk(options, cluster.endpoints(), user="sluice", password="secret",
+                     group="9") as log:
+            require("does not allow" in log.call("state", 0).text, "another group")
+    with EtcdCluster() as cluster, \
+            LogTalk(options, cluster.endpoints(), user="sluice", password="any") as log:
+        log.lead()  # etcd asks for no user
+
+
+def test_tls(options):
+    """etcd's certificate is checked, and ours shown"""
+    with harness.scratch() as folder:
+        made = Certificates(folder)
+        with EtcdCluster(certificates=made) as cluster:
+            ours = {"cert": made.certificate("client"), "key": made.key("client")}
+            with LogTalk(options, cluster.endpoints(), ca=made.certificate("ca"), **ours) as log:
+                fence = log.lead()
+                log.done("append", fence, 1, "=250000:x")
+            for settings in ({"ca": made.certificate("other"), **ours},
+                             {"ca": made.certificate("ca")},
+                             {"ca": made.certificate("ca"), "cert": made.certificate("stranger"),
+                              "key": made.key("stranger")}):
+                with LogTalk(options, cluster.endpoints(), **settings) as log:
+                    answer = log.call("append", READY, 2, "x")
+                    require_equal(answer.outcome, "unknown", str(settings))
+                    require(cluster.endpoint(0) in answer.text, answer)
+            plain = cluster.endpoint(0).replace("https", "http")
+            with LogTalk(options, [plain]) as log:
+                require_equal(log.call("epoch", TAKEN, READY).outcome, "unknown", "without TLS")
+            for settings in ({"ca": folder + "/missing"}, {"cert": made.certificate("client")},
+                             {"ca": __file__}):
+                with LogTalk(options, cluster.endpoints(), **settings) as log:
+                    wait_until(lambda log=log: log.refused, what=f"{settings} are refused")
+
+
+if __name__ == "__main__":
+    sys.exit(harness.run(sys.modules[__name__]))

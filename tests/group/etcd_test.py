@@ -1,0 +1,112 @@
+#!/usr/bin/python3
+"""The replicated log on a real etcd: leases, limits, silence, closing. What it shares with the fake
+is in log_contract_test.py."""
+
+import sys
+import time
+
+import harness
+from harness import require, require_equal, wait_until
+from harness.etcd import EtcdCluster
+from harness.log_talk import TAKEN, LogTalk
+
+
+def test_silent_etcd(options):
+    """a watch of an etcd that has stopped ends within some seconds, an idle one does not"""
+    with EtcdCluster() as cluster, LogTalk(options, cluster.endpoints()) as log:
+        log.follow(log.done("state", 0).revision)
+        time.sleep(6)  # longer than a silent etcd is waited for
+        log.done("epoch", "", TAKEN)
+        wait_until(lambda: log.told("epoch"), what="an event after the pause")
+        require_equal(log.told("lost"), [], "lost while nothing happened")
+        cluster.pause(0)
+        wait_until(lambda: log.told("lost"), what="the end of the watch")
+        cluster.resume(0)
+        require_equal(log.until_known("state", 0).outcome, "done", "etcd continues")
+
+
+def test_records(options):
+    """a record is its owner's, is kept, can be dropped, and vanishes after its process"""
+    with EtcdCluster() as cluster, LogTalk(options, cluster.endpoints()) as log:
+        with LogTalk(options, cluster.endpoints()) as other:
+            other.done("put", "node", "n1", "run1", "first")
+            other.done("put", "node", "n1", "run1", "second")
+            for answer in [other.begin("put", "node", "n2", "run2", f"v{i}") for i in range(20)]:
+                require_equal(answer.wait().outcome, "done", "puts at once")
+            require_equal(log.call("put", "node", "n1", "run9", "x").outcome, "conflict", "foreign")
+            require_equal(log.done("records", "node").more, ["n1=second", "n2=v19"], "records")
+            # The same process by another connection: its record, whatever it holds.
+            log.done("put", "node", "n1", "run1", "third")
+            log.done("put", "hold", "n1", "run1", "h")
+            time.sleep(7)  # longer than the lease
+            require_equal(log.done("records", "node").more, ["n1=third", "n2=v19"], "kept")
+            other.process.kill()
+        wait_until(lambda: log.done("records", "node").more == ["n1=third"], what="n2 is gone")
+        log.done("drop", "node", "n1")
+        log.done("drop", "node", "n1")
+        require_equal(log.done("records", "node").more, [], "dropped")
+        log.done("put", "node", "n1", "run9", "another process")
+        require_equal(log.done("records", "hold").more, ["n1=h"], "holds")
+        # The lease is lost: the record comes back by itself.
+        for line in cluster.ctl("lease", "list").splitlines()[1:]:
+            cluster.ctl("lease", "revoke", line)
+        wait_until(lambda: log.done("records", "node").more == ["n1=another process"],
+                   what="the record is back")
+
+
+def test_large_request(options):
+    """a frame beyond etcd's limit is refused in words, and others go on"""
+    with EtcdCluster() as cluster, LogTalk(options, cluster.endpoints()) as log:
+        fence = log.lead()
+        log.done("append", fence, 1, "=1500000:x")
+        for size in (1_600_000, 3_000_000):
+            answer = log.call("append", fence, 2, f"={size}:x")
+            require_equal(answer.outcome, "unknown", f"{size} bytes")
+            require("--max-request-bytes" in answer.text and str(size)[:3] in answer.text, answer)
+        log.done("append", fence, 2, "small")
+
+
+def test_shared_etcd(options):
+    """an etcd that others use is not compacted"""
+    with EtcdCluster() as cluster, LogTalk(options, cluster.endpoints(), compact="no") as log:
+        fence = log.lead()
+        log.append_all(fence, [1, 2])
+        old = log.done("state", 0).revision
+        log.done("trim", fence, 3, "the mark")
+        require_equal(log.all_seqs(), [], "frames")
+        require_equal(log.all_seqs(revision=old), [1, 2], "frames of an old revision")
+
+
+def test_full_etcd(options):
+    """an etcd without room says how to cure it"""
+    flags = ["--quota-backend-bytes", str(8 << 20)]
+    with EtcdCluster(flags=flags) as cluster, LogTalk(options, cluster.endpoints()) as log:
+        fence = log.lead()
+        answers = [log.call("append", fence, seq, "=250000:x") for seq in range(1, 60)]
+        full = [answer for answer in answers if answer.outcome == "unknown"]
+        require(full and "etcdctl defrag" in full[-1].text, f"{answers[-1]}")
+        wait_until(lambda: any("NOSPACE" in line for line in log.logged), what="the alarm's line")
+
+
+def test_close(options):
+    """close() answers what is outstanding, and what comes later"""
+    with EtcdCluster() as cluster, LogTalk(options, cluster.endpoints()) as log:
+        fence = log.lead()
+        log.follow(0)
+        cluster.pause(0)
+        waiting = [log.begin("append", fence, seq, "x") for seq in range(1, 5)]
+        waiting += [log.begin("put", "node", "n1", "r", "v"), log.begin("state", 0)]
+        time.sleep(0.1)
+        began = time.monotonic()
+        require_equal(log.call("close").outcome, "done", "close")
+        require(time.monotonic() - began < 1, "close takes no time")
+        require_equal({answer.wait().outcome for answer in waiting}, {"closed"}, "the calls")
+        for late in (("append", fence, 9, "x"), ("frames", 1, 0), ("records", "node")):
+            require_equal(log.call(*late).outcome, "closed", str(late))
+        require_equal(log.told("lost"), [], "closing is no loss")
+        cluster.resume(0)
+        require_equal(log.end(), 0, "its exit code")
+
+
+if __name__ == "__main__":
+    sys.exit(harness.run(sys.modules[__name__]))

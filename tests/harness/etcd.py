@@ -1,0 +1,132 @@
+"""Starts and stops etcd for tests: one member or three, on free ports, in a folder of their own.
+
+    with EtcdCluster(3) as cluster:
+        cluster.kill(cluster.leader())
+
+Members are ended by their pids. Used by one thread.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+
+from harness import need_program, wait_until
+from harness.servers import LOOPBACK, die_with_parent, steady_port
+
+# What Sluice asks of etcd (docs of `journal etcd`), as far as etcd 3.4 knows it.
+FLAGS = ["--heartbeat-interval", "50", "--election-timeout", "500", "--snapshot-count", "1000",
+         "--experimental-compaction-batch-limit", "100"]
+ROOT_PASSWORD = "the root"
+
+
+class EtcdCluster:
+    """`certificates` (harness.certificates): clients use TLS, and show a certificate."""
+
+    def __init__(self, members=1, flags=(), certificates=None):
+        need_program("etcd")
+        self.certificates = certificates
+        self.flags = list(flags)
+        self.directory = tempfile.TemporaryDirectory(prefix="etcd-test-")
+        self.ports = [(steady_port(), steady_port()) for _ in range(members)]
+        self.processes = [None] * members
+        self.user = None
+
+    def __enter__(self):
+        for member in range(len(self.ports)):
+            self.start(member)
+        wait_until(lambda: self.leader() is not None, what="a leader of etcd")
+        return self
+
+    def __exit__(self, *_):
+        for member in range(len(self.processes)):
+            self.kill(member)
+        self.directory.cleanup()
+
+    # -- members ------------------------------------------------------------------------------
+
+    def scheme(self):
+        return "https" if self.certificates else "http"
+
+    def endpoint(self, member):
+        return f"{self.scheme()}://{LOOPBACK}:{self.ports[member][0]}"
+
+    def endpoints(self):
+        return [self.endpoint(member) for member in range(len(self.ports))]
+
+    def start(self, member):
+        """Starts it, or starts it again with what it has on disk."""
+        client = self.endpoint(member)
+        peers = [f"m{index}=http://{LOOPBACK}:{peer}" for index, (_, peer) in enumerate(self.ports)]
+        peer = peers[member].split("=", 1)[1]
+        command = ["etcd", "--name", f"m{member}", "--data-dir", self._path(f"m{member}"),
+                   "--listen-client-urls", client, "--advertise-client-urls", client,
+                   "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+                   "--initial-cluster", ",".join(peers), "--logger", "zap", *FLAGS, *self.flags]
+        if self.certificates:
+            command += ["--cert-file", self.certificates.certificate("server"),
+                        "--key-file", self.certificates.key("server"), "--client-cert-auth",
+                        "--trusted-ca-file", self.certificates.certificate("ca")]
+        with open(self._path(f"m{member}.log"), "ab") as log:
+            # pylint: disable=consider-using-with
+            self.processes[member] = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                preexec_fn=die_with_parent)  # noqa: one thread, as said above
+
+    def kill(self, member):
+        process = self.processes[member]
+        if process is not None:
+            process.kill()
+            process.wait()
+            self.processes[member] = None
+
+    def pause(self, member):
+        self.processes[member].send_signal(signal.SIGSTOP)
+
+    def resume(self, member):
+        self.processes[member].send_signal(signal.SIGCONT)
+
+    def _path(self, name):
+        return os.path.join(self.directory.name, name)
+
+    # -- etcdctl ------------------------------------------------------------------------------
+
+    def ctl(self, *arguments, endpoints=None, check=True):
+        """What etcdctl prints."""
+        command = [need_program("etcdctl"), "--command-timeout", "5s", "--endpoints",
+                   ",".join(endpoints or self.endpoints()), *map(str, arguments)]
+        if self.certificates:
+            command += ["--cacert", self.certificates.certificate("ca"),
+                        "--cert", self.certificates.certificate("client"),
+                        "--key", self.certificates.key("client")]
+        if self.user:
+            command += ["--user", self.user]
+        done = subprocess.run(command, env=dict(os.environ, ETCDCTL_API="3"), check=False,
+                              capture_output=True, text=True, timeout=30)
+        if check and done.returncode != 0:
+            raise AssertionError(f"etcdctl {arguments}: {done.stderr}")
+        return done.stdout
+
+    def leader(self):
+        """The member that leads, of those that run; None: nobody."""
+        for member, process in enumerate(self.processes):
+            if process is None:
+                continue
+            text = self.ctl("endpoint", "status", "-w", "json", endpoints=[self.endpoint(member)],
+                            check=False)
+            status = json.loads(text)[0]["Status"] if text else {}
+            if status.get("leader", 0) == status.get("header", {}).get("member_id"):
+                return member
+        return None
+
+    def enable_auth(self, user, password, prefix):
+        """A user that may use what begins with the prefix, and root."""
+        self.ctl("user", "add", f"root:{ROOT_PASSWORD}")
+        self.ctl("user", "grant-role", "root", "root")
+        self.ctl("role", "add", "writer")
+        self.ctl("role", "grant-permission", "writer", "readwrite", prefix, "--prefix=true")
+        self.ctl("user", "add", f"{user}:{password}")
+        self.ctl("user", "grant-role", user, "writer")
+        self.ctl("auth", "enable")
+        self.user = f"root:{ROOT_PASSWORD}"

@@ -1,0 +1,69 @@
+#!/usr/bin/python3
+"""What finding costs in a thousand queues and among many more jobs and groups than are looked at.
+
+    tests/http/find_cost_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
+"""
+
+import sys
+
+from harness import require, require_equal, run
+from harness.holds import LONGEST_HOLD_MS, IoThreads, Probe, best_of, fill
+from harness.http_client import Client, serve
+
+QUEUES = 1000
+JOBS = 150_000
+FAILED = 10_000
+MOST_MS = 100
+MOST_HELD_MS = 2
+ROUNDS = 3
+REQUESTS = ["find?q=user29", "find?q=queue9", "find?q=1234", "find?q=lang%3Dc",
+            "queues/large/failures", "queues/failed/failures",
+            "queues/failed/jobs?state=failed&error=none", "queues/large/jobs?id_part=none",
+            "queues/large/jobs?group_glob=*none"]
+
+
+def fill_all(connection):
+    connection.pipeline([("Q.ADD", f"queue{number}", "1234", "x", "TAG", "lang", "c")
+                         for number in range(QUEUES)])
+    fill(connection.call, "large", "redis.call('Q.ADD', KEYS[1], i, 'x', 'GROUP', 'user' .. i)",
+         JOBS)
+    connection.call("Q.CONFIG", "failed", "SET", "retain_failed", "100000")
+    fill(connection.call, "failed", "redis.call('Q.ADD', KEYS[1], i, 'x') "
+         "local job = redis.call('Q.POP', 1, KEYS[1], 'BRIEF')[1] "
+         "redis.call('Q.NACK', KEYS[1], i, job[3], 'FATAL', 'ERROR', "
+         "string.char(97 + i % 26, 103 + math.floor(i / 26) % 20) .. "
+         "('Timeout after ' .. i .. ' ms; '):rep(40))", FAILED)
+
+
+def test_requests_that_look_at_much(options):
+    """Each takes little of the thread that serves it, and holds nobody up."""
+    server = serve(options)
+    with Client(server) as client, server.connect() as connection:
+        fill_all(connection)
+        threads = IoThreads(server.process.pid)
+        for request in REQUESTS:
+
+            def ask(path="/api/v1/" + request):
+                return client.expect(200, "GET", path)
+
+            def held():
+                with Probe(server) as probe:
+                    probe.begin()
+                    for _ in range(ROUNDS):
+                        ask()
+                    return probe.end()
+
+            before = sum(threads.ran_ms())
+            for _ in range(ROUNDS):
+                ask()
+            used_ms = (sum(threads.ran_ms()) - before) / ROUNDS
+            hold = best_of(held, MOST_HELD_MS)
+            told = f"{request}: {used_ms:.1f} ms of CPU, holds others for {hold.ran_ms:.1f} ms"
+            print("      " + told, flush=True)
+            require(used_ms <= MOST_MS, told)
+            require(hold.ran_ms < LONGEST_HOLD_MS, told)
+        require_equal(len(client.get("/api/v1/queues/failed/failures").json["groups"]), 100)
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))

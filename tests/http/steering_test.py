@@ -1,0 +1,191 @@
+#!/usr/bin/python3
+"""Steering over HTTP: trials of a configuration, rules of workers, lists of workers, groups, keys.
+
+    tests/http/steering_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
+"""
+
+import sys
+
+from harness import require, require_equal, run
+from harness.http_client import READ_TOKEN, THREADS, Client, quoted, require_problem, serve
+
+QUEUE = "/api/v1/queues/q"
+JOBS = QUEUE + "/jobs"
+
+
+def add(client, *names, **others):
+    for name in names:
+        client.expect(201, "POST", JOBS, {"id": name, "payload": "", **others})
+
+
+def pop(client, **others):
+    return client.expect(200, "POST", QUEUE + ":pop", others).json["jobs"]
+
+
+def tried(client, query, fields):
+    answer = client.expect(200, "PATCH", f"{QUEUE}?dry_run=true{query}", fields).json
+    require_equal(list(answer), ["complete", "matched", "slots", "slots_over", "total_over",
+                                 "waiting_over"])
+    return {name: value for name, value in answer.items() if value}
+
+
+def test_trials(options):
+    """A dry run tells what is above the new limits, and changes nothing."""
+    server = serve(options)
+    with Client(server) as client:
+        require_problem(client.request("PATCH", QUEUE + "?dry_run=true", {"max_active": 1}), 404,
+                        "NOQUEUE")
+        require_equal(client.get("/api/v1/queues").json["queues"], [])
+        client.expect(200, "PATCH", QUEUE + "?create=true", {"max_active": 10})
+        add(client, "a", "b", "c", group="ann", keys=["k"])
+        add(client, "d", "e", group="bob")
+        pop(client, count=2)
+        before = client.get(QUEUE + "/config").json
+        require_equal(tried(client, "", {"max_active": 1, "max_waiting": 2, "max_total": 4}),
+                      {"complete": True, "matched": 1, "slots": 2, "slots_over": 1,
+                       "total_over": 1, "waiting_over": 1})
+        require_equal(tried(client, "", {"max_active": 2}),
+                      {"complete": True, "matched": 1, "slots": 2})
+        require_equal(tried(client, "&group=ann", {"max_active": 1, "max_total": 1}),
+                      {"complete": True, "matched": 1, "slots": 2, "slots_over": 1,
+                       "total_over": 2})
+        require_equal(tried(client, "&group_glob=*", {"max_waiting": 1}),
+                      {"complete": True, "matched": 2, "slots": 2, "waiting_over": 1})
+        # An exact rule wins over the glob.
+        client.expect(200, "PATCH", QUEUE + "?group=bob", {"max_waiting": 5})
+        require_equal(tried(client, "&group_glob=*", {"max_waiting": 1}),
+                      {"complete": True, "matched": 2, "slots": 2})
+        require_equal(tried(client, "&key=k", {"max_active": 1}),
+                      {"complete": True, "matched": 1, "slots": 2, "slots_over": 1})
+        require_equal(tried(client, "&group=none", {"max_active": 1}), {"complete": True})
+        require_equal(tried(client, "&worker=w", {"quiet": True}), {"complete": True})
+        members = require_problem(client.request("PATCH", QUEUE + "?dry_run=true",
+                                                 {"max_active": 1, "paused": "no"}),
+                                  422, "BADFIELD")
+        require_equal((members["field"], members["nearest"]), ("paused", "none"))
+        require_equal(client.get(QUEUE + "/config").json, before)
+        require_equal(client.get(QUEUE + "/config?group=ann").json, {})
+
+
+def test_a_trial_with_many_groups_and_rules(options):
+    """It looks at 10,000 groups and finds the rules of 1,000."""
+    server = serve(options)
+    with Client(server) as client, server.connect() as connection:
+        connection.pipeline([("Q.ADD", "q", f"j{number}", "x", "GROUP", f"g{number}")
+                             for number in range(12_000)])
+        require_equal(tried(client, "&group_glob=*", {"max_waiting": 1}), {"matched": 1000})
+        require_equal(tried(client, "&group_glob=none*", {"max_waiting": 1}), {})
+        require_equal(tried(client, "", {"max_waiting": 1}),
+                      {"complete": True, "matched": 1, "waiting_over": 11_999})
+        connection.pipeline([("Q.CONFIG", "q", "GROUP", f"g{number}", "SET", "max_active", "1")
+                             for number in range(1001)])
+        require_equal(tried(client, "", {"bands": "A,B", "default_pri": "B"}), {})
+        require_problem(client.request("PATCH", QUEUE + "?dry_run=true", {"default_pri": "B"}),
+                        422, "BADFIELD")
+
+
+def test_quiet_workers_and_resets(options):
+    """A worker is made quiet and heard again; rules and fields are reset."""
+    server = serve(options)
+    with Client(server) as client:
+        client.expect(200, "PATCH", QUEUE + "?create=true", {"max_active": 3})
+        add(client, "a")
+        rule = client.expect(200, "PATCH", QUEUE + "?worker_glob=host-7:*", {"quiet": True}).json
+        require_equal(rule, {"quiet": "on"})
+        require_equal(pop(client, worker="host-7:1"), [])
+        require_equal(client.expect(200, "DELETE", QUEUE + "/config?worker_glob=host-7:*").json, {})
+        require_equal(len(pop(client, worker="host-7:1")), 1)
+        config = client.expect(200, "DELETE", QUEUE + "/config").json
+        require_equal(config["max_active"], 0)
+        require_problem(client.request("DELETE", "/api/v1/queues/none/config"), 404, "NOQUEUE")
+        require_problem(client.request("DELETE", QUEUE + "/config", token=READ_TOKEN), 403,
+                        "NOPERM")
+        require_problem(client.get(QUEUE + "/config?group=a&worker=b"), 422, "BADFIELD")
+
+
+def test_rules(options):
+    """All rules in pages, with the names of those that are for one name only."""
+    server = serve(options)
+    with Client(server) as client:
+        client.expect(200, "PATCH", QUEUE + "?create=true&group_glob=team.*", {"max_active": 2})
+        client.expect(200, "PATCH", QUEUE + "?group=a*", {"paused": "out"})
+        client.expect(200, "PATCH", QUEUE + "?worker=w", {"quiet": True})
+        rules, cursor = [], None
+        while not rules or cursor:
+            query = "?limit=1" + (f"&cursor={quoted(cursor)}" if cursor else "")
+            page = client.expect(200, "GET", QUEUE + "/rules" + query).json
+            rules += page["rules"]
+            cursor = page["cursor"]
+        require_equal(sorted(rules, key=lambda rule: rule["glob"]), [
+            {"scope": "group", "glob": "a\\*", "name": "a*", "settings": {"paused": "out"}},
+            {"scope": "group", "glob": "team.*", "name": None, "settings": {"max_active": 2}},
+            {"scope": "worker", "glob": "w", "name": "w", "settings": {"quiet": "on"}}])
+        require_equal(client.get("/api/v1/queues/none/rules").json, {"rules": [], "cursor": None})
+
+
+def test_workers(options):
+    """Those with leases by their deadlines, then the others; what each did, and when it spoke."""
+    server = serve(options)
+    with Client(server) as client:
+        add(client, "a", "b", "c", "d")
+        pop(client, worker="idle", id="d", lease_ms=60000)
+        pop(client, id="a", lease_ms=90000)
+        job, = pop(client, worker="busy", id="b", lease_ms=60000)
+        client.expect(200, "POST", JOBS + "/d:ack", {"lease": 1})
+        client.expect(200, "PATCH", QUEUE + "?worker=idle", {"quiet": True})
+        busy, unnamed, idle = client.get(QUEUE + "/workers").json["workers"]
+        require_equal((busy["name"], busy["active"], busy["quiet"]), ("busy", 1, False))
+        require_equal([lease["id"] for lease in busy["leases"]], [job["id"]])
+        require_equal((unnamed["name"], set(unnamed)), (None, {"name", "leases"}))
+        require_equal((idle["name"], idle["leases"], idle["completed"], idle["quiet"]),
+                      ("idle", [], 1, True))
+        require(idle["seen"] > 1e12, f"{idle}")
+        first = client.get(QUEUE + "/workers?limit=1").json
+        require_equal([worker["name"] for worker in first["workers"]], ["busy", "idle"])
+        rest = client.get(f"{QUEUE}/workers?limit=1&cursor={first['cursor']}").json
+        require_equal([worker["name"] for worker in rest["workers"]], [None])
+
+
+def test_lines(options):
+    """One group, keys, limits in the list of queues, ended jobs that are kept."""
+    server = serve(options)
+    with Client(server) as client:
+        client.expect(200, "PATCH", QUEUE + "?create=true", {"max_waiting": 7, "paused": "in"})
+        line, = client.get("/api/v1/queues").json["queues"]
+        require_equal((line["paused"], line["max_waiting"], line["max_total"]), ("in", 7, 0))
+        require_equal(line["stats"]["kept"],
+                      {"completed": 0, "failed": 0, "cancelled": 0, "expired": 0})
+        client.expect(200, "PATCH", QUEUE, {"paused": "none"})
+        client.expect(200, "PATCH", QUEUE + "?key=k", {"max_active": 2})
+        add(client, "a", "b", group="ann/1", keys=["k"])
+        pop(client, id="a")
+        group = client.get(QUEUE + "/groups/ann%2F1").json
+        require_equal((group["name"], group["waiting"], group["active"]), ("ann/1", 1, 1))
+        require_equal(client.get(QUEUE + "/keys").json["keys"],
+                      [{"name": "k", "slots": 1, "max_active": 2, "utilization": 0.5}])
+        client.expect(200, "POST", JOBS + "/b:cancel")
+        require_equal(client.get(QUEUE).json["stats"]["kept"]["cancelled"], 1)
+
+
+def test_dependents(options):
+    """The blocked jobs that wait for a job: the first thirty, and how many there are."""
+    server = serve(options)
+    with Client(server) as client:
+        add(client, "a")
+        add(client, *[f"n{number}" for number in range(20)], needs=["a"])
+        add(client, *[f"f{number}" for number in range(20)], after=["a"])
+        job = client.get(JOBS + "/a?with=dependents").json
+        require_equal((len(job["dependents"]), job["dependents_count"]), (30, 40))
+        require_equal(job["dependents"][:2], ["n0", "n1"])
+        require("dependents" not in client.get(JOBS + "/a").json, "dependents without a question")
+        job, = pop(client)
+        client.expect(200, "POST", JOBS + "/a:ack", {"lease": job["lease"]})
+        job = client.get(JOBS + "/a?with=dependents").json
+        require_equal((job["dependents"], job["dependents_count"]), ([], 0))
+        members = require_problem(client.get(JOBS + "/a?with=dependants"), 422, "BADFIELD")
+        require_equal(members["nearest"], "dependents")
+        require_problem(client.get(JOBS + "?with=dependents"), 422, "BADFIELD")
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__], THREADS))

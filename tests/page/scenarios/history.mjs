@@ -1,0 +1,74 @@
+// Charts that are full at the first look, values under the pointer, and what happened in a range.
+import { Visit, add, api, assert, pause, pop, queue, scenario } from "./browser.mjs";
+
+// Until the server has kept what is waiting now.
+async function kept(wanted) {
+  for (let tries = 0; tries < 150; ++tries) {
+    const { series } = await api("GET", `${queue("mail")}/history?range=hour`);
+    if (series.waiting.includes(wanted)) return;
+    await pause(200);
+  }
+  throw new Error("no history was kept");
+}
+
+async function under_the_pointer(visit, opened) {
+  const { page } = visit;
+  const plot = page.locator("figure", { hasText: "waiting" }).locator(".u-over");
+  const box = await plot.boundingBox();
+  // From the newest point back, to what was before this page.
+  for (let x = box.width - 2; x > 0; x -= 3) {
+    await page.mouse.move(box.x + x, box.y + 20);
+    const told = await page.locator("figcaption", { hasText: "waiting" }).textContent();
+    const found = /waiting 3.*at .*?(\d+):(\d+):(\d+)/.exec(told);
+    if (!found) continue;
+    const at = new Date(opened);
+    at.setHours(...found.slice(1).map(Number));
+    if (at.getTime() < opened - 1000) {
+      // One time in all charts.
+      const others = await page.locator(".plots figcaption small").allTextContents();
+      assert.equal(new Set(others).size, 1, others.join());
+      return;
+    }
+  }
+  throw new Error("nothing from before the page was opened");
+}
+
+async function dragged(visit) {
+  const { page } = visit;
+  const box = await page.locator("figure", { hasText: "added" }).locator(".u-over").boundingBox();
+  await page.mouse.move(box.x + 4, box.y + 40);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width / 2, box.y + 40);
+  await page.mouse.move(box.x + box.width - 2, box.y + 40);
+  await page.mouse.up();
+  await visit.see(".range h2", "Events from");
+  await visit.see(".range .panel-aside", /4 added.*1 failed/);
+  await visit.see(".range li", /bad.*Failed/);
+  await visit.see(".jobs h2", "Failed jobs");
+  await visit.see(".job-row", "bad");
+  assert(/state=failed&since=\d+&until=\d+$/.test(page.url()), page.url());
+  await page.reload();
+  await visit.see(".range li", /bad.*Failed/);
+  await page.getByLabel("Close the range").click();
+  await visit.see_none(".range");
+  await visit.click(".range-row button", "last day");
+  assert(page.url().endsWith("?state=failed&range=day"), page.url());
+}
+
+await scenario(async (browser) => {
+  for (const id of ["a", "b", "c"]) await add("mail", id);
+  await add("mail", "bad", { pri: "CRITICAL" });
+  const [{ lease }] = await pop("mail");
+  await api("POST", `${queue("mail")}/jobs/bad:nack`, { lease, mode: "fatal", error: "no route" });
+  await kept(3);
+  const visit = await Visit.open(browser);
+  const opened = Date.now();
+  await visit.log_in();
+  await visit.see(".card", "mail");
+  await visit.page.waitForFunction(() => [...document.querySelectorAll(".figures div")]
+    .some((cell) => cell.textContent === "failed lately1"));
+  await visit.open_queue("mail");
+  await visit.see(".job-row", "a");
+  await visit.play([(each) => under_the_pointer(each, opened), dragged]);
+  await visit.close();
+});

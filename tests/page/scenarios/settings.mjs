@@ -1,0 +1,113 @@
+// Queues are made, set and deleted; groups are paused and workers made quiet.
+import { Visit, add, api, assert, pop, queue, scenario } from "./browser.mjs";
+
+const config = (rest = "") => api("GET", `${queue("mail")}/config${rest}`);
+
+async function make(visit) {
+  const { page } = visit;
+  await visit.click(".page-head button", "New queue…");
+  await page.fill("dialog input[name=name]", "mail");
+  await page.fill("dialog input[name=max_active]", "4");
+  await visit.click("dialog button", "Make it");
+  await visit.see("main.queue h1", "mail");
+  assert.equal((await config()).max_active, 4);
+  // The first job to paste goes to this server.
+  const { port } = await api("GET", "/api/v1/session");
+  await visit.see(".first-job pre", `redis-cli -p ${port} Q.ADD mail`);
+  await visit.click(".first-job button", "Python");
+  await visit.see(".first-job pre", `Queue("mail", "redis://127.0.0.1:${port}")`);
+  await visit.click(".first-job button", "TypeScript");
+  await visit.see(".first-job pre", `{ url: 'redis://127.0.0.1:${port}' }`);
+}
+
+async function set(visit) {
+  const { page } = visit;
+  for (const id of ["a", "b", "c", "d", "e"]) await add("mail", id, { group: "ann" });
+  await pop("mail", { worker: "host-1", count: 3, lease_ms: 60_000 });
+  await page.keyboard.press("s");
+  await visit.see(".setting", /max_active.*3 of 4 in use/);
+  await visit.see(".setting", /max_waiting.*no limit; 2 waiting/);
+  await page.getByLabel("Change max_active").click();
+  const input = page.locator("input[name=max_active]");
+  await input.fill("many");
+  await visit.see(".trial.warn", "This takes a whole number");
+  assert.equal(await page.locator(".setting-edit button.primary").isDisabled(), true);
+  await input.fill("1");
+  await visit.see(".trial", "2 slots in use are above this cap");
+  assert.equal((await config()).max_active, 4);
+  await visit.click(".setting-edit button", "Save");
+  await visit.see(".setting", /max_active.*3 of 1 in use/);
+  assert.equal((await config()).max_active, 1);
+  await visit.click(".notice button", "Undo");
+  await visit.see(".setting", /max_active.*3 of 4 in use/);
+  await page.getByLabel("Change reserve").click();
+  visit.faults.allowed.push("status of 422");
+  await page.locator("input[name=reserve]").fill("nonsense");
+  await visit.see(".trial.warn", /./);
+  await page.keyboard.press("Escape");
+  await visit.see_none(".setting-edit");
+}
+
+async function rules(visit) {
+  const { page } = visit;
+  await visit.click(".rules-panel button", "Add a rule…");
+  await page.fill("dialog input[name=glob]", "ann");
+  await page.selectOption("dialog select[name=field]", "max_active");
+  await page.fill("dialog input[name=value]", "3");
+  await visit.click("dialog button", "Add it");
+  await visit.see(".rule", /group.*ann.*3 of 3 in use, 2 waiting/);
+  assert.deepEqual(await config("?group=ann"), { max_active: 3 });
+  await page.locator(".rule").getByLabel("Change max_active").click();
+  await page.locator(".rule input").fill("2");
+  await visit.see(".rule .trial", "1 slot in use is above this cap");
+  await visit.click(".rule button", "Save");
+  await visit.see(".rule", /3 of 2 in use/);
+  await visit.click(".rule button", "Remove");
+  await visit.see_none(".rule");
+  assert.deepEqual(await config("?group=ann"), {});
+  await page.locator(".notice", { hasText: "was removed" }).getByText("Undo").click();
+  await visit.see(".rule", /ann/);
+  assert.deepEqual(await config("?group=ann"), { max_active: 2 });
+}
+
+async function group_and_worker(visit) {
+  const { page } = visit;
+  await visit.open_queue("mail");
+  await visit.see(".jobs .empty", "No job can run next: 2 pending");
+  await page.locator("h2", { hasText: "Groups" }).scrollIntoViewIfNeeded();
+  await page.getByLabel("Pause or resume ann").click();
+  await visit.see("dialog h2", "Pause the group ann?");
+  await visit.click("dialog button", "Pause");
+  await visit.see(".notice", "ann hands out no jobs now");
+  assert.equal((await config("?group=ann")).paused, "out");
+  await page.getByLabel("Pause or resume ann").click();
+  await visit.see(".notice", "ann runs again");
+  assert.equal((await config("?group=ann")).paused, "none");
+  await visit.see(".worker-row", /host-1.*heard of .* ago, 0 completed.*runs a for/);
+  await visit.click(".worker-row button", "Make it quiet");
+  await visit.see(".worker-row .pill", "quiet");
+  assert.deepEqual(await pop("mail", { worker: "host-1" }), []);
+  await page.locator(".notice", { hasText: "gets no new jobs" }).getByText("Undo").click();
+  await visit.see_none(".worker-row .pill");
+}
+
+async function remove(visit) {
+  const { page } = visit;
+  await page.keyboard.press("s");
+  await visit.click(".page-head button", "Delete the queue…");
+  await visit.see("dialog", "2 waiting jobs and 3 active jobs will be deleted");
+  await page.fill("dialog input[name=name]", "mai");
+  await visit.click("dialog button.primary", "Delete");
+  await visit.see("dialog .fault", "not the name");
+  await page.fill("dialog input[name=name]", "mail");
+  await visit.click("dialog button.primary", "Delete");
+  await visit.see(".empty", "There are no queues yet");
+  assert.deepEqual((await api("GET", "/api/v1/queues")).queues, []);
+}
+
+await scenario(async (browser) => {
+  const visit = await Visit.open(browser);
+  await visit.log_in();
+  await visit.play([make, set, rules, group_and_worker, remove]);
+  await visit.close();
+});

@@ -1,0 +1,285 @@
+// When a node takes its group's epoch, and what may come between.
+// tests/model/election_history_test.cc plays whole histories.
+#include "net/group/election.h"
+
+#include <string>
+
+#include "net/group/read_lease.h"
+#include "tests/support/test.h"
+
+namespace {
+
+using namespace sluice;
+
+using Action = Election::Action;
+using Phase = Election::Phase;
+
+constexpr int64_t kTimeoutMs = 1000;
+
+EpochValue epoch_of(uint64_t number, const std::string& holder, bool ready = true) {
+  EpochValue value;
+  value.cluster_id = "c";
+  value.epoch = number;
+  value.holder = holder;
+  value.run_id = holder.empty() ? "" : holder + "-run";
+  value.ready = ready;
+  return value;
+}
+
+std::string text_of(uint64_t number, const std::string& holder, bool ready = true) {
+  return encode_epoch(epoch_of(number, holder, ready));
+}
+
+RemoteState state_of(const std::string& epoch, uint64_t last_seq, uint64_t beat_epoch = 0,
+                     uint64_t beat_counter = 0) {
+  RemoteState state;
+  state.epoch = epoch;
+  state.last_seq = last_seq;
+  BeatValue beat;
+  beat.epoch = beat_epoch;
+  beat.counter = beat_counter;
+  beat.seq = last_seq;
+  if (beat_epoch != 0) state.beat = encode_beat(beat);
+  return state;
+}
+
+RemoteAnswer done(int64_t revision = 7) {
+  RemoteAnswer answer;
+  answer.revision = revision;
+  return answer;
+}
+
+RemoteAnswer failed(RemoteOutcome outcome = RemoteOutcome::kUnknown) {
+  RemoteAnswer answer;
+  answer.outcome = outcome;
+  return answer;
+}
+
+TakeoverResult taken(const RemoteState& found, bool late = false) {
+  TakeoverResult result;
+  result.fence = text_of(4, "n2", true);
+  result.found = found;
+  result.late = late;
+  return result;
+}
+
+void beat(Election& election, uint64_t epoch, uint64_t counter, int64_t now_ms) {
+  BeatValue value;
+  value.epoch = epoch;
+  value.counter = counter;
+  election.on_beat(value, now_ms);
+}
+
+// Node n2 of a group that n1 leads with epoch 3, up to frame 10.
+struct Standby {
+  explicit Standby(int64_t delay_ms = 0, bool never_takes = false)
+      : election({"n2", "n2-run", kTimeoutMs, delay_ms, never_takes}) {
+    REQUIRE(election.begin(state_of(text_of(3, "n1"), 10), 0).ok());
+  }
+
+  void decide_to_take() {
+    REQUIRE(election.next(kTimeoutMs) == Action::kProbe);
+    election.on_probed(done(), state_of(text_of(3, "n1"), 10), kTimeoutMs);
+    REQUIRE(election.next(kTimeoutMs) == Action::kTake);
+  }
+  void lead() {
+    decide_to_take();
+    election.on_taken(taken(state_of(text_of(4, "n2", false), 10)), kTimeoutMs);
+    REQUIRE(election.leads());
+  }
+
+  Election election;
+};
+
+TEST_CASE("a silent primary is succeeded") {
+  Standby standby;
+  Election& election = standby.election;
+  CHECK(election.due_ms() == kTimeoutMs);
+  CHECK(election.next(kTimeoutMs - 1) == Action::kNone);
+  standby.decide_to_take();
+  CHECK(election.next(kTimeoutMs) == Action::kNone);  // each action once
+  CHECK(election.fence() == text_of(3, "n1"));
+  CHECK(election.mine() == epoch_of(4, "n2", false));
+  election.on_taken(taken(state_of(text_of(4, "n2", false), 10)), 1020);
+  CHECK(election.leads());
+  CHECK(election.fence() == text_of(4, "n2", true));
+  CHECK(election.epoch() == epoch_of(4, "n2", true));
+  CHECK(election.acknowledges_from_ms() == INT64_MIN);  // nobody answers reads any more
+}
+
+TEST_CASE("what is newer starts the count of silence again, what is not does not") {
+  Standby standby;
+  Election& election = standby.election;
+  election.on_frame(3, 11, 100);
+  CHECK(election.due_ms() == 100 + kTimeoutMs);
+  election.on_frame(3, 11, 200);
+  election.on_frame(2, 12, 200);
+  CHECK(election.due_ms() == 100 + kTimeoutMs);
+  beat(election, 3, 5, 300);
+  CHECK(election.due_ms() == 300 + kTimeoutMs);
+  beat(election, 3, 5, 400);
+  beat(election, 2, 6, 400);
+  CHECK(election.due_ms() == 300 + kTimeoutMs);
+}
+
+TEST_CASE("the frames of a new epoch may have lower numbers, since its TIDY has removed some") {
+  Standby standby;
+  CHECK(standby.election.on_epoch(text_of(4, "n3"), 100).ok());
+  standby.election.on_frame(4, 8, 500);
+  CHECK(standby.election.due_ms() == 500 + kTimeoutMs);
+}
+
+TEST_CASE("a probe that finds something newer is not followed by TAKE") {
+  for (const RemoteState& state :
+       {state_of(text_of(3, "n1"), 11), state_of(text_of(3, "n1"), 10, 3, 1),
+        state_of(text_of(4, "n3"), 10)}) {
+    Standby standby;
+    REQUIRE(standby.election.next(kTimeoutMs) == Action::kProbe);
+    standby.election.on_probed(done(), state, 1005);
+    CHECK(standby.election.phase() == Phase::kFollow);
+    CHECK(standby.election.due_ms() == 1005 + kTimeoutMs);
+  }
+  // Also if it was heard while the probe was on its way.
+  Standby standby;
+  REQUIRE(standby.election.next(kTimeoutMs) == Action::kProbe);
+  beat(standby.election, 3, 1, 1002);
+  standby.election.on_probed(done(), state_of(text_of(3, "n1"), 10), 1005);
+  CHECK(standby.election.phase() == Phase::kFollow);
+}
+
+TEST_CASE("the last beat of an earlier epoch is no sign of life") {
+  Standby standby;
+  REQUIRE(standby.election.next(kTimeoutMs) == Action::kProbe);
+  standby.election.on_probed(done(), state_of(text_of(3, "n1"), 10, 2, 99), kTimeoutMs);
+  CHECK(standby.election.phase() == Phase::kTake);
+}
+
+TEST_CASE("a beat or a frame between the decision and TAKE delays acknowledgements") {
+  const std::string mine = text_of(4, "n2", false);
+  for (const RemoteState& state : {state_of(mine, 11), state_of(mine, 10, 3, 1)}) {
+    Standby standby;
+    standby.decide_to_take();
+    beat(standby.election, 3, 1, 1005);  // also if it was heard of since
+    standby.election.on_taken(taken(state), 1010);
+    CHECK(standby.election.acknowledges_from_ms() == 1010 + kTimeoutMs);
+  }
+}
+
+TEST_CASE("a TAKE that was found to be done only later delays acknowledgements") {
+  Standby standby;
+  standby.decide_to_take();
+  standby.election.on_taken(taken(state_of(text_of(4, "n2", false), 10), true), 1570);
+  CHECK(standby.election.acknowledges_from_ms() == 1570 + kTimeoutMs);
+}
+
+TEST_CASE("a node that is overtaken while it takes follows") {
+  Standby standby;
+  Election& election = standby.election;
+  standby.decide_to_take();
+  CHECK(election.on_epoch(text_of(5, "n3"), 1100).ok());
+  CHECK(election.phase() == Phase::kTake);
+  TakeoverResult lost;
+  lost.status = {StatusCode::kLocked, "another node has it"};
+  election.on_taken(lost, 1200);
+  CHECK(election.phase() == Phase::kFollow);
+  CHECK(election.due_ms() == 1200 + kTimeoutMs);
+  CHECK(election.epoch() == epoch_of(5, "n3"));
+
+  // Its last answer may come after the news.
+  Standby other;
+  other.decide_to_take();
+  CHECK(other.election.on_epoch(text_of(5, "n3"), 1100).ok());
+  other.election.on_taken(taken(state_of(text_of(4, "n2", false), 10)), 1200);
+  CHECK(other.election.phase() == Phase::kFenced);
+}
+
+TEST_CASE("RESIGN is repeated until it is known") {
+  Standby standby;
+  Election& election = standby.election;
+  standby.lead();
+  election.resign("n3");
+  REQUIRE(election.next(1300) == Action::kResign);
+  CHECK(election.fence() == text_of(4, "n2", true));
+  EpochValue free = epoch_of(5, "", false);
+  free.preferred = "n3";
+  CHECK(election.mine() == free);
+  election.on_resigned(failed(), 1400);
+  CHECK(election.next(1400) == Action::kNone);
+  REQUIRE(election.next(1400 + Election::kRetryMs) == Action::kResign);
+  election.on_resigned(failed(RemoteOutcome::kFenced), 1460);
+  CHECK(election.phase() == Phase::kResigned);
+}
+
+TEST_CASE("a primary is fenced by a later epoch, not by an older text of its own") {
+  Standby standby;
+  standby.lead();
+  CHECK(standby.election.on_epoch(text_of(4, "n2", false), 1100).ok());
+  CHECK(standby.election.on_epoch(text_of(3, "n1"), 1100).ok());
+  CHECK(standby.election.leads());
+  CHECK(standby.election.on_epoch(text_of(5, "n3", false), 1100).ok());
+  CHECK(standby.election.phase() == Phase::kFenced);
+
+  Standby other;
+  other.lead();
+  other.election.on_fenced(text_of(5, "n3"), 1100);
+  CHECK(other.election.phase() == Phase::kFenced);
+}
+
+TEST_CASE("after RESIGN nobody waits, and the preferred node goes first") {
+  EpochValue free = epoch_of(4, "");
+  free.preferred = "n2";
+  Standby preferred(50);
+  CHECK(preferred.election.on_epoch(encode_epoch(free), 100).ok());
+  CHECK(preferred.election.due_ms() == 100);
+
+  free.preferred = "n3";
+  Standby other(50);
+  Election& election = other.election;
+  CHECK(election.on_epoch(encode_epoch(free), 100).ok());
+  CHECK(election.due_ms() == 100 + 50 + Election::kPreferredStartMs);
+  REQUIRE(election.next(450) == Action::kProbe);
+  election.on_probed(done(), state_of(encode_epoch(free), 12), 450);
+  // Frames that were not heard of yet are no sign of life: nobody leads.
+  REQUIRE(election.next(900) == Action::kProbe);
+  election.on_probed(done(), state_of(encode_epoch(free), 12), 900);
+  REQUIRE(election.next(900) == Action::kTake);
+  election.on_taken(taken(state_of(text_of(5, "n2", false), 13)), 900);
+  CHECK(election.acknowledges_from_ms() == INT64_MIN);
+}
+
+TEST_CASE("delays, lag, and nodes that never take") {
+  Standby delayed(70);
+  CHECK(delayed.election.due_ms() == kTimeoutMs + 70);
+  delayed.election.set_lag(Election::kLagMs + 1);
+  CHECK(delayed.election.due_ms() == kTimeoutMs + 70 + Election::kLagMs);
+  Standby never(0, true);
+  CHECK(never.election.due_ms() == INT64_MAX);
+}
+
+TEST_CASE("while the log does not answer nobody takes, and then the count begins anew") {
+  Standby standby;
+  standby.election.on_log_lost();
+  CHECK(standby.election.due_ms() == INT64_MAX);
+  standby.election.on_log_found(5000);
+  CHECK(standby.election.due_ms() == 5000 + kTimeoutMs);
+  // A probe without an answer is the same.
+  REQUIRE(standby.election.next(6000) == Action::kProbe);
+  standby.election.on_probed(failed(), {}, 6300);
+  CHECK(standby.election.due_ms() == 6300 + kTimeoutMs);
+}
+
+TEST_CASE("the lease of reads lasts nine tenths of the timeout from the first try") {
+  ReadLease lease(kTimeoutMs);
+  CHECK_FALSE(lease.holds(0));
+  lease.extend(100);
+  CHECK(lease.holds(999));
+  CHECK_FALSE(lease.holds(1000));
+  lease.extend(50);  // an older one
+  CHECK(lease.remaining_ms(500) == 500);
+  lease.end();
+  lease.extend(2000);
+  CHECK_FALSE(lease.holds(2000));
+  CHECK(lease.remaining_ms(2000) == 0);
+}
+
+}  // namespace

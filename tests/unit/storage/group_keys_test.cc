@@ -1,0 +1,72 @@
+// The keys of a group and the texts of its values.
+#include "storage/group_keys.h"
+
+#include <limits>
+
+#include "tests/support/test.h"
+
+using namespace sluice;
+
+TEST_CASE("the keys of a group lie under its prefix, and those of frames sort by number") {
+  const GroupKeys keys("main", "1");
+  CHECK(keys.epoch() == "/sluice/main/g/1/epoch");
+  CHECK(keys.beat() == "/sluice/main/g/1/beat");
+  CHECK(keys.trim() == "/sluice/main/g/1/trim");
+  CHECK(keys.nodes() == "/sluice/main/g/1/node/");
+  CHECK(keys.holds() == "/sluice/main/g/1/hold/");
+  CHECK(keys.log(0x1f) == "/sluice/main/g/1/log/000000000000001f");
+  CHECK(keys.log(9) < keys.log(10));
+  CHECK(keys.log(255) < keys.log(256));
+  for (const uint64_t seq : {uint64_t{0}, uint64_t{0xabcdef}, UINT64_MAX}) {
+    CHECK(keys.log_seq(keys.log(seq)) == seq);
+  }
+  for (const char* other :
+       {"/sluice/main/g/1/log/", "/sluice/main/g/1/log/000000000000001", "/sluice/main/g/1/epoch",
+        "/sluice/main/g/1/log/000000000000001F", "/sluice/main/g/1/log/00000000000000001",
+        "/sluice/main/g/2/log/000000000000001f", "/sluice/main/g/1/log/00000000000000 1"}) {
+    CHECK(!keys.log_seq(other).has_value());
+  }
+}
+
+TEST_CASE("names are short, and safe in a key and in a value") {
+  for (const char* good : {"1", "main", "node-1.example_2", "--"}) CHECK(is_group_name(good));
+  CHECK(is_group_name(std::string(64, 'a')));
+  for (const char* bad : {"", "-", "a b", "a/b", "a\n", "\xc3\xa4"}) CHECK(!is_group_name(bad));
+  CHECK(!is_group_name(std::string(65, 'a')));
+}
+
+TEST_CASE("the epoch is a line of text") {
+  EpochValue value{"c1d2", 7, "n1", "r9", true, "n2", 1234};
+  CHECK(encode_epoch(value) == "1 c1d2 7 n1 r9 ready n2 1234");
+  CHECK(decode_epoch(encode_epoch(value)).value() == value);
+  value = {"c1d2", UINT64_MAX, "", "", false, "", 0};
+  CHECK(encode_epoch(value) == "1 c1d2 18446744073709551615 - - taken - 0");
+  CHECK(decode_epoch(encode_epoch(value)).value() == value);
+}
+
+TEST_CASE("beats and positions are lines of text") {
+  const BeatValue beat{1, 2, 3, 4, -5};
+  CHECK(encode_beat(beat) == "1 1 2 3 4 -5");
+  CHECK(decode_beat("1 1 2 3 4 -5").value() == beat);
+  const LogPosition position{"c1", "g", 1, 2, 3, UINT32_MAX};
+  CHECK(encode_position(position) == "1 c1 g 1 2 3 4294967295");
+  CHECK(decode_position("1 c1 g 1 2 3 4294967295").value() == position);
+}
+
+TEST_CASE("a value that is wrong says which field") {
+  const auto epoch = [](Bytes text) { return decode_epoch(text).status().message(); };
+  CHECK(epoch("") == "the epoch \"\" has a wrong version");
+  CHECK(epoch("2 c 7 n r ready - 0") == "the epoch \"2 c 7 n r ready - 0\" has a wrong version");
+  CHECK(epoch("1 - 7 n r ready - 0").ends_with("wrong cluster id"));
+  CHECK(epoch("1 c -7 n r ready - 0").ends_with("wrong number"));
+  CHECK(epoch("1 c 7 n/ r ready - 0").ends_with("wrong holder"));
+  CHECK(epoch("1 c 7 n  ready - 0").ends_with("wrong run id"));
+  CHECK(epoch("1 c 7 n r Ready - 0").ends_with("wrong state"));
+  CHECK(epoch("1 c 7 n r ready  0").ends_with("wrong preferred node"));
+  CHECK(epoch("1 c 7 n r ready -").ends_with("wrong base lsn"));
+  CHECK(epoch("1 c 7 n r ready - 0 ").ends_with("wrong end"));
+  CHECK(epoch("1 c 7 n r ready - 0 1").ends_with("wrong end"));
+  CHECK(decode_beat("1 1 2 3 4").status().message().ends_with("wrong time"));
+  CHECK(decode_position("1 c g 1 2 3 4294967296").status().message().ends_with("wrong chain"));
+  CHECK(decode_position("1 c g 1 2 3 4").ok());
+}

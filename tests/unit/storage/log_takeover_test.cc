@@ -1,0 +1,166 @@
+// The steps of a takeover of the replicated log, one by one; random histories are in
+// tests/model/replicated_log_test.cc.
+#include "storage/log_takeover.h"
+
+#include "storage/format.h"
+#include "tests/support/fake_remote_log.h"
+#include "tests/support/test.h"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+EpochValue epoch_of(uint64_t number, bool ready = true) {
+  return {"cluster", number, "n1", "r" + std::to_string(number), ready, "", 0};
+}
+
+std::string unit(Lsn lsn) {
+  const std::string records = "unit " + std::to_string(lsn);
+  std::string bytes(kUnitHeaderBytes, '\0');
+  encode_unit_header(bytes.data(), crc32c(records), static_cast<uint32_t>(records.size()), lsn, 1,
+                     1, 0);
+  return bytes + records;
+}
+
+struct Node {
+  explicit Node(FakeRemoteService& of) : service(of), log(of.connect()) {}
+  ~Node() { log->close(); }
+
+  void begin(const std::string& seen, uint64_t number) {
+    TakeoverOptions options{seen, epoch_of(number), LogTail({"cluster", "1", 0, 0, 0, 0}), {}, {},
+                            {}};
+    options.on_commits = [this](std::vector<TailCommit> more) {
+      for (TailCommit& commit : more) commits.push_back(std::move(commit));
+    };
+    options.on_end = [this](const TakeoverResult& end) {
+      result = end;
+      ++ends;
+    };
+    takeover = std::make_shared<LogTakeover>(*log, std::move(options));
+    takeover->pump();
+  }
+  const TakeoverResult& finish() {
+    for (int i = 0; i < 1000 && ends == 0; ++i) {
+      service.settle();
+      takeover->pump();
+    }
+    CHECK(ends == 1);
+    return result;
+  }
+
+  FakeRemoteService& service;
+  std::unique_ptr<RemoteLog> log;
+  std::shared_ptr<LogTakeover> takeover;
+  std::vector<TailCommit> commits;
+  TakeoverResult result;
+  int ends = 0;
+};
+
+// Puts a frame as epoch 1 would, and returns the chain after it.
+uint32_t put_frame(FakeRemoteService& service, uint64_t seq, Lsn lsn, uint32_t chain,
+                   bool last = true) {
+  const std::string frame = encode_frame({last, 1, seq, lsn, lsn, chain}, unit(lsn));
+  service.put_frame(seq, frame);
+  return extend_chain(chain, frame);
+}
+
+}  // namespace
+
+TEST_CASE("the first takeover makes the epoch") {
+  FakeRemoteService service(1);
+  Node node(service);
+  node.begin("", 1);
+  const TakeoverResult& result = node.finish();
+  REQUIRE_MESSAGE(result.status.ok(), result.status.message());
+  CHECK(service.state().epoch == encode_epoch(epoch_of(1)));
+  CHECK(result.fence == service.state().epoch);
+  CHECK(result.position == LogPosition{"cluster", "1", 1, 0, 0, 0});
+  CHECK(!result.late);
+  CHECK(result.found.epoch == encode_epoch(epoch_of(1, false)));
+}
+
+TEST_CASE("a takeover applies whole commits before the first hole, and removes what is behind") {
+  FakeRemoteService service(1);
+  service.put_epoch(encode_epoch(epoch_of(1)));
+  uint32_t chain = 0;
+  for (uint64_t seq = 1; seq <= 70; ++seq) chain = put_frame(service, seq, seq, chain);
+  put_frame(service, 71, 71, chain, false);
+  put_frame(service, 73, 72, chain);
+  Node node(service);
+  node.begin(encode_epoch(epoch_of(1)), 2);
+  const TakeoverResult& result = node.finish();
+  REQUIRE_MESSAGE(result.status.ok(), result.status.message());
+  CHECK(node.commits.size() == 70);
+  CHECK(result.position == LogPosition{"cluster", "1", 2, 70, 70, chain});
+  CHECK(service.frames().size() == 70);
+  CHECK(result.found.last_seq == 73);
+}
+
+TEST_CASE("of two processes one takes over, and the other says who did") {
+  FakeRemoteService service(3);
+  service.put_epoch(encode_epoch(epoch_of(1)));
+  Node first(service);
+  Node second(service);
+  first.begin(encode_epoch(epoch_of(1)), 2);
+  second.begin(encode_epoch(epoch_of(1)), 3);
+  const bool first_won = first.finish().status.ok();
+  CHECK(first_won != second.finish().status.ok());
+  const Status& lost = first_won ? second.result.status : first.result.status;
+  CHECK(lost.code() == StatusCode::kLocked);
+  CHECK(lost.message().starts_with("another node has taken the replicated log: its epoch is \""));
+}
+
+TEST_CASE("a takeover whose answers get lost ends all the same, and says that it came late") {
+  FakeFaults faults;
+  faults.lost = 0.3;
+  faults.unanswered = 0.4;
+  faults.repeated = 0.3;
+  int late = 0;
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    FakeRemoteService service(seed, faults);
+    service.put_epoch(encode_epoch(epoch_of(1)));
+    put_frame(service, 1, 1, 0);
+    put_frame(service, 3, 2, 0);
+    Node node(service);
+    node.begin(encode_epoch(epoch_of(1)), 2);
+    const TakeoverResult& result = node.finish();
+    REQUIRE_MESSAGE(result.status.ok(), result.status.message());
+    CHECK(service.frames().size() == 1);
+    CHECK(service.state().epoch == encode_epoch(epoch_of(2)));
+    late += result.late ? 1 : 0;
+  }
+  CHECK(late > 0);
+  CHECK(late < 50);
+}
+
+TEST_CASE("damage in the log ends a takeover, with its place; so does the end of the log") {
+  FakeRemoteService service(1);
+  service.put_epoch(encode_epoch(epoch_of(1)));
+  put_frame(service, 1, 1, 99);
+  {
+    Node node(service);
+    node.begin(encode_epoch(epoch_of(1)), 2);
+    CHECK(node.finish().status.code() == StatusCode::kDamaged);
+    CHECK(node.result.status.message().starts_with("frame 1 of the replicated log: epoch 1"));
+  }
+  Node node(service);
+  node.begin(service.state().epoch, 3);
+  node.log->close();
+  CHECK(node.finish().status.code() == StatusCode::kCancelled);
+}
+
+TEST_CASE("a revision that is gone does not stop a takeover") {
+  FakeRemoteService service(1);
+  service.put_epoch(encode_epoch(epoch_of(1)));
+  put_frame(service, 1, 1, 0);
+  Node node(service);
+  node.begin(encode_epoch(epoch_of(1)), 2);
+  service.step();  // TAKE is carried out
+  service.put_frame(5, "foreign");
+  service.compact();
+  const TakeoverResult& result = node.finish();
+  REQUIRE_MESSAGE(result.status.ok(), result.status.message());
+  CHECK(result.position.seq == 1);
+  CHECK(service.frames().size() == 1);
+}

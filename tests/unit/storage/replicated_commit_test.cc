@@ -1,0 +1,404 @@
+// The replicated journal over a fake log: when commits are sent, what is acknowledged, and that the
+// local log follows.
+#include "storage/replicated_commit.h"
+
+#include <thread>
+
+#include "tests/support/fake_remote_log.h"
+#include "tests/support/storage_support.h"
+#include "tests/support/test.h"
+
+using namespace sluice;
+using namespace sluice::test;
+using std::chrono::milliseconds;
+
+namespace {
+
+using Clock = ReplicatedCommit::Clock;
+
+LogPosition beginning(Lsn lsn = 0) { return {"cluster", "1", 1, 0, lsn, 0}; }
+std::string own_epoch() { return encode_epoch({"cluster", 1, "n1", "r1", true, "", 0}); }
+std::string other_epoch() { return encode_epoch({"cluster", 2, "n2", "r2", false, "", 0}); }
+
+template <typename Condition>
+bool eventually(Condition condition) {
+  for (int i = 0; i < 10000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  return false;
+}
+
+// The contiguous prefix of the log, checked.
+std::vector<TailCommit> commits_of(const FakeRemoteService& service, Lsn base = 0) {
+  LogTail tail(beginning(base));
+  std::vector<TailCommit> commits;
+  for (const auto& [seq, bytes] : service.frames()) {
+    if (seq != tail.next_seq()) break;
+    const Status status = tail.add(seq, bytes, commits);
+    REQUIRE_MESSAGE(status.ok(), status.message());
+  }
+  return commits;
+}
+
+// ReplicatedCommit alone: this thread is every thread.
+struct Sender {
+  explicit Sender(size_t in_flight = 4, uint64_t seed = 1) : service(seed), log(service.connect()) {
+    service.put_epoch(own_epoch());
+    ReplicatedOptions options{own_epoch(), beginning(), in_flight, kMaxFramePayload, {}};
+    ReplicatedCallbacks callbacks;
+    callbacks.on_durable = [this](Lsn lsn) { durable.push_back(lsn); };
+    callbacks.on_change = [] {};
+    callbacks.on_failed = [this](const Status& status) { failures.push_back(status); };
+    commit = std::make_shared<ReplicatedCommit>(*log, std::move(options), std::move(callbacks));
+  }
+  ~Sender() {
+    commit->stop();
+    log->close();
+  }
+
+  static CommitBuffer unit(Lsn lsn, size_t size) {
+    CommitBuffer buffer;
+    append(buffer, lsn, size);
+    return buffer;
+  }
+  static void append(CommitBuffer& buffer, Lsn lsn, size_t size, bool owned = false) {
+    const std::string records = encode_record(1, lsn, size);
+    ByteBuffer own;
+    own.append(records);
+    buffer.append({records, 1}, crc32c(records), {lsn, 1, 0}, owned ? &own : nullptr,
+                  kMaxUnitBytes);
+    if (owned) buffer.seal();
+  }
+  void add(CommitBuffer buffer) {
+    commit->add(std::move(buffer), now);
+    commit->pump(now);
+  }
+
+  FakeRemoteService service;
+  std::unique_ptr<RemoteLog> log;
+  std::vector<Lsn> durable;
+  std::vector<Status> failures;
+  std::shared_ptr<ReplicatedCommit> commit;
+  Clock::time_point now = Clock::now() + std::chrono::hours(1);  // every repetition is due
+};
+
+}  // namespace
+
+TEST_CASE("with nothing out a buffer goes at once; else large ones, after a frame, or after 2 ms") {
+  Sender sender;
+  CHECK(!sender.commit->wants(0, sender.now));
+  CHECK(sender.commit->wants(1, sender.now));
+  sender.add(Sender::unit(1, 10));
+  CHECK(!sender.commit->wants(1, sender.now));
+  CHECK(sender.commit->next_pump(1, sender.now) == sender.now + milliseconds(2));
+  CHECK(!sender.commit->wants((64 << 10) - 1, sender.now + milliseconds(1)));
+  CHECK(sender.commit->wants(64 << 10, sender.now));
+  CHECK(sender.commit->wants(1, sender.now + milliseconds(2)));
+  sender.add(Sender::unit(2, 10));
+  CHECK(!sender.commit->wants(1, sender.now));
+  // One of the two comes back.
+  while (sender.service.outstanding() == 2) sender.service.step();
+  CHECK(sender.commit->wants(1, sender.now));
+}
+
+TEST_CASE("no more frames are out than allowed, and a long commit waits for its turn") {
+  for (const size_t in_flight : {size_t{1}, size_t{4}}) {
+    Sender sender(in_flight);
+    sender.add(Sender::unit(1, 3'000'000));
+    CHECK(sender.service.outstanding() == in_flight);
+    CHECK(!sender.commit->wants(1 << 20, sender.now + milliseconds(100)));
+    CHECK(sender.commit->bytes() >= 3'000'000);
+    while (!sender.commit->idle()) {
+      sender.service.settle();
+      sender.commit->pump(sender.now);
+      CHECK(sender.service.outstanding() <= in_flight);
+    }
+    CHECK(sender.durable == std::vector<Lsn>{1});
+    CHECK(sender.service.frames().size() == 12);
+    for (const auto& [seq, frame] : sender.service.frames()) {
+      CHECK(decode_frame(frame)->payload.size() <= kMaxFramePayload);
+      CHECK(decode_frame(frame)->header.last_of_commit == (seq == 12));
+    }
+  }
+}
+
+TEST_CASE("large units that are not copied come whole") {
+  Sender sender;
+  CommitBuffer buffer;
+  Sender::append(buffer, 1, 10);
+  Sender::append(buffer, 2, 300'000, true);
+  Sender::append(buffer, 3, 20);
+  Sender::append(buffer, 4, 700'000, true);
+  sender.add(std::move(buffer));
+  while (!sender.commit->idle()) {
+    sender.service.settle();
+    sender.commit->pump(sender.now);
+  }
+  const std::vector<TailCommit> commits = commits_of(sender.service);
+  REQUIRE(commits.size() == 1);
+  CHECK(commits[0].position == sender.commit->position());
+  const auto committed = sender.commit->take_committed();
+  REQUIRE(committed.has_value());
+  std::string bytes;
+  for (const Bytes part : committed->buffer.divide().parts) bytes += part;
+  CHECK(commits[0].units == bytes);
+  CHECK(committed->position == commits[0].position);
+  CHECK(sender.commit->bytes() == 0);
+}
+
+TEST_CASE("an acknowledgement waits for the frames before it, however they come back") {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Sender sender(4, seed);
+    for (Lsn lsn = 1; lsn <= 4; ++lsn) sender.add(Sender::unit(lsn, 10));
+    sender.service.settle();
+    CHECK(sender.durable == std::vector<Lsn>{1, 2, 3, 4});
+  }
+}
+
+TEST_CASE("a frame of unknown outcome is sent again with the same bytes until it is there") {
+  FakeFaults faults;
+  faults.lost = 0.3;
+  faults.unanswered = 0.3;
+  faults.repeated = 0.3;
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    Sender sender(4, seed);
+    sender.service.set_faults(faults);
+    for (Lsn lsn = 1; lsn <= 30;) {
+      if (sender.commit->wants(1 << 20, sender.now)) {
+        sender.add(Sender::unit(lsn, lsn % 50));
+        ++lsn;
+      }
+      sender.service.step();
+      sender.commit->pump(sender.now);
+    }
+    for (int i = 0; i < 10000 && !sender.commit->idle(); ++i) {
+      sender.service.step();
+      sender.commit->pump(sender.now);
+    }
+    CHECK(sender.durable.size() == 30);
+    CHECK(sender.failures.empty());
+    CHECK(commits_of(sender.service).size() == 30);
+  }
+}
+
+TEST_CASE("after another node has taken the epoch nothing is acknowledged") {
+  Sender sender;
+  sender.add(Sender::unit(1, 10));
+  sender.service.settle();
+  sender.add(Sender::unit(2, 10));
+  sender.service.put_epoch(other_epoch());
+  sender.service.settle();
+  CHECK(sender.durable == std::vector<Lsn>{1});
+  REQUIRE(sender.failures.size() == 1);
+  CHECK(sender.failures[0].code() == StatusCode::kLocked);
+  CHECK(sender.failures[0].message().find(other_epoch()) != std::string::npos);
+  CHECK(!sender.commit->wants(1 << 20, sender.now));
+}
+
+TEST_CASE("a foreign frame in the own epoch ends it") {
+  Sender sender;
+  sender.service.put_frame(1, "something else");
+  sender.add(Sender::unit(1, 10));
+  sender.service.settle();
+  CHECK(sender.durable.empty());
+  REQUIRE(sender.failures.size() == 1);
+  CHECK(sender.failures[0].code() == StatusCode::kDamaged);
+}
+
+// --- the journal ---------------------------------------------------------------------------------
+
+namespace {
+
+StoreOptions group_options(const std::string& directory, SyncMode mode = SyncMode::kEverySecond) {
+  StoreOptions options = store_options(directory, mode);
+  options.journal.replicated = true;
+  options.journal.replication_patience = milliseconds(10'000);
+  return options;
+}
+
+// A node that leads, over a fake that has a thread.
+struct Leader {
+  explicit Leader(StoreOptions options, FakeFaults faults = {}) : service(7, faults) {
+    log = service.connect();
+    options.journal.on_durable = [this](Lsn lsn) { told = lsn; };
+    options.journal.on_failed = [this](const Status& status) {
+      failed_with = status.code();
+      ++failures;
+    };
+    MapReplay replay;
+    auto opened = Store::open(std::move(options), replay);
+    REQUIRE_MESSAGE(opened.ok(), opened.status().message());
+    store = std::move(*opened);
+    base = store->recovered().last_lsn;
+    service.put_epoch(own_epoch());
+    store->journal().lead(*log, {own_epoch(), beginning(base), 4, kMaxFramePayload, {}});
+    engine = std::make_unique<MapEngine>(&store->journal(), replay.state);
+    service.start();
+  }
+  ~Leader() { end(); }
+  void end() {
+    if (store == nullptr) return;
+    CHECK(store->close(CloseMode::kFlush).ok() == (failures == 0));
+    log->close();
+    store.reset();
+    service.stop();
+  }
+
+  FakeRemoteService service;
+  std::unique_ptr<RemoteLog> log;
+  std::atomic<Lsn> told{0};
+  std::atomic<StatusCode> failed_with{StatusCode::kOk};
+  std::atomic<int> failures{0};
+  std::unique_ptr<Store> store;
+  std::unique_ptr<MapEngine> engine;
+  Lsn base = 0;
+};
+
+}  // namespace
+
+TEST_CASE("durable is what the replicated log has, and the local log follows with the position") {
+  for (const SyncMode mode : {SyncMode::kAlways, SyncMode::kEverySecond, SyncMode::kNever}) {
+    TempDirectory directory;
+    Leader leader(group_options(directory.path(), mode));
+    GroupCommitJournal& journal = leader.store->journal();
+    for (uint32_t i = 1; i <= 200; ++i) {
+      leader.engine->set(i % 7, i, i % 100);
+      CHECK(journal.flush());
+      if (i % 20 == 0) CHECK(eventually([&] { return journal.durable_lsn() == i; }));
+    }
+    CHECK(eventually([&] { return leader.told == 200; }));
+    const std::vector<TailCommit> commits = commits_of(leader.service);
+    REQUIRE(!commits.empty());
+    CHECK(commits.back().position.lsn == 200);
+    CHECK(eventually([&] { return journal.written_lsn() == 200; }));
+    CHECK(journal.unwritten_bytes() == 0);
+    const auto state = leader.engine->state();
+    leader.end();
+    const ReadBack back = read_back(directory.path());
+    REQUIRE(back.status.ok());
+    CHECK(back.state == state);
+    CHECK(back.recovered.last_lsn == 200);
+    CHECK(back.recovered.position == encode_position(commits.back().position));
+  }
+}
+
+TEST_CASE("while the replicated log is out of reach nothing is durable, and units press") {
+  TempDirectory directory;
+  StoreOptions options = group_options(directory.path());
+  options.journal.replication_patience = milliseconds(20);
+  Leader leader(options);
+  GroupCommitJournal& journal = leader.store->journal();
+  leader.service.set_stalled(true);
+  for (uint32_t i = 1; i <= 100; ++i) {
+    leader.engine->set(i, i, 100'000);
+    journal.flush();
+  }
+  CHECK(!journal.sync());
+  CHECK(journal.durable_lsn() == 0);
+  CHECK(journal.written_lsn() == 0);
+  CHECK(journal.unwritten_bytes() >= 10'000'000);
+  CHECK(journal.pressing_bytes() >= 5'000'000);
+  CHECK(!journal.failed());
+  // A checkpoint cannot end, and says why.
+  leader.store->start_checkpoints([&] { return leader.engine->walk(); }, [] { return 1; });
+  Checkpointer& checkpointer = *leader.store->checkpointer();
+  const Status status = checkpointer.wait_until_done(checkpointer.request());
+  CHECK(status.message() == "the replicated log could not be reached");
+  leader.service.set_stalled(false);
+  CHECK(eventually([&] { return journal.written_lsn() == 100; }));
+  CHECK(journal.sync());
+  CHECK(journal.unwritten_bytes() == 0);
+  CHECK(checkpointer.wait_until_done(checkpointer.request()).ok());
+}
+
+TEST_CASE("a fenced node stops: nothing later is durable, here or there") {
+  TempDirectory directory;
+  Leader leader(group_options(directory.path()));
+  GroupCommitJournal& journal = leader.store->journal();
+  leader.engine->set(1, 1);
+  CHECK(journal.sync());
+  leader.service.put_epoch(other_epoch());
+  leader.engine->set(1, 2);
+  journal.flush();
+  CHECK(eventually([&] { return leader.failures == 1; }));
+  CHECK(leader.failed_with == StatusCode::kLocked);
+  CHECK(journal.failed());
+  CHECK(!journal.flush());
+  CHECK(!journal.sync());
+  CHECK(journal.durable_lsn() == 1);
+  leader.end();
+  const ReadBack back = read_back(directory.path());
+  CHECK(back.recovered.last_lsn == 1);
+  CHECK(back.state == std::map<uint32_t, uint64_t>{{1, 1}});
+}
+
+TEST_CASE("many threads over a bad network: the local log is the replicated one") {
+  FakeFaults faults;
+  faults.lost = 0.1;
+  faults.unanswered = 0.1;
+  faults.repeated = 0.2;
+  TempDirectory directory(true);
+  Leader leader(group_options(directory.path()), faults);
+  GroupCommitJournal& journal = leader.store->journal();
+  std::atomic<int> late{0};
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (uint32_t i = 0; i < 500; ++i) {
+        const Lsn lsn = leader.engine->set(t, i, i % 200);
+        journal.flush();
+        if (i % 50 == 0 && !eventually([&] { return journal.durable_lsn() >= lsn; })) ++late;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(late == 0);
+  CHECK(journal.sync());
+  CHECK(journal.synced_lsn() == 2000);
+  MapReplay replay;
+  for (const TailCommit& commit : commits_of(leader.service)) {
+    UnitCursor cursor(commit.units);
+    while (cursor.next()) REQUIRE(replay.apply(cursor.records(), cursor.header().records));
+  }
+  CHECK(replay.state == leader.engine->state());
+  leader.end();
+  const ReadBack back = read_back(directory.path());
+  CHECK(back.state == replay.state);
+  CHECK(back.recovered.last_lsn == 2000);
+}
+
+TEST_CASE("a node that follows writes what it reads, and can lead from there after a restart") {
+  TempDirectory first;
+  TempDirectory second;
+  std::vector<TailCommit> commits;
+  {
+    Leader leader(group_options(first.path()));
+    for (uint32_t i = 1; i <= 50; ++i) {
+      leader.engine->set(i % 5, i);
+      CHECK(leader.store->journal().sync());
+    }
+    commits = commits_of(leader.service);
+  }
+  REQUIRE(commits.back().position.lsn == 50);
+  for (size_t i = 0; i < commits.size();) {
+    MapReplay replay;
+    auto store = Store::open(group_options(second.path()), replay);
+    REQUIRE_MESSAGE(store.ok(), store.status().message());
+    GroupCommitJournal& journal = (*store)->journal();
+    for (size_t end = std::min(i + 20, commits.size()); i < end; ++i) {
+      REQUIRE(journal.follow(commits[i]));
+      CHECK(journal.durable_lsn() == commits[i].position.lsn);
+      CHECK(journal.last_lsn() == commits[i].position.lsn);
+    }
+    CHECK((*store)->close(CloseMode::kFlush).ok());
+  }
+  CHECK(read_back(second.path()).state == read_back(first.path()).state);
+  const Result<LogPosition> position = decode_position(read_back(second.path()).recovered.position);
+  REQUIRE(position.ok());
+  CHECK(*position == commits.back().position);
+  Leader leader(group_options(second.path()));
+  CHECK(leader.engine->set(1, 1000) == 51);
+  CHECK(leader.store->journal().sync());
+  CHECK(commits_of(leader.service, 50).back().position.lsn == 51);
+}
