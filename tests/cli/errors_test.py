@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""sluice jobs --failed."""
+"""sluice jobs --failed, --error, --by error, and what retry does with one of these errors."""
 
 import sys
 
-from harness import require_equal, run
-from harness.cli import serve
+from harness import require, require_equal, run
+from harness.cli import USAGE_ERROR, Terminal, plain, serve
 
 
 def fail_jobs(connection):
@@ -17,14 +17,43 @@ def fail_jobs(connection):
     connection.call("Q.ADD", "exec", "waiting", "")
 
 
+def test_failures_are_grouped(options):
+    """--by error counts the failed jobs by the first line of their error, digits as #."""
+    server, sluice = serve(options)
+    with server.connect() as connection:
+        require_equal(sluice.must("jobs", "exec", "--failed", "--by", "error"), "", "no queue")
+        fail_jobs(connection)
+    groups = sluice.json("jobs", "exec", "--by", "error")
+    require_equal([(pattern, line["count"], line["id"]) for pattern, line in groups.items()],
+                  [("Timeout after # ms", 8, "j11"), ("no such file", 4, "j09")], "groups")
+    lines = sluice.must("jobs", "exec", "--failed", "--by", "error").splitlines()
+    require_equal(lines[0].split(), ["JOBS", "LAST", "FIRST", "NEWEST", "ID", "ERROR"], "titles")
+    require(lines[1].split()[0] == "8" and lines[1].endswith("j11        Timeout after # ms"),
+            str(lines))
+    code, out, err = sluice.run("jobs", "exec", "--by", "error", "--limit", 1)
+    require_equal((code, len(out.splitlines())), (0, 2), "--limit")
+    require("1 more groups" in err, err)
+    terminal = Terminal(sluice.words("jobs", "exec", "--by", "error"), columns=40)
+    terminal.read_until("Timeout.*\n.*such")
+    terminal.end()
+    require(all(len(line) <= 40 for line in plain(terminal.text).split("\r\n")), terminal.text)
+    sluice.fails(USAGE_ERROR, "--by error groups all failed jobs", "jobs", "exec", "--by", "error",
+                 "--group", "g")
+
+
 def test_jobs_of_an_error(options):
-    """--failed selects the jobs that have failed, in any order."""
+    """--failed, --error and --pattern select jobs, in jobs and in what changes them."""
     server, sluice = serve(options)
     with server.connect() as connection:
         fail_jobs(connection)
     require_equal(len(sluice.json("jobs", "exec", "--failed")), 12, "--failed")
     require_equal([job["id"] for job in sluice.json("jobs", "exec", "--failed", "--by", "age")][:2],
                   ["j00", "j01"], "--failed --by age")
+    require_equal([job["id"] for job in sluice.json("jobs", "exec", "--error", "SUCH FILE")],
+                  ["j09", "j06", "j03", "j00"], "--error")
+    require_equal(sluice.must("retry", "exec", "--pattern", "Timeout after # ms"), "8 jobs\n",
+                  "retry")
+    require_equal(list(sluice.json("jobs", "exec", "--by", "error")), ["no such file"], "the rest")
 
 
 if __name__ == "__main__":

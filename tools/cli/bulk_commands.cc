@@ -66,8 +66,8 @@ int change_named(Context& context, const char* command, std::span<const Option> 
 // Describes what a command applies to; --limit alone is not a selector.
 std::string targets_of(const std::string& name) {
   return std::string(name == "purge" ? "" : "ids, or ") +
-         "a selector (--state, --group, --group-glob, --pri, --tag, --key, --worker, --older), or "
-         "--all";
+         "a selector (--state, --group, --group-glob, --pri, --tag, --key, --worker, --older, "
+         "--error, --pattern), or --all";
 }
 
 // A command, and the states that it applies to if none is given.

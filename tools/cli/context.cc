@@ -26,6 +26,8 @@ constexpr Option kSelectorOptions[] = {
     {"--key", "KEY", "jobs with this key", "KEY"},
     {"--worker", "NAME", "jobs leased by this worker", "WORKER"},
     {"--older", "MS", "waiting, running or ended for longer than this", "OLDER"},
+    {"--error", "TEXT", "jobs whose error contains this text, whatever its case", "ERROR"},
+    {"--pattern", "ERROR", "jobs with this error as jobs --by error prints it", "PATTERN"},
 };
 
 }  // namespace

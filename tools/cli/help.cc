@@ -50,7 +50,7 @@ std::string general_help(std::span<const CommandRow> rows) {
       "  sluice top                                  look at the queues, and steer them\n"
       "  sluice add exec 'print(1)' --id report      add a job\n"
       "  sluice watch exec report                    watch it until it has ended\n"
-      "  sluice jobs exec --failed --older 1h        what has failed\n"
+      "  sluice jobs exec --failed --by error        what has failed, and how often\n"
       "  sluice config exec max_active=4 --create    configure a queue\n"
       "\nsluice COMMAND --help shows a command's options and an example. Errors are printed to\n"
       "standard error, as JSON with --json. QUEUE.md describes the options in detail.\n"

@@ -13,6 +13,7 @@
 #include "engine/queue/job_id.h"
 #include "net/http/json_text.h"
 #include "tools/cli/context.h"
+#include "tools/cli/error_groups.h"
 #include "tools/cli/failure.h"
 #include "tools/cli/job_view.h"
 #include "tools/cli/replies.h"
@@ -120,8 +121,8 @@ int run_add(Context& context) {
 
 constexpr Option kJobsOptions[] = {
     {"--failed", nullptr, "failed jobs: --state failed"},
-    {"--by", "ORDER", "the order; default: by state, ended jobs newest first", nullptr,
-     "rank age deadline dispatch"},
+    {"--by", "ORDER", "the order, or failed jobs by their errors; default: by state", nullptr,
+     "rank age deadline dispatch error"},
     {"--with", "FIELD", "also show payload or result; may be repeated", "WITH", "payload result", 0,
      true},
     {"--limit", "N", "at most N jobs (50)"},
@@ -195,7 +196,33 @@ class JobLister {
   RespValue jobs_;
 };
 
+// How often which error is among the failed jobs. All that it takes besides is the queue.
+int print_errors(Context& context) {
+  Words selector;
+  append_selector(context.arguments, selector);
+  if (!selector.empty() && selector != Words{"STATE", "failed"}) {
+    throw usage_error("--by error groups all failed jobs, without another selector");
+  }
+  RespValue groups = error_groups(context.connection, context.queue());
+  if (context.json) {
+    print_json(resp_to_json(groups));
+    return kDone;
+  }
+  const auto limit =
+      static_cast<size_t>(context.arguments.integer("--limit", kUsualJobs, 1, kMostJobs));
+  const size_t count = groups.items.size() / 2;
+  groups.items.resize(std::min(count, limit) * 2);
+  if (count > 0) error_groups_table(groups, context.server_now_ms()).print(context.screen);
+  if (count > limit) {
+    std::fprintf(stderr, "sluice: there are %zu more groups; see --limit\n", count - limit);
+  }
+  return kDone;
+}
+
 int run_jobs(Context& context) {
+  if (equals_ignore_case(context.arguments.value("--by").value_or(""), "error")) {
+    return print_errors(context);
+  }
   JobLister lister(context);
   const bool all = lister.list();
   const RespValue& jobs = lister.jobs();
@@ -304,10 +331,11 @@ std::span<const CommandRow> job_commands() {
        1,
        1,
        "list jobs",
-       nullptr,
+       "--by error shows how many failed jobs have which error, with digits and hex as #; retry,\n"
+       "cancel and purge take one of these errors as --pattern.",
        {selector_options(), kJobsOptions},
        run_jobs,
-       "sluice jobs exec --failed --older 1h"},
+       "sluice jobs exec --failed --by error"},
       {"job",
        "QUEUE ID",
        2,
