@@ -62,7 +62,7 @@ class Failures {
 bool Failures::go_on() {
   if (exchange_->cut_off()) return false;
   const RespValue reply = exchange_->run(
-      {"Q.STATS", exchange_->path("queue"), "BY", "ERROR", "CURSOR", cursor_, "COUNT", "200"});
+      {"Q.STATS", exchange_->path("queue"), "BY", "ERROR", "CURSOR", cursor_, "COUNT", "100"});
   if (respond_error(*exchange_, reply)) return false;
   const std::vector<RespValue>& lines = reply.items[1].items;
   for (size_t i = 0; i + 1 < lines.size(); i += 2) add(lines[i].text, lines[i + 1]);

@@ -78,7 +78,7 @@ class JobList {
 
  private:
   static constexpr size_t kMostInPiece = 50;
-  static constexpr const char* kLookedAtOnce = "1000";
+  static constexpr const char* kLookedAtOnce = "500";
   static constexpr size_t kBytesAtOnce = 64 << 10;
 
   const std::shared_ptr<Exchange> exchange_;
