@@ -28,7 +28,7 @@ const PAGE = 100;
 const MOST_PAGES = 10;
 const MOST_BAND_REQUESTS = 6;
 const MOST_CARDS = 6;
-const ROWS = 50;
+const ROWS = 30;
 
 export class Overview implements View {
   readonly root = h("main.overview");

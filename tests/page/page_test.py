@@ -185,7 +185,7 @@ def test_history(options):
 
 def test_the_overview(options):
     """Filter, databases, search for ids and names, a checkpoint, and many queues as a table."""
-    play(options, "overview", directives={"appendonly": "yes"})
+    play(options, "overview", directives={"appendonly": "yes"}, limit_s=2 * SCENARIO_LIMIT_S)
 
 
 def test_trouble(options):
