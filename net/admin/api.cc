@@ -111,6 +111,8 @@ void respond_json(Exchange& exchange, const json& value, unsigned status) {
   exchange.respond(std::move(response));
 }
 
+json cursor_json(const std::string& cursor) { return cursor == "0" ? json(nullptr) : json(cursor); }
+
 void JsonList::put(const json& members) {
   for (const auto& [name, value] : members.items()) {
     others_ += dump_json(name) + ":" + dump_json(value) + ",";

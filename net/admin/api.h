@@ -52,6 +52,9 @@ class JsonList {
   size_t size_ = 0;
 };
 
+// A cursor of a command as the member of a response: null behind the last page.
+nlohmann::json cursor_json(const std::string& cursor);
+
 // The problem, if the reply is an error. The reply must be that of the command that the exchange
 // ran last.
 std::optional<HttpResponse> problem_of_reply(Exchange& exchange, const RespValue& reply);

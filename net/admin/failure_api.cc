@@ -105,7 +105,7 @@ void Failures::respond() {
   respond_json(*exchange_, {{"looked_at", looked_at_},
                             {"groups", std::move(lines)},
                             {"others", others},
-                            {"cursor", cursor_ == "0" ? json(nullptr) : json(cursor_)}});
+                            {"cursor", cursor_json(cursor_)}});
 }
 
 void list_failures(Exchange& exchange) {

@@ -52,11 +52,6 @@ void append(std::initializer_list<const Words*> parts, Words& words) {
   for (const Words* part : parts) words.insert(words.end(), part->begin(), part->end());
 }
 
-json cursor_of(const RespValue& reply) {
-  const std::string& cursor = reply.items[0].text;
-  return cursor == "0" ? json(nullptr) : json(cursor);
-}
-
 size_t text_bytes(const RespValue& value) {
   size_t bytes = value.text.size();
   for (const RespValue& item : value.items) bytes += text_bytes(item);
@@ -108,7 +103,7 @@ bool JobList::go_on() {
   if (cursor_ == "0" || list_.size() >= count_ || bytes_ >= kMaxPageBytes ||
       looked_at_ >= kMaxExamined) {
     list_.put({{"looked_at", looked_at_}});
-    list_.respond(*exchange_, cursor_of(reply));
+    list_.respond(*exchange_, cursor_json(reply.items[0].text));
     return false;
   }
   if (jobs.empty()) return true;
@@ -133,7 +128,8 @@ void list_next(Exchange& exchange, Words words, int64_t count) {
   words.insert(words.end(), {"COUNT", std::to_string(count)});
   const RespValue reply = exchange.run(words);
   if (respond_error(exchange, reply)) return;
-  respond_json(exchange, {{"jobs", resp_to_json(reply.items[1])}, {"cursor", cursor_of(reply)}});
+  respond_json(exchange, {{"jobs", resp_to_json(reply.items[1])},
+                          {"cursor", cursor_json(reply.items[0].text)}});
 }
 
 void list_jobs(Exchange& exchange) {
@@ -460,7 +456,7 @@ void count_many(Exchange& exchange, const Many& many, Changeable states) {
     return would_change(job, many.options);
   });
   respond_json(exchange, {{"count", none ? 0 : count},
-                          {"cursor", none ? json(nullptr) : cursor_of(reply)},
+                          {"cursor", none ? json(nullptr) : cursor_json(reply.items[0].text)},
                           {"dry_run", true}});
 }
 
@@ -514,9 +510,9 @@ void change_many(Exchange& exchange, const ManyCommand& command) {
   append({&selector.states, &selector.others, &selector.limit, &many.options}, words);
   const RespValue reply = exchange.run(words);
   if (respond_error(exchange, reply)) return;
-  respond_json(
-      exchange,
-      {{"count", reply.items[1].integer}, {"cursor", cursor_of(reply)}, {"dry_run", false}});
+  respond_json(exchange, {{"count", reply.items[1].integer},
+                          {"cursor", cursor_json(reply.items[0].text)},
+                          {"dry_run", false}});
 }
 
 void cancel_jobs(Exchange& exchange) {

@@ -24,11 +24,6 @@ using nlohmann::json;
 constexpr int64_t kMaxQueues = 1000;
 constexpr int64_t kUsualQueues = 100;
 
-json cursor_of(const RespValue& reply) {
-  const std::string& next = reply.items[0].text;
-  return next == "0" ? json(nullptr) : json(next);
-}
-
 json queue_line(const std::string& name, int db, const RespValue& stats) {
   json line = json::object();
   put_bytes(line, "name", name);
@@ -135,7 +130,8 @@ void get_rules(Exchange& exchange) {
     if (const auto name = glob_literal(glob)) put_bytes(line, "name", *name);
     rules.push_back(std::move(line));
   }
-  respond_json(exchange, {{"rules", std::move(rules)}, {"cursor", cursor_of(reply)}});
+  respond_json(exchange,
+               {{"rules", std::move(rules)}, {"cursor", cursor_json(reply.items[0].text)}});
 }
 
 // The key does not hold a queue: another type, nothing, or nothing that the user may know about.
@@ -447,7 +443,7 @@ void get_workers(Exchange& exchange) {
   for (size_t i = 0; i < end; ++i) {
     page.add_line(lines.items[2 * i], lines.items[2 * i + 1], cursor == "0");
   }
-  respond_json(exchange, {{"workers", page.take()}, {"cursor", cursor_of(leases)}});
+  respond_json(exchange, {{"workers", page.take()}, {"cursor", cursor_json(leases.items[0].text)}});
 }
 
 constexpr const char* kQueue = "/api/v1/queues/{queue}";
