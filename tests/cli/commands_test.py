@@ -278,7 +278,7 @@ def test_what_a_wrong_word_might_have_been(options):
              ["jobs", "exec", "--state", "faild"]),
             ("--type takes added, ", USAGE_ERROR, ["events", "exec", "--type", "foo"]),
             ("did you mean completed?", USAGE_ERROR, ["events", "exec", "--type", "complete"]),
-            ("--by takes rank, age, deadline or dispatch, not rnk; did you mean rank?",
+            ("--by takes rank, age, deadline, dispatch or error, not rnk; did you mean rank?",
              USAGE_ERROR, ["jobs", "exec", "--by", "rnk"]),
             ("delay takes milliseconds, or a number with a unit (250ms, 5s, 1h), not 5x",
              SERVER_ERROR, ["add", "exec", "x", "--delay", "5x"]),

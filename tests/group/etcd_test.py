@@ -2,6 +2,7 @@
 """The replicated log on a real etcd: leases, limits, silence, closing. What it shares with the fake
 is in log_contract_test.py."""
 
+import itertools
 import sys
 import time
 
@@ -84,9 +85,14 @@ def test_full_etcd(options):
     flags = ["--quota-backend-bytes", str(8 << 20)]
     with EtcdCluster(flags=flags) as cluster, LogTalk(options, cluster.endpoints()) as log:
         fence = log.lead()
-        answers = [log.call("append", fence, seq, "=250000:x") for seq in range(1, 60)]
-        full = [answer for answer in answers if answer.outcome == "unknown"]
-        require(full and "etcdctl defrag" in full[-1].text, f"{answers[-1]}")
+        seqs = itertools.count(1)
+        answers = []
+
+        def refused():
+            """etcd counts its file, to which it writes ten times a second."""
+            answers.append(log.call("append", fence, next(seqs), "=250000:x"))
+            return answers[-1].outcome == "unknown" and "etcdctl defrag" in answers[-1].text
+        wait_until(refused, what="a refusal for want of room")
         wait_until(lambda: any("NOSPACE" in line for line in log.logged), what="the alarm's line")
 
 

@@ -27,11 +27,13 @@ QUEUES_OF_ALIASES = "exec", "run", "grade"
 # Those that no state of a queue concerns.
 SERVER_PATHS = ("/healthz", "/readyz", "/metrics", "/api/v1/session", "/api/v1/journal",
                 "/api/v1/openapi.json", "/api/v1/checkpoint", "/api/v1/tokens")
+# Those that list queues: a key of another type is not one of them.
+OF_ALL_QUEUES = ("/api/v1/queues", "/api/v1/find", "/api/v1/history")
 
 
 def routes_of_queues():
     for method, path, body, needed in ROUTES:
-        if not path.startswith(SERVER_PATHS) and path != "/api/v1/queues":
+        if not path.startswith(SERVER_PATHS) and path.split("?")[0] not in OF_ALL_QUEUES:
             yield method, path, body, needed
 
 

@@ -73,7 +73,11 @@ int print_all(Context& context) {
   const std::vector<std::string> names = find_queues(context.connection);
   for (const std::string& name : names) {
     queues.emplace_back(name, stats_of(context, name));
-    if (context.json) all.push_back(queue_json(context, name, queues.back().second));
+    if (!context.json) continue;
+    json line = queue_json(context, name, queues.back().second);
+    line.update(config_to_json(as_map(
+        context.connection.call({"Q.CONFIG", name, "GET", "paused", "max_waiting", "max_total"}))));
+    all.push_back(std::move(line));
   }
   if (context.json) {
     print_json(all);
