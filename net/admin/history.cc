@@ -142,8 +142,8 @@ void History::put(const QueueSample& sample, const std::vector<BandSample>& band
   const size_t before = bytes_of(*found);
   Detail& detail = need_detail(entry);
   const WaitCounts waits = put_bands(entry, bands, sample.started - entry.started);
-  const auto count = [&](uint64_t now, uint64_t then) {
-    return counted_ ? pack_value(now - then) : kNoValue;
+  const auto count = [counted = counted_](uint64_t now, uint64_t then) {
+    return counted ? pack_value(now - then) : kNoValue;
   };
   QueueRows::Values values{};
   values[kAdded] = count(sample.added, entry.added);

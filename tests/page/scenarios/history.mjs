@@ -45,6 +45,8 @@ async function dragged(visit) {
   await visit.see(".range .panel-aside", /4 added.*1 failed/);
   await visit.see(".range li", /bad.*Failed/);
   await visit.see(".jobs h2", "Failed jobs");
+  // Only what is on screen is asked for.
+  await page.locator(".jobs h2").scrollIntoViewIfNeeded();
   await visit.see(".job-row", "bad");
   assert(/state=failed&since=\d+&until=\d+$/.test(page.url()), page.url());
   await page.reload();
