@@ -81,7 +81,7 @@ class Log {
 
   // Starts with the commit that contains `lsn`, or the first one after it.
   virtual std::unique_ptr<LogReader> read_from(Lsn lsn) = 0;
-  // The position beside the last commit, or before it if that has none. Empty: no position.
+  // The position beside the last commit, or beside one shortly before it. Empty: they have none.
   virtual Result<std::string> newest_position() { return std::string(); }
   // Frees space of commits that lie wholly before `lsn`; some of them may stay for a while.
   virtual Status trim_before(Lsn lsn) = 0;

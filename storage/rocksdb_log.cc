@@ -375,7 +375,10 @@ Result<std::string> RocksdbLog::newest_position() {
   std::unique_ptr<rocksdb::Iterator> at = iterate(read_options());
   const PieceKey end = encode_piece_key(0, 0);
   at->SeekForPrev(to_slice(end));
-  for (; at->Valid(); at->Prev()) {
+  // A commit has few values. Without a position beside them, no earlier one counts; a log of
+  // another kind must not be read to its beginning.
+  constexpr int kMostValues = 64;
+  for (int looked = 0; at->Valid() && looked < kMostValues; at->Prev(), ++looked) {
     if (is_position_key(to_bytes(at->key()))) return at->value().ToString();
   }
   if (at->status().ok()) return std::string();
