@@ -81,8 +81,8 @@ class Log {
 
   // Starts with the commit that contains `lsn`, or the first one after it.
   virtual std::unique_ptr<LogReader> read_from(Lsn lsn) = 0;
-  // The position beside the last commit, or beside one shortly before it. Empty: they have none.
-  virtual Result<std::string> newest_position() { return std::string(); }
+  // The position beside the commit that ends with `last`. Empty: it has none.
+  virtual Result<std::string> position_at(Lsn) { return std::string(); }
   // Frees space of commits that lie wholly before `lsn`; some of them may stay for a while.
   virtual Status trim_before(Lsn lsn) = 0;
   // Removes every commit that begins after `lsn`: the tail that recovery rejected.

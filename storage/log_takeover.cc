@@ -1,5 +1,6 @@
 #include "storage/log_takeover.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/base/kill_point.h"
@@ -112,14 +113,41 @@ void LogTakeover::looked(const RemoteAnswer& answer, const RemoteState& state) {
   }
   result_.found = state;
   options_.tail.drop_unfinished();
-  read_from_ = options_.tail.next_seq();
+  read_from_ = std::max<uint64_t>(1, options_.tail.position().seq);
   advance(Step::kRead);
+}
+
+// Whether the log goes on where this process has stopped: its last frame is still there, or the
+// trim mark is just behind it. Otherwise the frames behind a trim mark would look like those behind
+// a hole, and TIDY would delete them.
+Status LogTakeover::check_begin(const RemoteFrames& frames) {
+  const LogPosition& at = options_.tail.position();
+  const auto stale = [&](const std::string& why) -> Status {
+    return {StatusCode::kStale, "this node has followed the replicated log up to frame " +
+                                    std::to_string(at.seq) + ", and " + why};
+  };
+  if (at.seq != 0 && !frames.frames.empty() && frames.frames.front().seq == at.seq) {
+    const Bytes bytes = frames.frames.front().bytes;
+    Result<Frame> frame = decode_frame(bytes);
+    if (!frame.ok()) return frame.status();
+    if (extend_chain(frame->header.previous_chain, bytes) == at.chain) return {};
+    return stale("the log has another frame there");
+  }
+  if (result_.found.trim.empty()) return at.seq == 0 ? Status() : stale("the log ends before it");
+  Result<LogPosition> trim = decode_position(result_.found.trim);
+  if (!trim.ok()) return trim.status();
+  if (trim->seq == at.seq && trim->chain == at.chain) return {};
+  return stale("the log begins behind frame " + std::to_string(trim->seq));
 }
 
 void LogTakeover::read(const RemoteAnswer& answer, const RemoteFrames& frames) {
   if (retry(answer)) return;
+  if (!std::exchange(begun_, true)) {
+    if (Status status = check_begin(frames); !status.ok()) return end(std::move(status));
+  }
   std::vector<TailCommit> commits;
   for (const RemoteFrame& frame : frames.frames) {
+    if (frame.seq == options_.tail.position().seq) continue;
     if (frame.seq != options_.tail.next_seq()) break;  // what is behind a hole counts for nothing
     if (Status status = options_.tail.add(frame.seq, frame.bytes, commits); !status.ok()) {
       return end(std::move(status));

@@ -29,7 +29,8 @@ namespace sluice {
 
 struct TakeoverResult {
   // Not ok: kLocked if another process has the epoch now, kCancelled if the log was closed,
-  // kDamaged if what is in the log does not follow.
+  // kStale if the log does not go on where this process has stopped, kDamaged if what is in it
+  // does not follow.
   Status status;
   std::string fence;     // the own epoch, ready
   LogPosition position;  // where to append; `epoch` is the own one
@@ -61,6 +62,7 @@ class LogTakeover : public std::enable_shared_from_this<LogTakeover> {
   void send(Step step);
   void answered(Step step, const RemoteAnswer& answer, const std::string& wanted);
   void looked(const RemoteAnswer& answer, const RemoteState& state);
+  Status check_begin(const RemoteFrames& frames);
   void read(const RemoteAnswer& answer, const RemoteFrames& frames);
   // What is to be done after `step`; nothing if the answer leaves it as it is.
   void advance(Step step) EXCLUDES(mutex_);
@@ -75,6 +77,7 @@ class LogTakeover : public std::enable_shared_from_this<LogTakeover> {
   TakeoverResult result_;
   int64_t revision_ = 0;
   uint64_t read_from_ = 0;
+  bool begun_ = false;  // the first frames were read
 
   Mutex mutex_;
   Step step_ GUARDED_BY(mutex_) = Step::kTake;

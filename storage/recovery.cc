@@ -65,7 +65,7 @@ Result<RecoveryResult> Recovery::run() {
   });
   if (!finished.ok()) return finished;
   result_.log_seconds = seconds_since(start);
-  Result<std::string> position = log_.newest_position();
+  Result<std::string> position = log_.position_at(result_.last_lsn);
   if (!position.ok()) return position.status();
   result_.position = std::move(*position);
   progress_.bytes_total = progress_.bytes_done;

@@ -233,7 +233,7 @@ class RocksdbLog final : public Log {
     return std::make_unique<RocksdbLogReader>(iterate(scan_options()), lsn,
                                               directory_->path("log"));
   }
-  Result<std::string> newest_position() override;
+  Result<std::string> position_at(Lsn last) override;
   Status trim_before(Lsn lsn) override;
   Status truncate_after(Lsn lsn) override;
 
@@ -371,18 +371,16 @@ Status RocksdbLog::append_commits(std::span<const Commit> commits, bool sync) {
   return from_rocksdb(status, "cannot write to the log in " + directory_->path("log"));
 }
 
-Result<std::string> RocksdbLog::newest_position() {
+Result<std::string> RocksdbLog::position_at(Lsn last) {
   std::unique_ptr<rocksdb::Iterator> at = iterate(read_options());
-  const PieceKey end = encode_piece_key(0, 0);
-  at->SeekForPrev(to_slice(end));
-  // A commit has few values. Without a position beside them, no earlier one counts; a log of
-  // another kind must not be read to its beginning.
-  constexpr int kMostValues = 64;
-  for (int looked = 0; at->Valid() && looked < kMostValues; at->Prev(), ++looked) {
-    if (is_position_key(to_bytes(at->key()))) return at->value().ToString();
+  const LogKey behind = encode_log_key(last + 1);
+  at->SeekForPrev(to_slice(behind));
+  if (at->Valid() && at->key() == to_slice(behind)) at->Prev();
+  if (!at->status().ok()) {
+    return from_rocksdb(at->status(), "cannot read " + directory_->path("log"));
   }
-  if (at->status().ok()) return std::string();
-  return from_rocksdb(at->status(), "cannot read " + directory_->path("log"));
+  if (!at->Valid() || !is_position_key(to_bytes(at->key()))) return std::string();
+  return at->value().ToString();
 }
 
 Status RocksdbLog::trim_before(Lsn lsn) {

@@ -76,9 +76,15 @@ std::string error_pattern(Bytes error) {
 }
 
 bool contains_ignore_case(Bytes text, Bytes part) {
-  const auto same = [](char a, char b) { return ascii_lower(a) == ascii_lower(b); };
-  return part.empty() ||
-         std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
+  const auto folded = [](Bytes from) {
+    std::string to(from);
+    std::transform(to.begin(), to.end(), to.begin(), ascii_lower);
+    return to;
+  };
+  const std::string in = folded(text);
+  const std::string wanted = folded(part);
+  // Its time is linear, whatever a caller has chosen as a part.
+  return ::memmem(in.data(), in.size(), wanted.data(), wanted.size()) != nullptr;
 }
 
 Bytes cut_text(Bytes text, size_t most) {

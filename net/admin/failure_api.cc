@@ -48,6 +48,7 @@ class Failures {
 
  private:
   static constexpr size_t kMostGroups = 100;
+  static constexpr int kMostPages = 100;  // of 100 failed jobs each
 
   void add(std::string pattern, const RespValue& line);
   void respond();
@@ -56,6 +57,7 @@ class Failures {
   std::string cursor_;
   std::vector<FailureGroup> groups_;
   std::unordered_map<std::string, size_t> places_;  // in groups_, by pattern
+  int pages_ = 0;
   int64_t looked_at_ = 0;
 };
 
@@ -67,7 +69,7 @@ bool Failures::go_on() {
   const std::vector<RespValue>& lines = reply.items[1].items;
   for (size_t i = 0; i + 1 < lines.size(); i += 2) add(lines[i].text, lines[i + 1]);
   cursor_ = reply.items[0].text;
-  if (cursor_ != "0" && looked_at_ < static_cast<int64_t>(kMaxExamined)) return true;
+  if (cursor_ != "0" && ++pages_ < kMostPages) return true;
   respond();
   return false;
 }

@@ -258,6 +258,11 @@ void History::end_sample(bool complete) {
   day_sampled_[static_cast<size_t>(minute % kDaySteps.count)] = minute;
 }
 
+void History::begin_walk() {
+  MutexLock lock(mutex_);
+  walking_ = false;
+}
+
 bool History::forget_gone() {
   constexpr size_t kAtOnce = 32;
   MutexLock lock(mutex_);

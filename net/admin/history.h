@@ -81,6 +81,8 @@ class History {
   bool take_changed();
 
   // --- The file ---
+  // A walk over the queues that has not ended is given up.
+  void begin_walk();
   // Appends the next part of it; returns false after the last one. `at_end`: also what is known of
   // the present minute. Nothing else may change it until then.
   bool write(std::string& to, bool at_end);

@@ -146,6 +146,7 @@ bool History::read_file(Bytes file) {
 
 bool History::load(Bytes file, int64_t wall_ms) {
   MutexLock lock(mutex_);
+  if (limit_ == 0) file = {};  // the file stays as it is
   const bool good = file.empty() || read_file(file);
   if (!good) clear();
   slot_ = last_slot_;

@@ -283,10 +283,11 @@ void HistoryKeeper::save(const std::string& contents) {
   if (!status.ok()) spdlog::warn("cannot write {}: {}", path_, status.message());
 }
 
-void HistoryKeeper::finish() {
+void HistoryKeeper::finish(bool saves) {
   worker_.reset();
-  if (!has_file() || !history_.ready() || history_.memory_bytes() == 0) return;
+  if (!saves || !has_file() || !history_.ready() || history_.memory_bytes() == 0) return;
   std::string contents;
+  history_.begin_walk();  // the thread may have ended amid one
   while (history_.write(contents, true)) {
   }
   save(contents);

@@ -30,8 +30,9 @@ class HistoryKeeper {
   void join(IoThread& thread);
   // Makes the thread of the file, after join(). Throws like Thread.
   void start();
-  // Writes the file for the last time.
-  void finish();
+  // Ends the thread of the file. `saves`: writes the file for the last time. Call it when the I/O
+  // thread has ended.
+  void finish(bool saves);
 
  private:
   class Worker;

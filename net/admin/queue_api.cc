@@ -115,11 +115,13 @@ void get_config(Exchange& exchange) {
 // The rules of groups, keys and workers.
 void get_rules(Exchange& exchange) {
   QueryReader query(exchange);
-  const std::string cursor = query.text("cursor").value_or("0");
+  // It has the bytes of a name.
+  const auto cursor = percent_decode(query.text("cursor").value_or("0"));
+  if (!cursor) query.fail("cursor", "is invalid");
   const int64_t limit = query.integer("limit", 1, 1000).value_or(100);
   if (query.failed()) return;
   const RespValue reply = exchange.run({"Q.CONFIG", exchange.path("queue"), "RULES", "CURSOR",
-                                        cursor, "COUNT", std::to_string(limit)});
+                                        *cursor, "COUNT", std::to_string(limit)});
   if (respond_error(exchange, reply)) return;
   json rules = json::array();
   for (const RespValue& rule : reply.items[1].items) {
@@ -130,8 +132,8 @@ void get_rules(Exchange& exchange) {
     if (const auto name = glob_literal(glob)) put_bytes(line, "name", *name);
     rules.push_back(std::move(line));
   }
-  respond_json(exchange,
-               {{"rules", std::move(rules)}, {"cursor", cursor_json(reply.items[0].text)}});
+  respond_json(exchange, {{"rules", std::move(rules)},
+                          {"cursor", cursor_json(percent_encode(reply.items[0].text))}});
 }
 
 // The key does not hold a queue: another type, nothing, or nothing that the user may know about.

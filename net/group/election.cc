@@ -10,14 +10,15 @@ namespace sluice {
 // --- What is heard ---
 
 Status Election::adopt(Bytes text, int64_t now_ms) {
-  log_answers_ = true;
+  if (!log_answers_) on_log_found(now_ms);
   if (text == epoch_text_) return {};
   Result<EpochValue> value = decode_epoch(text);
   if (!value.ok()) return value.status();
   // What is followed may come after what was read.
   const auto order = [](const EpochValue& epoch) { return std::pair(epoch.epoch, epoch.ready); };
   if (order(*value) < order(epoch_)) return {};
-  if (value->epoch > epoch_.epoch) beat_counter_ = last_seq_ = 0;
+  // Also as it becomes ready: its TIDY has removed frames.
+  if (order(*value) > order(epoch_)) beat_counter_ = last_seq_ = 0;
   epoch_ = std::move(*value);
   epoch_text_ = text;
   heard(now_ms);
@@ -134,8 +135,10 @@ void Election::take() {
 void Election::on_taken(const TakeoverResult& result, int64_t now_ms) {
   CHECK(phase_ == Phase::kTake);
   if (!result.status.ok()) {
+    const StatusCode code = result.status.code();
     heard(now_ms);
-    return go(Phase::kFollow);
+    return go(code == StatusCode::kLocked || code == StatusCode::kCancelled ? Phase::kFollow
+                                                                            : Phase::kFailed);
   }
   // The last primary has been heard of since the decision: its lease may not be over.
   const bool waits = !was_free_ && (result.late || is_newer(result.found));
@@ -151,8 +154,8 @@ void Election::on_fenced(Bytes epoch, int64_t now_ms) {
   if (phase_ == Phase::kLead) go(Phase::kFenced);
 }
 
-void Election::resign(const std::string& preferred) {
-  CHECK(phase_ == Phase::kLead);
+void Election::resign(const std::string& preferred, int64_t now_ms) {
+  CHECK(phase_ == Phase::kLead && now_ms >= acknowledges_from_ms_);
   ++mine_.epoch;
   mine_.holder.clear();
   mine_.run_id.clear();

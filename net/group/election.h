@@ -7,6 +7,7 @@
 //   take       LogTakeover runs (storage/log_takeover.h). Somebody else was first -> follow
 //   lead       writes the log, sends beats
 //   resign     the epoch becomes nobody's, so that somebody else takes it without waiting
+//   failed     what is in the log does not go on where this node has stopped: it cannot lead
 //   fenced     another node has the epoch; a node that led must end, since its memory may hold
 //              changes that the log does not
 //
@@ -36,7 +37,16 @@ struct ElectionOptions {
 
 class Election {
  public:
-  enum class Phase : uint8_t { kFollow, kProbe, kTake, kLead, kResign, kResigned, kFenced };
+  enum class Phase : uint8_t {
+    kFollow,
+    kProbe,
+    kTake,
+    kLead,
+    kResign,
+    kResigned,
+    kFenced,
+    kFailed
+  };
   // What the caller is to do, once; the answer is reported by the member of that name.
   enum class Action : uint8_t {
     kNone,
@@ -81,9 +91,10 @@ class Election {
   void on_resigned(const RemoteAnswer& answer, int64_t now_ms);
   // An append or a beat was refused: the epoch has this value.
   void on_fenced(Bytes epoch, int64_t now_ms);
-  // Only while leading, when everything is durable and the lease of reads has ended. `preferred`:
-  // a node that may take at once; empty: any.
-  void resign(const std::string& preferred);
+  // Only while leading, not before acknowledges_from_ms(), since nobody waits after it; when
+  // everything is durable and the lease of reads has ended. `preferred`: a node that may take at
+  // once; empty: any.
+  void resign(const std::string& preferred, int64_t now_ms);
 
   // --- State ---
 

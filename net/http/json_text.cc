@@ -116,7 +116,9 @@ json text_to_json(Bytes bytes) {
 }
 
 std::string name_to_json(Bytes name) {
-  return is_utf8(name) ? std::string(name) : "base64:" + to_base64(name);
+  constexpr Bytes kMark = "base64:";
+  const bool plain = is_utf8(name) && !name.starts_with(kMark);
+  return plain ? std::string(name) : std::string(kMark) + to_base64(name);
 }
 
 void put_bytes(json& object, const std::string& name, Bytes bytes) {

@@ -210,7 +210,7 @@ void Server::run_control() {
   tell_supervisor(*shared_.config.settings(), "STOPPING=1");
   shared_.state.stopping.store(true);
   end_sessions();
-  if (shared_.history != nullptr && !life_.journal_failed()) shared_.history->finish();
+  if (shared_.history != nullptr) shared_.history->finish(!life_.journal_failed());
   store_.close();
   spdlog::info("Sluice is now ready to exit, bye bye...");
   life_.note_ended();

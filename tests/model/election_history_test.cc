@@ -121,7 +121,7 @@ class Node {
   void resign() {
     if (!answers_reads() || !pending_.empty()) return;
     lease_->end();
-    election_->resign("");
+    election_->resign("", local());
   }
 
   void run() {

@@ -153,9 +153,18 @@ class Top {
       const TopStep step = model_.press(key);
       if (step.quits) return false;
       if (step.command) run_command(*step.command);
+      if (is_ended_) return false;
       if (step.asks || step.command) next_ = std::min(next_, asked_ + kBetweenAsks);
     }
     return true;
+  }
+
+  // Whether a signal that ends top has come amid a long command.
+  bool ended_meanwhile() {
+    const auto woken = signals_.wait(milliseconds(0));
+    is_ended_ |= woken.event == Signals::Event::kSignal && woken.signal != SIGWINCH &&
+                 woken.signal != SIGTSTP;
+    return is_ended_;
   }
 
   void run_command(const TopCommand& command) {
@@ -174,7 +183,7 @@ class Top {
         const RespValue reply = context_.connection.call(words);
         cursor = reply.items.at(0).text;
         count += reply.items.at(1).integer;
-      } while (cursor != "0");
+      } while (cursor != "0" && !ended_meanwhile());
       model_.say(count_text(count) + (count == 1 ? " job " : " jobs ") + command.done, false);
     } catch (const Failure& failure) {
       if (failure.code == kNoConnection) return lose(failure);
@@ -187,6 +196,7 @@ class Top {
   Signals signals_;
   milliseconds interval_{};
   int input_ = STDIN_FILENO;
+  bool is_ended_ = false;
   steady_clock::time_point next_search_;
   steady_clock::time_point asked_;
   steady_clock::time_point next_;  // the next reading

@@ -1,5 +1,7 @@
 #include "engine/commands/queue/config_try.h"
 
+#include <algorithm>
+
 #include "engine/base/glob_literal.h"
 #include "engine/base/limits.h"
 #include "engine/commands/queue/adopted.h"
@@ -12,8 +14,10 @@ namespace {
 
 // With more rules than this only the fields are checked: a trial copies all of them.
 constexpr size_t kMostRules = 1000;
-// The groups or keys for which a trial finds the rules that apply.
+// A trial finds the rules that apply to so many groups or keys, fewer if there are many rules: each
+// of them is compared.
 constexpr size_t kMostMatched = 1000;
+constexpr size_t kMostCompared = 20'000;
 
 // What is above its limits, of the queue or summed over groups or keys.
 struct Tried {
@@ -50,15 +54,16 @@ void try_queue(const Call& call, const Queue& queue, const QueueConfig& config, 
 
 // Calls `add` with those of the map that the glob matches, or with the one that it names.
 template <class Map, class Find, class Add>
-void try_matched(const Map& map, Bytes pattern, Find find, Tried& tried, Add add) {
+void try_matched(const Map& map, Bytes pattern, size_t rules, Find find, Tried& tried, Add add) {
   if (const auto name = glob_literal(pattern)) {
     const auto* one = find(*name);
     if (one != nullptr) add(*one);
     return;
   }
+  const size_t most = std::clamp<size_t>(kMostCompared / (rules + 1), 1, kMostMatched);
   const uint64_t next = map.scan(0, kMaxExamined, [&](const auto* one) {
     if (one->name.empty() || !glob_match(pattern, one->name)) return;
-    if (tried.matched < kMostMatched) {
+    if (tried.matched < most) {
       add(*one);
     } else {
       tried.complete = false;
@@ -69,14 +74,15 @@ void try_matched(const Map& map, Bytes pattern, Find find, Tried& tried, Add add
 
 void try_groups(const Queue& queue, const QueueConfig& config, Bytes pattern, Tried& tried) {
   const auto find = [&](Bytes name) { return queue.lanes.find_group(name); };
-  try_matched(queue.lanes.groups(), pattern, find, tried, [&](const Group& group) {
-    tried.add(config.group(group.name).limits, group.limiter.used, group.waiting, group.active);
-  });
+  try_matched(
+      queue.lanes.groups(), pattern, config.rule_count(), find, tried, [&](const Group& group) {
+        tried.add(config.group(group.name).limits, group.limiter.used, group.waiting, group.active);
+      });
 }
 
 void try_keys(const Queue& queue, const QueueConfig& config, Bytes pattern, Tried& tried) {
   const auto find = [&](Bytes name) { return queue.lanes.keys().find(name); };
-  try_matched(queue.lanes.keys(), pattern, find, tried,
+  try_matched(queue.lanes.keys(), pattern, config.rule_count(), find, tried,
               [&](const Key& key) { tried.add(config.key(key.name), key.limiter.used, 0, 0); });
 }
 

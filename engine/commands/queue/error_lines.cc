@@ -1,5 +1,6 @@
 #include "engine/commands/queue/error_lines.h"
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -45,6 +46,8 @@ std::vector<ErrorLine> lines_of(const JobPage& page) {
 bool walk_failed(const Queue& queue, Bytes cursor, size_t count, int64_t now_ms, JobPage& page) {
   Selector failed;
   failed.states = state_bit(JobState::kFailed);
+  // Expired jobs are kept among the failed ones: they are examined too.
+  failed.look = std::max<size_t>(count, 500);
   return walk_jobs(queue, failed, JobOrder::kAgeDesc, cursor, count, now_ms, page);
 }
 

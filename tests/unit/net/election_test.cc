@@ -127,6 +127,13 @@ TEST_CASE("the frames of a new epoch may have lower numbers, since its TIDY has 
   CHECK(standby.election.on_epoch(text_of(4, "n3"), 100).ok());
   standby.election.on_frame(4, 8, 500);
   CHECK(standby.election.due_ms() == 500 + kTimeoutMs);
+
+  // The state was read between TAKE and TIDY.
+  Election late({"n2", "n2-run", kTimeoutMs, 0, false});
+  REQUIRE(late.begin(state_of(text_of(4, "n3", false), 400), 0).ok());
+  CHECK(late.on_epoch(text_of(4, "n3", true), 100).ok());
+  late.on_frame(4, 11, 200);
+  CHECK(late.due_ms() == 200 + kTimeoutMs);
 }
 
 TEST_CASE("a probe that finds something newer is not followed by TAKE") {
@@ -193,11 +200,21 @@ TEST_CASE("a node that is overtaken while it takes follows") {
   CHECK(other.election.phase() == Phase::kFenced);
 }
 
+TEST_CASE("a node whose state is not the log's never takes again") {
+  Standby standby;
+  standby.decide_to_take();
+  TakeoverResult stale;
+  stale.status = {StatusCode::kStale, "the log begins behind it"};
+  standby.election.on_taken(stale, 1100);
+  CHECK(standby.election.phase() == Phase::kFailed);
+  CHECK(standby.election.next(1'000'000) == Action::kNone);
+}
+
 TEST_CASE("RESIGN is repeated until it is known") {
   Standby standby;
   Election& election = standby.election;
   standby.lead();
-  election.resign("n3");
+  election.resign("n3", 1200);
   REQUIRE(election.next(1300) == Action::kResign);
   CHECK(election.fence() == text_of(4, "n2", true));
   EpochValue free = epoch_of(5, "", false);

@@ -27,9 +27,9 @@ struct Node {
   explicit Node(FakeRemoteService& of) : service(of), log(of.connect()) {}
   ~Node() { log->close(); }
 
-  void begin(const std::string& seen, uint64_t number) {
-    TakeoverOptions options{seen, epoch_of(number), LogTail({"cluster", "1", 0, 0, 0, 0}), {}, {},
-                            {}};
+  void begin(const std::string& seen, uint64_t number,
+             const LogPosition& at = {"cluster", "1", 0, 0, 0, 0}) {
+    TakeoverOptions options{seen, epoch_of(number), LogTail(at), {}, {}, {}};
     options.on_commits = [this](std::vector<TailCommit> more) {
       for (TailCommit& commit : more) commits.push_back(std::move(commit));
     };
@@ -163,4 +163,41 @@ TEST_CASE("a revision that is gone does not stop a takeover") {
   REQUIRE_MESSAGE(result.status.ok(), result.status.message());
   CHECK(result.position.seq == 1);
   CHECK(service.frames().size() == 1);
+}
+
+// Otherwise the frames behind a trim mark look like those behind a hole.
+TEST_CASE("a takeover removes nothing if the log does not go on where the process has stopped") {
+  const auto take_from = [](uint64_t seq, bool right, size_t& left, size_t& applied) {
+    FakeRemoteService service(1);
+    service.put_epoch(encode_epoch(epoch_of(1)));
+    std::vector<uint32_t> chains = {0};
+    for (uint64_t each = 1; each <= 5; ++each) {
+      chains.push_back(put_frame(service, each, each, chains.back()));
+    }
+    Node node(service);
+    const LogPosition mark = {"cluster", "1", 1, 3, 3, chains[3]};
+    node.log->trim(encode_epoch(epoch_of(1)), 4, encode_position(mark), [](const auto&) {});
+    service.settle();
+    REQUIRE(service.frames().size() == 2);
+    chains.resize(20);
+    node.begin(encode_epoch(epoch_of(1)), 2,
+               {"cluster", "1", 1, seq, seq, chains[seq] + (right ? 0 : 1)});
+    const Status status = node.finish().status;
+    left = service.frames().size();
+    applied = node.commits.size();
+    return status;
+  };
+  size_t left = 0;
+  size_t applied = 0;
+  for (const uint64_t seq : {3, 4, 5}) {
+    CHECK(take_from(seq, true, left, applied).ok());
+    CHECK(applied == 5 - seq);
+    CHECK(take_from(seq, false, left, applied).code() == StatusCode::kStale);
+    CHECK(left == 2);
+  }
+  for (const uint64_t seq : {0, 2, 9}) {
+    CHECK(take_from(seq, true, left, applied).code() == StatusCode::kStale);
+    CHECK(left == 2);
+    CHECK(applied == 0);
+  }
 }
