@@ -117,7 +117,7 @@ void LogTakeover::looked(const RemoteAnswer& answer, const RemoteState& state) {
   advance(Step::kRead);
 }
 
-// Whether the log goes on where this process has stopped: its last frame is still there, or the
+// Whether the log continues where this process has stopped: its last frame is still there, or the
 // trim mark is just behind it. Otherwise the frames behind a trim mark would look like those behind
 // a hole, and TIDY would delete them.
 Status LogTakeover::check_begin(const RemoteFrames& frames) {
