@@ -9,7 +9,7 @@ Word = Union[bytes, str, int, float]
 Words = tuple[Word, ...]
 
 # Fields of replies that are maps: flat arrays in RESP2.
-_MAPS = ("tags", "by_priority", "rejected", "wait_ms", "run_ms", "rates", "need_results")
+_MAPS = ("tags", "by_priority", "rejected", "wait_ms", "run_ms", "rates", "need_results", "kept")
 JOB_TIMES = ("enqueued", "not_before", "deadline", "started", "finished")
 STATS_TIMES = ("since", "seen")
 

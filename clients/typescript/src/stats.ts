@@ -20,7 +20,6 @@ export interface Stats {
   readonly [field: string]: number | string | boolean | null | Stats
 }
 
-const NESTED = new Set(['rejected', 'wait_ms', 'run_ms', 'rates'])
 const BOOLEAN = new Set(['quiet'])
 
 export function statsWords(options: StatsOptions): Word[] {
@@ -36,7 +35,8 @@ export function statsWords(options: StatsOptions): Word[] {
 export function readStats(reply: Reply): Stats {
   const read = (name: string, value: Reply): Stats[string] => {
     if (name === 'by_priority') return Object.fromEntries(namesAndNumbers(value))
-    if (NESTED.has(name)) return readStats(value)
+    // Also what later servers add: a field that is an array is a map.
+    if (Array.isArray(value)) return readStats(value)
     if (BOOLEAN.has(name)) return value === true || value === 1
     return orNull(value, numberOrText)
   }

@@ -128,6 +128,7 @@ async function table(visit) {
   await add("many-5", "needy", { needs: ["later"] });
   await visit.see(".queues tr", "many-6");
   await visit.see(".queues tr", /many-6.*no worker/);
+  await visit.see(".sum", /1 blocked/);
   const told = await page.locator(".sum").textContent();
   const [waiting, , pending, delayed, blocked] = told.match(/\d+/g).map(Number);
   assert(waiting === pending + delayed + blocked && delayed === 1 && blocked === 1, told);
