@@ -22,7 +22,7 @@ import { ask_to_add, ask_to_pause, set_pause } from "./queue_actions";
 import type { Pause } from "./queue_actions";
 import { RangePanel } from "./range_panel";
 import type { Band, Job, QueueAnswer, Stats } from "./types";
-import { Figure, empty, error_box, skeleton } from "./view";
+import { Figure, Stale, empty, error_box, skeleton } from "./view";
 import type { View } from "./view";
 import { WINDOW_S } from "./waits";
 import { is_over } from "./words";
@@ -57,6 +57,7 @@ export class QueueView implements View {
   private readonly head = h("div.page-head");
   private readonly buttons = h("div.buttons");
   private readonly paused = h("div.banner", { hidden: true });
+  private readonly stale = new Stale();
   private readonly message = h("div", {}, skeleton(6));
   private readonly content = h("div", { hidden: true });
   private readonly charts: Chart[];
@@ -133,6 +134,7 @@ export class QueueView implements View {
     this.visibility.stop();
     this.activity.stop();
     this.active.stop();
+    this.jobs.stop();
     this.events.stop();
     for (const chart of this.charts) chart.stop();
   }
@@ -154,7 +156,7 @@ export class QueueView implements View {
       h("div.columns", {}, h("div", {}, this.jobs.root),
         h("div", {}, this.active.root, this.workers.root, this.groups.root,
           this.activity.root))]);
-    append(this.root, [this.head, this.paused, this.message, this.content]);
+    append(this.root, [this.head, this.stale.root, this.paused, this.message, this.content]);
   }
 
   // --- Requests ---
@@ -179,6 +181,7 @@ export class QueueView implements View {
       this.active.ask(signal), this.groups.ask(answer.stats, signal),
       this.ask_past(signal)]);
     this.workers.ask(signal);
+    this.stale.set(null);
     series_of(this.ref.db, this.ref.queue).add(answer.stats, bands);
     draw_soon(() => this.draw());
   }
@@ -192,7 +195,12 @@ export class QueueView implements View {
   }
 
   private failed(error: unknown): void {
-    if (this.answer !== null || state.health !== "connected") return;
+    if (state.health !== "connected") return;
+    if (this.answer !== null) {
+      this.stale.set(error);
+      // The figures may be new, and only a list be refused.
+      return draw_soon(() => this.draw());
+    }
     replace(this.message, error_box("Cannot show this queue", error,
       () => this.poller.poke()));
   }

@@ -3,7 +3,7 @@ import { job_link } from "./address";
 import type { Params } from "./address";
 import type { QueueRef } from "./api";
 import { is_addressable, shown } from "./bytes";
-import { h, set_class, set_text } from "./dom";
+import { h, set_class, set_text, show } from "./dom";
 import type { Child } from "./dom";
 import { words_of_error } from "./notices";
 
@@ -62,6 +62,16 @@ export class Panel {
   constructor(title: string, style = "") {
     this.root = h("section.panel", {}, h("header", {}, h("h2", {}, title), this.aside), this.body);
     if (style) this.root.classList.add(style);
+  }
+}
+
+// Says why what a view shows is no longer kept current.
+export class Stale {
+  readonly root = h("div.banner", { role: "alert", hidden: true });
+
+  set(error: unknown): void {
+    if (error !== null) set_text(this.root, `This is not up to date: ${words_of_error(error)}`);
+    show(this.root, error !== null);
   }
 }
 
