@@ -218,13 +218,15 @@ export class Overview implements View {
 
   private draw_message(found: number): void {
     const none = this.lines!.length === 0;
-    const key = none ? "none" : found === 0 ? "filtered" : "";
+    const key = none ? "none" : found > 0 ? "" : this.cut ? "cut" : "filtered";
     if (this.message.dataset.for === key) return;
     this.message.dataset.for = key;
     replace(this.message, key === "" ? null
       : none ? empty("There are no queues yet",
         h("p", {}, "A queue is made by its first job. Paste this into a terminal or a program:"),
-        first_job("mail", this.db)) : empty("No queue has this text in its name"));
+        first_job("mail", this.db)) : empty(this.cut
+          ? `None of the first ${plural(this.lines!.length, "queue")} has this text in its name`
+          : "No queue has this text in its name"));
   }
 
   // Sums that add up: what waits is pending, delayed or blocked.

@@ -45,8 +45,8 @@ function figures() {
     wait: new Figure("Wait p95", `of jobs started in the last ${WINDOW_S} s`),
     run: new Figure("Run p50", "of all runs since the statistics began"),
     flow: new Figure("Ended", "per second, over the last minute"),
-    bad: new Figure("Failed", "jobs that failed since the statistics began"),
-    workers: new Figure("Pops waiting", "workers that wait for a job"),
+    bad: new Figure("Failed since reset", "jobs that failed since the statistics began"),
+    workers: new Figure("Idle workers", "workers that wait for a job"),
   };
 }
 
@@ -85,7 +85,7 @@ export class QueueView implements View {
   constructor(readonly ref: QueueRef, params: Params) {
     this.title = shown(ref.queue);
     const poke = () => this.poller.poke();
-    this.lanes = new LanesPanel(ref, this.visibility);
+    this.lanes = new LanesPanel(ref, this.visibility, poke);
     this.jobs = new JobsPanel(ref, poke);
     this.active = new ActivePanel(ref);
     this.groups = new GroupsPanel(ref, poke);
@@ -119,6 +119,9 @@ export class QueueView implements View {
       button.setAttribute("aria-pressed", String(range === this.range));
     }
     this.events.take(params);
+    const range: [number, number] | null = params.since && params.until
+      ? [Number(params.since), Number(params.until)] : null;
+    for (const chart of this.charts) chart.mark(range);
     const names = Object.keys({ ...before, ...params }).filter((name) => name !== "range");
     if (before === params || !same(names) || this.answer === null) this.jobs.take(params);
     this.poller.poke();
@@ -145,7 +148,7 @@ export class QueueView implements View {
     append(this.content, [
       h("div.figure-row", {}, ...Object.values(this.figures).map((figure) => figure.root)),
       h("div.range-row", {}, this.ranges.hour, this.ranges.day,
-        h("small", {}, "Drag over a range of time to see its events and failures."),
+        h("small.drag-hint", {}, "Drag over a range of time to see its events and failures."),
         this.range_note),
       h("div.plots", {}, ...this.charts.map((chart) => {
         chart.root.classList.add("panel");
@@ -226,7 +229,7 @@ export class QueueView implements View {
     if (unused === this.message.hasChildNodes()) return;
     replace(this.message, unused ? empty("This queue is empty",
       h("p", {}, "No job has been added to it yet. Paste this into a terminal or a program:"),
-      first_job(/^[\w:-]+$/.test(this.ref.queue) ? this.ref.queue : "mail", this.ref.db)) : null);
+      first_job(/^[\w:.-]+$/.test(this.title) ? this.title : "mail", this.ref.db)) : null);
   }
 
   private draw_figures(stats: Stats): void {
@@ -239,11 +242,12 @@ export class QueueView implements View {
       stats.utilization === null ? "no cap" : `${Math.round(stats.utilization * 100)} % used`);
     all.oldest.set(duration(stats.oldest_ms));
     const wait = series_of(this.ref.db, this.ref.queue).recent.of_all();
-    all.wait.set(wait && wait.started > 0 ? duration(wait.p95) : "–",
-      wait === null ? "" : wait.started > 0 ? `p50 ${duration(wait.p50)}` : "none started");
+    all.wait.set(wait ? duration(wait.p95) : "–", wait === null ? ""
+      : wait.started > 0 ? `p50 ${duration(wait.p50)}` : "none started; the first waits");
     all.run.set(stats.run_ms.count ? duration(stats.run_ms.p50) : "–",
       stats.run_ms.count ? `p95 ${duration(stats.run_ms.p95)}` : "");
-    all.flow.set(`${rate(stats.rates.completed)}/s`, `added ${rate(stats.rates.added)}/s`);
+    all.flow.set(`${rate(stats.rates.completed)}/s`,
+      `added ${rate(stats.rates.added)}/s in the last minute`);
     all.bad.set(short_count(stats.failed), [[stats.expired, "expired"],
       [stats.reclaimed, "leases lost"]].filter(([number]) => Number(number) > 0)
       .map(([number, name]) => `${short_count(Number(number))} ${name}`).join(", "),

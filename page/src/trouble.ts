@@ -25,7 +25,9 @@ export function trouble_of(db: number, line: QueueLine): Trouble[] {
   const { stats, paused = "none" } = line;
   const failed = failed_lately(db, line);
   const found: Trouble[] = [];
-  if (failed > 0) found.push({ kind: "failed", words: `${plural(failed, "failure")} lately` });
+  if (failed > 0) {
+    found.push({ kind: "failed", words: `${plural(failed, "failure")} in the last hour` });
+  }
   if (is_full(line)) found.push({ kind: "full", words: "full" });
   if (PAUSES[paused]) found.push({ kind: "paused", words: PAUSES[paused] });
   const out = paused === "out" || paused === "all";
