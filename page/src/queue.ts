@@ -1,6 +1,6 @@
 // One queue: its bands as lanes, running jobs, groups, workers, its jobs and recent events.
 import { ask_to_cancel, ask_to_move, ask_to_retry } from "./actions";
-import { overview_link, set_params, settings_link } from "./address";
+import { overview_link, queue_link, set_params, settings_link } from "./address";
 import type { Params } from "./address";
 import { ActivePanel } from "./active_panel";
 import { ActivityPanel } from "./activity_panel";
@@ -35,17 +35,18 @@ const LEAST_MS = 600;
 const PAST_MS = 60_000;
 const SPAN_S: Record<Range, number> = { hour: 3600, day: 86_400 };
 
-function figures() {
+function figures(ref: QueueRef) {
+  const jobs = (state: string) => queue_link(ref, { state });
   return {
-    pending: new Figure("Pending", "jobs that may run now"),
-    delayed: new Figure("Delayed", "jobs that wait for their time"),
-    blocked: new Figure("Blocked", "jobs that wait for other jobs"),
-    active: new Figure("Active", "slots in use, and their cap"),
+    pending: new Figure("Pending", "jobs that may run now", jobs("pending")),
+    delayed: new Figure("Delayed", "jobs that wait for their time", jobs("delayed")),
+    blocked: new Figure("Blocked", "jobs that wait for other jobs", jobs("blocked")),
+    active: new Figure("Active", "slots in use, and their cap", jobs("active")),
     oldest: new Figure("Oldest wait", "the longest wait of a pending job"),
     wait: new Figure("Wait p95", `of jobs started in the last ${WINDOW_S} s`),
     run: new Figure("Run p50", "of all runs since the statistics began"),
     flow: new Figure("Ended", "per second, over the last minute"),
-    bad: new Figure("Failed since reset", "jobs that failed since the statistics began"),
+    bad: new Figure("Failed", "jobs that failed since the statistics began", jobs("failed")),
     workers: new Figure("Idle workers", "workers that wait for a job"),
   };
 }
@@ -53,7 +54,7 @@ function figures() {
 export class QueueView implements View {
   readonly root = h("main.queue");
   readonly title: string;
-  private readonly figures = figures();
+  private readonly figures: ReturnType<typeof figures>;
   private readonly head = h("div.page-head");
   private readonly buttons = h("div.buttons");
   private readonly paused = h("div.banner", { hidden: true });
@@ -84,6 +85,7 @@ export class QueueView implements View {
   // `params`: which jobs are listed, and the range of the charts.
   constructor(readonly ref: QueueRef, params: Params) {
     this.title = shown(ref.queue);
+    this.figures = figures(ref);
     const poke = () => this.poller.poke();
     this.lanes = new LanesPanel(ref, this.visibility, poke);
     this.jobs = new JobsPanel(ref, poke);
@@ -146,7 +148,9 @@ export class QueueView implements View {
     append(this.head, [h("h1", {}, h("a", { href: overview_link(this.ref.db) }, "Queues"),
       h("span.dim", {}, " / "), h("bdi", {}, shown(this.ref.queue))), this.buttons]);
     append(this.content, [
-      h("div.figure-row", {}, ...Object.values(this.figures).map((figure) => figure.root)),
+      h("div.figure-row", { click: (event: Event) => {
+        if ((event.target as Element).closest("a")) this.jobs.root.scrollIntoView();
+      } }, ...Object.values(this.figures).map((figure) => figure.root)),
       h("div.range-row", {}, this.ranges.hour, this.ranges.day,
         h("small.drag-hint", {}, "Drag over a range of time to see its events and failures."),
         this.range_note),
@@ -248,9 +252,9 @@ export class QueueView implements View {
       stats.run_ms.count ? `p95 ${duration(stats.run_ms.p95)}` : "");
     all.flow.set(`${rate(stats.rates.completed)}/s`,
       `added ${rate(stats.rates.added)}/s in the last minute`);
-    all.bad.set(short_count(stats.failed), [[stats.expired, "expired"],
+    all.bad.set(short_count(stats.failed), ["since reset", ...[[stats.expired, "expired"],
       [stats.reclaimed, "leases lost"]].filter(([number]) => Number(number) > 0)
-      .map(([number, name]) => `${short_count(Number(number))} ${name}`).join(", "),
+      .map(([number, name]) => `${short_count(Number(number))} ${name}`)].join(", "),
     stats.failed > 0);
     const starving = stats.waiting_pops === 0 && stats.pending > 0 && stats.active === 0;
     all.workers.set(short_count(stats.waiting_pops), starving ? "no worker takes jobs" : "",

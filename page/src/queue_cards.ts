@@ -26,7 +26,7 @@ export interface Card {
 }
 
 const FIGURES = ["pending", "delayed", "blocked", "active", "oldest wait", "added", "ended",
-  "failed, last hour"];
+  "failed, 1 h"];
 
 export class QueueCards {
   readonly root = h("div.cards");
@@ -89,8 +89,8 @@ export class QueueCards {
     set_text(figures["oldest wait"], duration(stats.oldest_ms));
     set_text(figures.added, `${rate(series.rate_of("added", stats))}/s`);
     set_text(figures.ended, `${rate(series.rate_of("completed", stats))}/s`);
-    set_text(figures["failed, last hour"], short_count(failed));
-    set_class(figures["failed, last hour"], "warn", failed > 0);
+    set_text(figures["failed, 1 h"], short_count(failed));
+    set_class(figures["failed, 1 h"], "warn", failed > 0);
     const trouble = trouble_of(this.db, line).filter(({ kind }) => kind !== "failed");
     const words = trouble.map((each) => each.words).join();
     if (words !== card.drawn_trouble) {

@@ -36,14 +36,16 @@ export function state_pill(state: string): HTMLElement {
   return h("span.pill", { "data-state": state }, state);
 }
 
-// A figure with its name.
+// A figure with its name; `link`: to what it counts.
 export class Figure {
   readonly root: HTMLElement;
   private readonly value = h("strong", {}, "–");
   private readonly note = h("small", {});
 
-  constructor(name: string, hint = "") {
-    this.root = h("div.figure", { title: hint }, h("span", {}, name), this.value, this.note);
+  constructor(name: string, hint = "", link = "") {
+    const content = [h("span", {}, name), this.value, this.note];
+    this.root = link === "" ? h("div.figure", { title: hint }, ...content)
+      : h("a.figure", { title: hint, href: link }, ...content);
   }
 
   set(value: string, note = "", warn = false): void {

@@ -20,7 +20,8 @@ wanted.join());
 
 async function filters(visit) {
   const { page } = visit;
-  await visit.click(".tabs button", /^failed 4$/);
+  await visit.see(".tabs button", /^failed 4$/);
+  await visit.click("a.figure", /^Failed4since reset$/);
   await see_rows(visit, ["bad-3", "bad-2", "bad-1", "bad-0"]);
   await visit.see(".job-row .time", /ago, \d\d:\d\d:\d\d/);
   await visit.see(".tabs button", /^completed 1$/);

@@ -75,7 +75,7 @@ await scenario(async (browser) => {
   await visit.log_in();
   await visit.see(".card", "mail");
   await visit.page.waitForFunction(() => [...document.querySelectorAll(".figures div")]
-    .some((cell) => cell.textContent === "failed, last hour1"));
+    .some((cell) => cell.textContent === "failed, 1 h1"));
   await visit.open_queue("mail");
   await visit.see(".job-row", "a");
   await visit.play([(each) => under_the_pointer(each, opened), dragged]);
