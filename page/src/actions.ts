@@ -3,6 +3,7 @@ import { job_link } from "./address";
 import { job_path, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
 import { base64_of, body_member, segment_of, shown, text_of } from "./bytes";
+import { server_now } from "./clock";
 import { h } from "./dom";
 import { plural } from "./format";
 import { act, ask, failure, field, notice } from "./notices";
@@ -98,7 +99,7 @@ export function ask_to_retry(target: Target): void {
   if (!may_operate()) return;
   ask({
     title: "Retry this job?",
-    content: [`${shown(target.id)} will wait again as a new job, at the end of its band.`],
+    content: [`${shown(target.id)} waits again under the same id, at the end of its band.`],
     confirm: "Retry",
     done: async () => {
       await request(job_path(target.ref, target.id, ":retry"), { method: "POST", body: {} });
@@ -146,7 +147,8 @@ export function ask_to_run_again(ref: QueueRef, job: Job, retried: number): void
 // changed call by call. If the count is known, no more are changed than the user was told: the walk
 // begins with those that ended first.
 export async function ask_for_all(ref: QueueRef, verb: "retry" | "purge", from: string,
-                                  where: object, changed: () => void): Promise<void> {
+                                  where: object, filters: string,
+                                  changed: () => void): Promise<void> {
   if (!may_operate()) return;
   const path = queue_path(ref, `/jobs:${verb}`);
   let known: Counted;
@@ -159,50 +161,73 @@ export async function ask_for_all(ref: QueueRef, verb: "retry" | "purge", from: 
     : `more than ${known.count} ${from} jobs`;
   if (known.count === 0 && known.cursor === null) return notice(`No such job is ${from}.`);
   ask({
-    title: verb === "retry" ? `Retry these ${from} jobs?` : `Remove these ${from} jobs?`,
-    content: [`${many} ${verb === "retry" ? "will wait again, as new jobs."
-      : "and their results will be removed. There is no undo."}`],
-    confirm: verb === "retry" ? "Retry them" : "Remove them",
+    title: verb === "retry" ? `Retry these ${from} jobs?` : `Purge these ${from} jobs?`,
+    content: [`${many} ${verb === "retry" ? "will wait again under the same ids."
+      : "and their results will be removed. There is no undo."}`,
+    filters && `Only these: ${filters}.`].filter((each) => each !== ""),
+    confirm: verb === "retry" ? "Retry them" : "Purge them",
     danger: verb === "purge",
-    done: async () => {
-      let cursor: string | null = null;
-      let count = 0;
-      const told = known.cursor === null ? known.count : Infinity;
-      do {
-        const bounded = { ...where, limit: Math.min(MOST_A_CALL, told - count) };
-        const body: object = cursor === null ? { where: bounded } : { where: bounded, cursor };
-        const step: Counted = await request<Counted>(path, { method: "POST", body });
-        cursor = step.cursor;
-        count += step.count;
-      } while (cursor !== null && count < told);
-      notice(`${plural(count, "job")} ${verb === "retry" ? "wait again" : "removed"}.`);
-      changed();
-    },
+    done: (stopped) => change_all(path, verb, known.cursor === null ? where
+      : ended_by_now(where), known.cursor === null ? known.count : Infinity, stopped)
+      .finally(changed),
   });
+}
+
+// Those that are not counted end at the present: what ends during the walk is not taken.
+function ended_by_now(where: { until_ms?: number }): object {
+  return { ...where, until_ms: Math.min(where.until_ms ?? Infinity, Math.floor(server_now())) };
+}
+
+// Changes at most `most` jobs, until it is stopped.
+async function change_all(path: string, verb: "retry" | "purge", where: object, most: number,
+                          stopped: () => boolean): Promise<void> {
+  let cursor: string | null = null;
+  let count = 0;
+  const so_far = () => `${plural(count, "job")} ${verb === "retry" ? "wait again" : "purged"}`;
+  try {
+    do {
+      const bounded = { ...where, limit: Math.min(MOST_A_CALL, most - count) };
+      const body: object = cursor === null ? { where: bounded } : { where: bounded, cursor };
+      const step: Counted = await request<Counted>(path, { method: "POST", body });
+      cursor = step.cursor;
+      count += step.count;
+    } while (cursor !== null && count < most && !stopped());
+  } catch (error) {
+    if (count === 0) throw error;
+    throw new Error(`${so_far()}, then: ${error instanceof Error ? error.message : error}`);
+  }
+  notice(`${so_far()}${cursor !== null && count < most ? "; then it was stopped" : ""}.`);
 }
 
 interface Outcome {
   id: string | null;
+  id_base64?: string;
   status: number;
+  result?: string;
   error?: { detail: string };
 }
 
+// What will happen to several and to one, and what has happened.
 const CHOSEN: Record<"retry" | "cancel" | "purge", [string, string, string]> = {
-  retry: ["will wait again, as new jobs, at the end of their bands.", "Retry them", "wait again"],
-  cancel: ["will not run; the workers of those that run are asked to stop.", "Cancel them",
-    "cancelled"],
-  purge: ["and their results will be removed. There is no undo.", "Purge them", "removed"],
+  retry: ["will wait again under the same ids, at the end of their bands.",
+    "will wait again under the same id, at the end of its band.", "wait again"],
+  cancel: ["will not run; the workers of those that run are asked to stop.",
+    "will not run; if it runs, its worker is asked to stop.", "cancelled"],
+  purge: ["and their results will be removed. There is no undo.",
+    "and its result will be removed. There is no undo.", "purged"],
 };
 
 // For jobs that were chosen one by one.
 export function ask_for_chosen(ref: QueueRef, verb: "retry" | "cancel" | "purge", ids: string[],
                                changed: () => void): void {
   if (!may_operate()) return;
-  const [what, confirm, told] = CHOSEN[verb];
+  const [several, one, told] = CHOSEN[verb];
+  const name = verb[0].toUpperCase() + verb.slice(1);
+  const single = ids.length === 1;
   ask({
-    title: `${confirm.split(" ")[0]} ${plural(ids.length, "job")}?`,
-    content: [`${plural(ids.length, "job")} ${what}`],
-    confirm,
+    title: single ? `${name} this job?` : `${name} ${plural(ids.length, "job")}?`,
+    content: [single ? `${shown(ids[0])} ${one}` : `${plural(ids.length, "job")} ${several}`],
+    confirm: single ? `${name} it` : `${name} them`,
     danger: verb !== "retry",
     done: async () => {
       const body: Record<string, unknown> = { ids: ids.map((id) => text_of(id)
@@ -211,9 +236,17 @@ export function ask_for_chosen(ref: QueueRef, verb: "retry" | "cancel" | "purge"
       const { jobs } = await request<{ jobs: Outcome[] }>(queue_path(ref, `/jobs:${verb}`),
         { method: "POST", body });
       const refused = jobs.filter(({ status }) => status >= 400);
-      const done = plural(jobs.length - refused.length, "job");
-      notice(`${done} ${told}.`, verb === "cancel" && refused.length < jobs.length
-        ? { undo: () => void retry_all(ref, ids, changed) } : {});
+      const asked = jobs.filter(({ result }) => result === "signalled");
+      const done = jobs.filter((each) => !refused.includes(each) && !asked.includes(each));
+      // What had ended before, or still runs, is not put back.
+      const put_back = done.map((each) => segment_of(each, "id") ?? "");
+      if (done.length > 0) {
+        notice(`${plural(done.length, "job")} ${told}.`, verb === "cancel"
+          ? { undo: () => void retry_all(ref, put_back, changed) } : {});
+      }
+      if (asked.length > 0) {
+        notice(`The workers of ${plural(asked.length, "job")} were asked to stop.`);
+      }
       if (refused.length > 0) {
         notice(`${plural(refused.length, "job")} not: ${refused[0].error?.detail ?? ""}`,
           { bad: true });

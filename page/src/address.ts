@@ -15,6 +15,7 @@ export interface Address {
   params: Params;
 }
 
+const TIMES = new Set(["since", "until"]);
 const ADDRESS = /^#\/(?:q\/([^/?]+)(?:\/(?:j\/([^/?]+)|(settings)))?)?(?:\?(.*))?$/;
 
 export function read_address(): Address {
@@ -23,7 +24,10 @@ export function read_address(): Address {
   const params: Params = {};
   for (const pair of (found?.[4] ?? "").split("&")) {
     const at = pair.indexOf("=");
-    if (at > 0) params[pair.slice(0, at)] = canonical_segment(pair.slice(at + 1));
+    const name = pair.slice(0, Math.max(at, 0));
+    // Someone else's link may hold anything; these two are used as times.
+    if (TIMES.has(name) && !/^\d{1,15}$/.test(pair.slice(at + 1))) continue;
+    if (at > 0) params[name] = canonical_segment(pair.slice(at + 1));
   }
   const db = Number(params.db ?? 0) || 0;
   delete params.db;

@@ -24,6 +24,7 @@ try {
 }
 let health: Health = "connecting";
 let session: Session | null = null;
+let heard_at: number | null = null;
 let lost_at: number | null = null;
 const listeners = new Set<() => void>();
 
@@ -40,7 +41,7 @@ function changed(): void {
 function set_health(next: Health): void {
   if (health === next) return;
   health = next;
-  lost_at = next === "disconnected" ? Date.now() : null;
+  lost_at = next === "disconnected" ? heard_at ?? Date.now() : null;
   changed();
 }
 
@@ -89,6 +90,7 @@ export async function open(path: string, init: RequestInit): Promise<Response> {
     set_health("disconnected");
     throw new Unreachable("The server does not respond.");
   }
+  heard_at = Date.now();
   if (response.ok) {
     set_health("connected");
     return response;

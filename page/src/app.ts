@@ -22,22 +22,25 @@ const KEYS: [string, string][] = [
   ["/", "find jobs, queues, groups, tags as name=value"], ["↑  ↓", "through what was found"],
   ["j  k", "down and up in lists"],
   ["Enter", "open the item in focus"], ["Esc", "close, leave, go up"], ["g", "to the queues"],
-  ["f  b", "move the job to the front, to the back"], ["c", "cancel the job"],
-  ["r", "retry the job"], ["n", "run the job again as a new one"], ["a", "add a job to the queue"],
+  ["f  b", "move the job in focus to the front, to the back"],
+  ["c", "cancel the job in focus"],
+  ["r", "retry the job in focus"], ["n", "on a job's page: run it again as a new one"],
+  ["a", "add a job to the queue"],
   ["p", "pause or resume the queue"], ["s", "the settings of the queue"], ["t", "dark or light"],
   ["?", "these keys"]];
 
 let view: View | null = null;
 const stage = h("div.stage");
 const banner = h("div.banner", { role: "alert", hidden: true });
-const who = h("button.quiet", { click: () => void leave() });
+const who = h("span.who");
+const turn = h("button.quiet", { click: () => void leave() });
 const search = new Search(() => view?.ref ?? null, () => read_address().db);
 const dot = h("span.dot", { role: "img" });
 const bar = h("header.bar", {}, h("a.brand", { href: "#/" }, dot, "Sluice"), search.root,
   h("button.quiet", { click: () => next_theme(), title: "Dark or light (t)",
     "aria-label": "Dark or light" }, "◐"),
   h("button.quiet", { click: () => tell_keys(), title: "Keys (?)", "aria-label": "Keys" }, "?"),
-  who);
+  who, turn);
 
 // The view that is shown, without the parameters of its address.
 let viewed = "";
@@ -147,11 +150,12 @@ function follow(): void {
   draw_health();
   const role = session?.role ?? null;
   const user = session && segment_of(session, "user");
-  set_text(who, role === null ? "Log in" : !state.has_token ? "read only · log in"
-    : `${user === null ? "" : `${shown(user)} · `}${role} · log out`);
-  show(who, session !== null);
+  set_text(who, role === null ? "" : !state.has_token ? "read only"
+    : `${user === null ? "" : `${shown(user)} · `}${role}`);
+  set_text(turn, role !== null && state.has_token ? "Log out" : "Log in");
+  show(turn, session !== null);
   const open = session !== null && !session.tokens && !state.has_token;
-  who.title = open ? "The server has no tokens: on this machine everything can be read. To "
+  turn.title = open ? "The server has no tokens: on this machine everything can be read. To "
     + "make changes, log in as a user, or define tokens (see http-token)." : "";
   show(search.root, role !== null);
   if (health === "connecting" || role === shown_role) return;

@@ -2,7 +2,7 @@
 // values under the pointer, else the latest ones.
 import uPlot from "uplot";
 import { shown } from "./bytes";
-import { h, replace, set_text } from "./dom";
+import { h, replace, set_text, show } from "./dom";
 import { duration, moment, rate, short_count } from "./format";
 import type { Lines, Values } from "./history";
 import { colour, on_theme } from "./theme";
@@ -70,6 +70,9 @@ export class Chart {
   private lines: Line[] = [];
   private given: Lines | null = null;
   private span_s = Infinity;
+  // The range of time that is marked, in milliseconds.
+  private marked: [number, number] | null = null;
+  private dragging = false;
   // The point under the pointer.
   private at: number | null = null;
   private readonly resize = new ResizeObserver(() => this.fit());
@@ -102,6 +105,22 @@ export class Chart {
     if (!this.plot) this.build();
     this.plot!.setData([lines.time, ...this.lines.map(({ values }) => values)] as
       uPlot.AlignedData);
+  }
+
+  // Marks this range of time in the chart; null: none.
+  mark(range: [number, number] | null): void {
+    this.marked = range;
+    this.draw_mark();
+  }
+
+  // The range moves with the axis: this is called after each drawing.
+  private draw_mark(): void {
+    if (!this.plot?.data[0].length || this.dragging || this.selected === undefined) return;
+    const width = this.plot.over.clientWidth;
+    const [left, right] = (this.marked ?? [0, 0]).map((ms) => this.marked === null ? 0
+      : Math.min(Math.max(this.plot!.valToPos(ms / 1000, "x"), 0), width));
+    this.plot.setSelect({ left, width: right - left, top: 0,
+      height: this.plot.over.clientHeight }, false);
   }
 
   private rebuild(): void {
@@ -142,6 +161,10 @@ export class Chart {
       return value === null || value === undefined ? "–" : LABEL[this.kind](value);
     });
     words.forEach((text, n) => set_text(this.values[n], text));
+    // A small chart has no room for what it does not draw.
+    if (this.size === "small") {
+      this.values.forEach((value, n) => show(value.parentElement!, words[n] !== "–"));
+    }
     set_text(this.when, this.at !== null && time[index] !== undefined
       ? `at ${moment(time[index] * 1000)}` : this.size === "small" ? this.top_in_words() : "");
     if (this.at !== null) return;
@@ -176,6 +199,15 @@ export class Chart {
     this.draw_legend();
   };
 
+  private watch_drag(over: HTMLElement): void {
+    over.addEventListener("mousedown", () => {
+      this.dragging = true;
+      // uPlot tells of the range at the same event.
+      addEventListener("mouseup", () => setTimeout(() => { this.dragging = false; }),
+        { once: true });
+    });
+  }
+
   private readonly dragged = (plot: uPlot) => {
     const { left, width } = plot.select;
     if (width < 4 || !plot.cursor.event) return;
@@ -192,7 +224,8 @@ export class Chart {
       padding: [full ? 8 : 2, full ? 28 : 0, full ? 0 : 2, 0],
       legend: { show: false },
       cursor: this.cursor(),
-      hooks: { setCursor: [this.pointed], setSelect: [this.dragged] },
+      hooks: { setCursor: [this.pointed], setSelect: [this.dragged],
+        draw: [() => this.draw_mark()] },
       scales: {
         // At least this span, so that a new page does not stretch a few points.
         x: { time: true, range: (_, min, max) =>
@@ -211,5 +244,6 @@ export class Chart {
         points: { show: false },
       }))],
     }, [[], ...this.lines.map(() => [])] as unknown as uPlot.AlignedData, this.spot);
+    this.watch_drag(this.plot.over);
   }
 }

@@ -7,6 +7,7 @@ import { segment_of, segment_of_text, shown } from "./bytes";
 import { server_now } from "./clock";
 import { h, replace, show } from "./dom";
 import { ago, count, plural } from "./format";
+import { failure } from "./notices";
 import { empty, job_anchor, skeleton } from "./view";
 
 const EACH_MS = 3000;
@@ -33,7 +34,10 @@ export class FailuresPanel {
   private groups: Failure[] | null = null;
   private looked_at = 0;
   private cursor: string | null = null;
+  // Whether more is asked for, or was read, than the first answer.
   private further = false;
+  private looked_further = false;
+  private looking = false;
 
   constructor(private ref: QueueRef, private poke: () => void) {}
 
@@ -42,6 +46,8 @@ export class FailuresPanel {
     show(this.root, on);
     this.groups = null;
     this.further = false;
+    this.looked_further = false;
+    this.cursor = null;
     this.asked_at = -Infinity;
     if (on) replace(this.root, skeleton(5));
   }
@@ -50,6 +56,7 @@ export class FailuresPanel {
   async ask(signal: AbortSignal): Promise<void> {
     if (!this.on || this.further || performance.now() - this.asked_at < EACH_MS) return;
     const page = await request<Page>(queue_path(this.ref, "/failures"), { signal });
+    if (!this.on || this.further) return;
     this.asked_at = performance.now();
     this.groups = page.groups;
     this.looked_at = page.looked_at;
@@ -57,9 +64,22 @@ export class FailuresPanel {
   }
 
   private async look_further(): Promise<void> {
-    if (this.cursor === null) return;
+    const { cursor } = this;
+    if (cursor === null || this.looking) return;
+    this.looking = true;
     this.further = true;
-    const page = await request<Page>(queue_path(this.ref, "/failures", { cursor: this.cursor }));
+    let page: Page;
+    try {
+      page = await request<Page>(queue_path(this.ref, "/failures", { cursor }));
+    } catch (error) {
+      this.further = this.looked_further;
+      return failure("Not looked further", error);
+    } finally {
+      this.looking = false;
+    }
+    // Meanwhile the panel may have been closed, or begun anew.
+    if (!this.further || this.cursor !== cursor) return;
+    this.looked_further = true;
     const known = new Map((this.groups ?? []).map((group) => [group.pattern, group]));
     for (const group of page.groups) {
       const before = known.get(group.pattern);
@@ -88,14 +108,16 @@ export class FailuresPanel {
 
   private line(group: Failure, now: number): HTMLElement {
     const segment = segment_of_text(group.pattern);
-    const open = h("button.link.pattern", { "data-row": "", click: () =>
-      set_params({ by: "", pattern: segment, error: "" }) },
-    h("bdi", {}, shown(segment) || "(without an error)"));
+    // No filter selects those without an error.
+    const open = segment === "" ? h("span.pattern", {}, "(without an error)")
+      : h("button.link.pattern", { "data-row": "", click: () =>
+        set_params({ by: "", pattern: segment, error: "" }) }, h("bdi", {}, shown(segment)));
+    const words = group.pattern === "" ? "without an error" : `error like “${shown(segment)}”`;
     const where = { state: ["failed"], error_pattern: group.pattern };
     const id = segment_of(group.example, "id") ?? "";
     return h("div.failure", {}, h("strong", {}, plural(group.count, "job")), open,
       state.may("operate") ? h("button", { click: () => void ask_for_all(this.ref, "retry",
-        "failed", where, this.poke) }, "Retry…") : null,
+        "failed", where, words, this.poke) }, "Retry…") : null,
       h("small", {}, `last ${ago(group.last_ms, now)}, first ${ago(group.first_ms, now)}, `
         + "for example ", job_anchor(this.ref, id)));
   }

@@ -5,7 +5,8 @@ import type { QueueRef } from "./api";
 import { segment_of, shown } from "./bytes";
 import { KeyedList, h, replace, set_text, show } from "./dom";
 import { count, short_count } from "./format";
-import { ask_to_pause, set_pause } from "./queue_actions";
+import { failure } from "./notices";
+import { ask_to_pause, ask_to_resume } from "./queue_actions";
 import type { Pause } from "./queue_actions";
 import type { Group, Stats } from "./types";
 import { Panel, empty } from "./view";
@@ -20,6 +21,15 @@ interface Row {
   share: HTMLElement;
   active: HTMLElement;
   waiting: HTMLElement;
+  pause: HTMLElement;
+}
+
+// Of GET …/rules.
+interface Rule {
+  scope: string;
+  name: string | null;
+  name_base64?: string;
+  settings: { paused?: Pause };
 }
 
 export class GroupsPanel {
@@ -27,6 +37,8 @@ export class GroupsPanel {
   readonly root = this.panel.root;
   visible = false;
   private groups: Group[] = [];
+  // Those that a rule of their own pauses.
+  private paused = new Set<string>();
   private slots = 0;
   private asked_at = -Infinity;
   private all = false;
@@ -52,9 +64,12 @@ export class GroupsPanel {
     this.slots = stats.slots;
     if (!this.visible || performance.now() - this.asked_at < EACH_MS) return;
     this.asked_at = performance.now();
-    const { groups } = await request<{ groups: Group[] }>(queue_path(this.ref, "/groups"),
-      { signal });
+    const [{ groups }, { rules }] = await Promise.all([
+      request<{ groups: Group[] }>(queue_path(this.ref, "/groups"), { signal }),
+      request<{ rules: Rule[] }>(queue_path(this.ref, "/rules"), { signal })]);
     this.groups = groups;
+    this.paused = new Set(rules.filter(({ scope, settings }) => scope === "group"
+      && (settings.paused ?? "none") !== "none").map((rule) => segment_of(rule, "name") ?? ""));
   }
 
   draw(): void {
@@ -71,25 +86,29 @@ export class GroupsPanel {
   // What the pause of a group is now is asked for when it is to change.
   private async turn_pause(key: string): Promise<void> {
     const path = queue_path(this.ref, "/config") + (this.ref.db ? "&" : "?") + `group=${key}`;
-    const { paused = "none" } = await request<{ paused?: Pause }>(path);
+    let paused: Pause | undefined;
+    try {
+      ({ paused } = await request<{ paused?: Pause }>(path));
+    } catch (error) {
+      return failure("The pause was not changed", error);
+    }
     const changed = () => {
       this.asked_at = -Infinity;
       this.poke();
     };
-    if (paused === "none") ask_to_pause(this.ref, paused, changed, key);
-    else void set_pause(this.ref, paused, "none", changed, key);
+    if (paused === undefined || paused === "none") ask_to_pause(this.ref, "none", changed, key);
+    else ask_to_resume(this.ref, paused, changed, key);
   }
 
   private make(key: string): Row {
     const row: Row = { root: h("div.group"),
       meter: h("meter", { min: 0, max: 1, "aria-label": `share of the slots: ${shown(key)}` }),
-      share: h("small"), active: h("span"), waiting: h("span") };
+      share: h("small"), active: h("span"), waiting: h("span"),
+      pause: key === "" || !state.may("operate") ? h("span")
+        : h("button.link", { click: () => void this.turn_pause(key) }) };
     const name = h("bdi", { title: shown(key) }, key === "" ? "(no group)" : shown(key));
     row.root.append(key === "" ? name : h("a.id", { href: queue_link(this.ref, { group: key }) },
-      name), h("span.share", {}, row.meter, row.share), row.active, row.waiting,
-    key === "" || !state.may("operate") ? h("span") : h("button.link", {
-      "aria-label": `Pause or resume ${shown(key)}`,
-      click: () => void this.turn_pause(key) }, "pause"));
+      name), h("span.share", {}, row.meter, row.share), row.active, row.waiting, row.pause);
     return row;
   }
 
@@ -100,5 +119,10 @@ export class GroupsPanel {
     set_text(row.active, count(group.active)
       + (group.max_active ? ` of ${count(group.max_active)}` : ""));
     set_text(row.waiting, short_count(group.waiting));
+    if (!row.pause.matches("button")) return;
+    const name = segment_of(group, "name") ?? "";
+    const verb = this.paused.has(name) ? "Resume" : "Pause";
+    set_text(row.pause, `${verb}…`);
+    row.pause.setAttribute("aria-label", `${verb} ${shown(name)}`);
   }
 }

@@ -101,7 +101,8 @@ export class Series {
     this.waiting.push(stats.waiting);
     this.active.push(stats.active);
     for (const flow of FLOWS) {
-      this.flows[flow].push(usable ? (totals[flow] - before[flow]) / seconds : null);
+      this.flows[flow].push(usable ? (totals[flow] - before[flow]) / seconds
+        : before === null ? undefined : null);
     }
     if (bands !== null) this.recent.add(now / 1000, stats.since, bands);
     this.add_waits(bands);

@@ -15,7 +15,7 @@ import { LEAST_MS, Poller, draw_soon } from "./live";
 import { Story } from "./story";
 import { draw_body } from "./tree";
 import type { Band, Job, QueueEvent } from "./types";
-import { Figure, Panel, empty, error_box, skeleton, state_pill } from "./view";
+import { Figure, Stale, Panel, empty, error_box, skeleton, state_pill } from "./view";
 import type { View } from "./view";
 import { event_in_words, is_over, state_in_words } from "./words";
 
@@ -29,6 +29,7 @@ const BODIES_MS = 30_000;
 export class JobView implements View {
   readonly root = h("main.job");
   readonly title: string;
+  private readonly stale = new Stale();
   private readonly message = h("div", {}, skeleton(6));
   private readonly content = h("div", { hidden: true });
   private readonly pill = h("span");
@@ -87,7 +88,7 @@ export class JobView implements View {
       h("a", { href: overview_link(ref.db) }, "Queues"), h("span.dim", {}, " / "),
       h("a", { href: queue_link(ref) }, h("bdi", {}, shown(ref.queue))),
       h("span.dim", {}, " / "), h("bdi", {}, shown(id))), this.buttons),
-    this.message, this.content]);
+    this.stale.root, this.message, this.content]);
     this.poller = new Poller((signal) => this.ask(signal), USUAL_MS, LEAST_MS,
       (error) => this.failed(error));
     this.feed = new JobFeed(ref, id, () => this.poller.poke(), () => draw_soon(this.draw_live));
@@ -123,6 +124,7 @@ export class JobView implements View {
     if (changed || old) this.job = await this.ask_bodies(signal);
     this.bodies_of = this.change_of(this.job);
     if (this.bodies) await this.graph.ask({ ...this.bodies, ...this.job }, this.bodies_of, signal);
+    this.stale.set(null);
     draw_soon(this.draw);
   }
 
@@ -153,7 +155,8 @@ export class JobView implements View {
   private failed(error: unknown): void {
     if (state.health !== "connected") return;
     const gone = error instanceof ApiError && error.code === "NOJOB";
-    if (!gone && this.job !== null) return;
+    if (!gone && this.job !== null) return this.stale.set(error);
+    this.stale.set(null);
     // It may appear again, but rarely does: polling ends.
     if (gone) this.poller.stop();
     this.job = null;

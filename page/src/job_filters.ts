@@ -1,7 +1,7 @@
 // Which jobs of a queue are listed: the parameters of the address, and the fields that change them.
 import { set_params } from "./address";
 import type { Params } from "./address";
-import { segment_of_text, shown, text_of } from "./bytes";
+import { body_member, segment_of_text, shown, text_of } from "./bytes";
 import { server_now } from "./clock";
 import { h, replace, show } from "./dom";
 import { moment } from "./format";
@@ -27,20 +27,49 @@ export function filter_query(params: Params): string {
     .map(([name, parameter]) => `&${parameter}=${params[name]}`).join("");
 }
 
-// The same selection for requests that change jobs.
+// The same selection for requests that change jobs. It throws if it cannot be the same: with one
+// filter less it would be larger.
 export function where_of(params: Params, state: string): Record<string, unknown> {
   const where: Record<string, unknown> = { state: [state] };
   for (const [name, parameter] of Object.entries(NAMES)) {
-    const value = params[name] ? text_of(params[name]) : null;
-    if (value === null) continue;
+    const segment = params[name];
+    if (!segment) continue;
     if (name === "tag") {
-      const at = value.indexOf("=");
-      where.tag = { [value.slice(0, at)]: value.slice(at + 1) };
+      const text = text_of(segment) ?? "";
+      const at = text.indexOf("=");
+      if (at < 0) throw new Error(`A tag is name=value, not ${shown(segment)}.`);
+      where.tag = { [text.slice(0, at)]: text.slice(at + 1) };
+    } else if (name === "since" || name === "until") {
+      where[parameter] = Number(segment);
     } else {
-      where[parameter] = name === "since" || name === "until" ? Number(value) : value;
+      Object.assign(where, body_member(parameter, segment));
     }
   }
   return where;
+}
+
+// The parameters of each filter, and the filter in words.
+function filters_of(params: Params): [string[], string][] {
+  const words: [string[], string][] = [];
+  const add = (name: string, text: string) => {
+    if (params[name]) words.push([[name], text]);
+  };
+  add("group", `group ${shown(params.group)}`);
+  add("worker", `worker ${shown(params.worker)}`);
+  add("tag", `tag ${shown(params.tag)}`);
+  add("id", `id contains “${shown(params.id)}”`);
+  add("error", `error contains “${shown(params.error)}”`);
+  add("pattern", `error like “${shown(params.pattern)}”`);
+  if (params.since || params.until) {
+    const at = (segment: string) => moment(Number(segment));
+    words.push([["since", "until"], [params.since ? `from ${at(params.since)}` : "",
+      params.until ? `to ${at(params.until)}` : ""].join(" ").trim()]);
+  }
+  return words;
+}
+
+export function filters_in_words(params: Params): string {
+  return filters_of(params).map(([, text]) => text).join(", ");
 }
 
 export class JobFilters {
@@ -48,8 +77,9 @@ export class JobFilters {
   private readonly chips = h("span.chips-line");
   private readonly inputs: [string, HTMLInputElement][];
   private readonly time: HTMLSelectElement;
-  private readonly by_error = h("button", { click: () => set_params({
-    by: this.grouped ? "" : "error", pattern: "" }) });
+  // The groups are those of all failed jobs.
+  private readonly by_error = h("button", { click: () => set_params({ ...Object.fromEntries(
+    Object.keys(NAMES).map((name) => [name, ""])), by: this.grouped ? "" : "error" }) });
   private timer = 0;
   private grouped = false;
 
@@ -68,7 +98,12 @@ export class JobFilters {
   private typed(): void {
     clearTimeout(this.timer);
     this.timer = window.setTimeout(() => set_params(Object.fromEntries(this.inputs.map(
-      ([name, input]) => [name, segment_of_text(input.value)])), true), TYPING_MS);
+      ([name, input]) => [name, name === "tag" && !input.value.includes("=") ? ""
+        : segment_of_text(input.value)])), true), TYPING_MS);
+  }
+
+  stop(): void {
+    clearTimeout(this.timer);
   }
 
   // `state`: the tab; those of the next jobs are not filtered, unless a link does.
@@ -83,19 +118,13 @@ export class JobFilters {
     }
     show(this.time, !this.grouped && is_over(state));
     if (!params.since) this.time.value = "";
-    replace(this.chips, ...this.chips_of(params));
+    replace(this.chips, ...this.grouped ? [] : this.chips_of(params));
   }
 
   // What has no field of its own, each with a button that removes it.
   private chips_of(params: Params): HTMLElement[] {
-    const at = (segment: string) => moment(Number(segment));
-    const words: [string[], string][] = [];
-    if (params.worker) words.push([["worker"], `worker ${shown(params.worker)}`]);
-    if (params.pattern) words.push([["pattern"], `error like “${shown(params.pattern)}”`]);
-    if (params.since || params.until) {
-      words.push([["since", "until"], [params.since ? `from ${at(params.since)}` : "",
-        params.until ? `to ${at(params.until)}` : ""].join(" ").trim()]);
-    }
+    const words = filters_of(params).filter(([[name]]) =>
+      FIELDS.every(([field]) => field !== name));
     return words.map(([names, text]) => h("span.chip-filter", {}, h("bdi", {}, text),
       h("button.icon", { "aria-label": `Remove the filter ${text}`, click: () => set_params(
         Object.fromEntries(names.map((name) => [name, ""]))) }, "×")));

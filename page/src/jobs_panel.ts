@@ -10,7 +10,8 @@ import { server_now } from "./clock";
 import { KeyedList, append, h, replace, set_text, show } from "./dom";
 import { FailuresPanel } from "./failures_panel";
 import { ago, count, duration, short_count } from "./format";
-import { JobFilters, filter_query, is_filtered, where_of } from "./job_filters";
+import { JobFilters, filter_query, filters_in_words, is_filtered, where_of } from "./job_filters";
+import { failure } from "./notices";
 import type { Job, Stats } from "./types";
 import { Panel, STATES, empty, job_anchor, skeleton } from "./view";
 import { is_over, why_in_words } from "./words";
@@ -130,8 +131,18 @@ export class JobsPanel {
   }
 
   private for_all(): void {
-    void ask_for_all(this.ref, this.state === "failed" ? "retry" : "purge", this.state,
-      where_of(this.params, this.state), this.poke);
+    let where: object;
+    try {
+      where = where_of(this.params, this.state);
+    } catch (error) {
+      return failure("These jobs cannot be chosen", error);
+    }
+    void ask_for_all(this.ref, this.state === "failed" ? "retry" : "purge", this.state, where,
+      filters_in_words(this.params), this.poke);
+  }
+
+  stop(): void {
+    this.filters.stop();
   }
 
   // --- Requests ---
@@ -166,13 +177,17 @@ export class JobsPanel {
     const before = this.jobs ?? [];
     const { cursor } = this;
     if (cursor === null) return;
+    const { from } = this;
+    const path = this.path(cursor);
     this.further.disabled = true;
-    void request<Page>(this.path(cursor)).then((answer) => {
+    void request<Page>(path).then((answer) => {
+      // Meanwhile another tab or page may have been opened.
+      if (path !== this.path(cursor) || from !== this.from) return;
       this.looked_at += answer.looked_at ?? 0;
       this.jobs = [...before, ...answer.jobs];
       this.cursor = answer.cursor;
       this.asked = this.path(this.from);
-    }).finally(() => {
+    }).catch((error) => failure("Not looked further", error)).finally(() => {
       this.further.disabled = false;
       this.poke();
     });
@@ -194,7 +209,7 @@ export class JobsPanel {
     show(this.further, this.cursor !== null && !full);
     set_text(this.further, "Look further");
     show(this.all, state.may("operate") && this.jobs.length > 0 && is_over(this.state));
-    const verb = this.state === "failed" ? "Retry" : "Remove";
+    const verb = this.state === "failed" ? "Retry" : "Purge";
     set_text(this.all, `${verb} all ${is_filtered(this.params) ? "these" : this.state}…`);
     set_text(this.panel.aside, this.is_next ? "in the order in which pops would take them"
       : this.state === NEXT ? "" : this.state === "pending" ? "by position"
@@ -203,9 +218,11 @@ export class JobsPanel {
   }
 
   private draw_counts(stats: Stats): void {
+    // They are those of all jobs, whatever the filter.
+    const none = is_filtered(this.params);
     for (const tab of this.tabs) {
-      const number = tab.name === NEXT ? undefined : is_over(tab.name) ? stats.kept?.[tab.name]
-        : stats[tab.name as "pending"];
+      const number = tab.name === NEXT || none ? undefined
+        : is_over(tab.name) ? stats.kept?.[tab.name] : stats[tab.name as "pending"];
       set_text(tab.count, number === undefined ? "" : ` ${short_count(number)}`);
     }
   }

@@ -29,7 +29,8 @@ export class LanesPanel {
   private readonly list: KeyedList<Band, Lane>;
   private made = 0;
 
-  constructor(private ref: QueueRef, private visibility: Visibility) {
+  constructor(private ref: QueueRef, private visibility: Visibility,
+              private poke: () => void) {
     this.panel.body.classList.add("lanes");
     this.list = new KeyedList<Band, Lane>(this.panel.body,
       (band) => segment_of(band, "name") ?? "", (key) => this.make(key),
@@ -49,7 +50,10 @@ export class LanesPanel {
     };
     lane.root.append(h("header", {}, h("bdi", {}, shown(key)), lane.count, lane.wait),
       jobs, lane.rest);
-    this.visibility.watch(lane.root, (visible) => { lane.visible = visible; });
+    this.visibility.watch(lane.root, (visible) => {
+      lane.visible = visible;
+      if (visible && lane.heads.length === 0) this.poke();
+    });
     return lane;
   }
 

@@ -53,8 +53,8 @@ export interface Question {
   content?: Child[];
   confirm: string;
   danger?: boolean;
-  // If it throws, the dialog stays open and shows the error.
-  done: () => Promise<void>;
+  // If it throws, the dialog stays open and shows the error. `stopped`: whether it was closed.
+  done: (stopped: () => boolean) => Promise<void>;
 }
 
 let open_dialog: HTMLDialogElement | null = null;
@@ -92,9 +92,10 @@ export function ask(question: Question): void {
     confirm.disabled = true;
     fault.hidden = true;
     try {
-      await question.done();
+      await question.done(() => !dialog.open);
       dialog.close();
     } catch (error) {
+      if (!dialog.open) return failure(question.title, error);
       fault.textContent = words_of_error(error);
       fault.hidden = false;
       confirm.disabled = false;

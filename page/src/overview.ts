@@ -16,7 +16,7 @@ import type { Card } from "./queue_cards";
 import { QueueTable, order_of } from "./queue_table";
 import { ask_to_make } from "./queue_actions";
 import type { Band, QueueLine, Stats } from "./types";
-import { empty, error_box, skeleton } from "./view";
+import { Stale, empty, error_box, skeleton } from "./view";
 import type { View } from "./view";
 
 // A page of the list a second: with many queues each line is read less often.
@@ -35,6 +35,7 @@ export class Overview implements View {
   readonly title = "Queues";
   private readonly head = h("div.page-head");
   private readonly sum = h("p.sum");
+  private readonly stale = new Stale();
   private readonly message = h("div");
   private readonly note = h("p.dim.journal");
   private readonly more = h("button", { click: () => this.show_more() });
@@ -72,7 +73,8 @@ export class Overview implements View {
     replace(this.message, skeleton(4));
     show(this.more, false);
     const checkpoint = h("button", { click: () => void this.checkpoint() }, "Checkpoint now");
-    this.root.append(this.head, this.sum, this.message, this.cards.root, this.table.root, this.more,
+    this.root.append(this.head, this.stale.root, this.sum, this.message, this.cards.root,
+      this.table.root, this.more,
       h("footer", {}, this.note, state.may("admin") ? checkpoint : null));
     show(this.table.root, false);
     this.take(params);
@@ -125,6 +127,7 @@ export class Overview implements View {
     draw_soon(this.draw);
     await Promise.all([this.ask_bands(lines, signal), this.ask_hours(signal)]);
     if (performance.now() - this.journal_at > 5000) await this.ask_journal(signal);
+    this.stale.set(null);
     draw_soon(this.draw);
   }
 
@@ -183,7 +186,10 @@ export class Overview implements View {
   }
 
   private failed(error: unknown): void {
-    if (this.lines !== null) return;
+    if (this.lines !== null) {
+      if (state.health === "connected") this.stale.set(error);
+      return;
+    }
     replace(this.message, state.health === "disconnected" || state.health === "loading"
       ? skeleton(4) : error_box("Cannot show the queues", error, () => this.poller.poke()));
     this.message.title = words_of_error(error);
@@ -212,13 +218,15 @@ export class Overview implements View {
 
   private draw_message(found: number): void {
     const none = this.lines!.length === 0;
-    const key = none ? "none" : found === 0 ? "filtered" : "";
+    const key = none ? "none" : found > 0 ? "" : this.cut ? "cut" : "filtered";
     if (this.message.dataset.for === key) return;
     this.message.dataset.for = key;
     replace(this.message, key === "" ? null
       : none ? empty("There are no queues yet",
         h("p", {}, "A queue is made by its first job. Paste this into a terminal or a program:"),
-        first_job("mail", this.db)) : empty("No queue has this text in its name"));
+        first_job("mail", this.db)) : empty(this.cut
+          ? `None of the first ${plural(this.lines!.length, "queue")} has this text in its name`
+          : "No queue has this text in its name"));
   }
 
   // Sums that add up: what waits is pending, delayed or blocked.

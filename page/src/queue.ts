@@ -1,6 +1,6 @@
 // One queue: its bands as lanes, running jobs, groups, workers, its jobs and recent events.
 import { ask_to_cancel, ask_to_move, ask_to_retry } from "./actions";
-import { overview_link, set_params, settings_link } from "./address";
+import { overview_link, queue_link, set_params, settings_link } from "./address";
 import type { Params } from "./address";
 import { ActivePanel } from "./active_panel";
 import { ActivityPanel } from "./activity_panel";
@@ -22,7 +22,7 @@ import { ask_to_add, ask_to_pause, set_pause } from "./queue_actions";
 import type { Pause } from "./queue_actions";
 import { RangePanel } from "./range_panel";
 import type { Band, Job, QueueAnswer, Stats } from "./types";
-import { Figure, empty, error_box, skeleton } from "./view";
+import { Figure, Stale, empty, error_box, skeleton } from "./view";
 import type { View } from "./view";
 import { WINDOW_S } from "./waits";
 import { is_over } from "./words";
@@ -35,28 +35,30 @@ const LEAST_MS = 600;
 const PAST_MS = 60_000;
 const SPAN_S: Record<Range, number> = { hour: 3600, day: 86_400 };
 
-function figures() {
+function figures(ref: QueueRef) {
+  const jobs = (state: string) => queue_link(ref, { state });
   return {
-    pending: new Figure("Pending", "jobs that may run now"),
-    delayed: new Figure("Delayed", "jobs that wait for their time"),
-    blocked: new Figure("Blocked", "jobs that wait for other jobs"),
-    active: new Figure("Active", "slots in use, and their cap"),
+    pending: new Figure("Pending", "jobs that may run now", jobs("pending")),
+    delayed: new Figure("Delayed", "jobs that wait for their time", jobs("delayed")),
+    blocked: new Figure("Blocked", "jobs that wait for other jobs", jobs("blocked")),
+    active: new Figure("Active", "slots in use, and their cap", jobs("active")),
     oldest: new Figure("Oldest wait", "the longest wait of a pending job"),
     wait: new Figure("Wait p95", `of jobs started in the last ${WINDOW_S} s`),
     run: new Figure("Run p50", "of all runs since the statistics began"),
     flow: new Figure("Ended", "per second, over the last minute"),
-    bad: new Figure("Failed", "jobs that failed since the statistics began"),
-    workers: new Figure("Pops waiting", "workers that wait for a job"),
+    bad: new Figure("Failed", "jobs that failed since the statistics began", jobs("failed")),
+    workers: new Figure("Idle workers", "workers that wait for a job"),
   };
 }
 
 export class QueueView implements View {
   readonly root = h("main.queue");
   readonly title: string;
-  private readonly figures = figures();
+  private readonly figures: ReturnType<typeof figures>;
   private readonly head = h("div.page-head");
   private readonly buttons = h("div.buttons");
   private readonly paused = h("div.banner", { hidden: true });
+  private readonly stale = new Stale();
   private readonly message = h("div", {}, skeleton(6));
   private readonly content = h("div", { hidden: true });
   private readonly charts: Chart[];
@@ -83,8 +85,9 @@ export class QueueView implements View {
   // `params`: which jobs are listed, and the range of the charts.
   constructor(readonly ref: QueueRef, params: Params) {
     this.title = shown(ref.queue);
+    this.figures = figures(ref);
     const poke = () => this.poller.poke();
-    this.lanes = new LanesPanel(ref, this.visibility);
+    this.lanes = new LanesPanel(ref, this.visibility, poke);
     this.jobs = new JobsPanel(ref, poke);
     this.active = new ActivePanel(ref);
     this.groups = new GroupsPanel(ref, poke);
@@ -118,6 +121,9 @@ export class QueueView implements View {
       button.setAttribute("aria-pressed", String(range === this.range));
     }
     this.events.take(params);
+    const range: [number, number] | null = params.since && params.until
+      ? [Number(params.since), Number(params.until)] : null;
+    for (const chart of this.charts) chart.mark(range);
     const names = Object.keys({ ...before, ...params }).filter((name) => name !== "range");
     if (before === params || !same(names) || this.answer === null) this.jobs.take(params);
     this.poller.poke();
@@ -133,6 +139,7 @@ export class QueueView implements View {
     this.visibility.stop();
     this.activity.stop();
     this.active.stop();
+    this.jobs.stop();
     this.events.stop();
     for (const chart of this.charts) chart.stop();
   }
@@ -141,9 +148,11 @@ export class QueueView implements View {
     append(this.head, [h("h1", {}, h("a", { href: overview_link(this.ref.db) }, "Queues"),
       h("span.dim", {}, " / "), h("bdi", {}, shown(this.ref.queue))), this.buttons]);
     append(this.content, [
-      h("div.figure-row", {}, ...Object.values(this.figures).map((figure) => figure.root)),
+      h("div.figure-row", { click: (event: Event) => {
+        if ((event.target as Element).closest("a")) this.jobs.root.scrollIntoView();
+      } }, ...Object.values(this.figures).map((figure) => figure.root)),
       h("div.range-row", {}, this.ranges.hour, this.ranges.day,
-        h("small", {}, "Drag over a range of time to see its events and failures."),
+        h("small.drag-hint", {}, "Drag over a range of time to see its events and failures."),
         this.range_note),
       h("div.plots", {}, ...this.charts.map((chart) => {
         chart.root.classList.add("panel");
@@ -154,7 +163,7 @@ export class QueueView implements View {
       h("div.columns", {}, h("div", {}, this.jobs.root),
         h("div", {}, this.active.root, this.workers.root, this.groups.root,
           this.activity.root))]);
-    append(this.root, [this.head, this.paused, this.message, this.content]);
+    append(this.root, [this.head, this.stale.root, this.paused, this.message, this.content]);
   }
 
   // --- Requests ---
@@ -179,6 +188,7 @@ export class QueueView implements View {
       this.active.ask(signal), this.groups.ask(answer.stats, signal),
       this.ask_past(signal)]);
     this.workers.ask(signal);
+    this.stale.set(null);
     series_of(this.ref.db, this.ref.queue).add(answer.stats, bands);
     draw_soon(() => this.draw());
   }
@@ -192,7 +202,12 @@ export class QueueView implements View {
   }
 
   private failed(error: unknown): void {
-    if (this.answer !== null || state.health !== "connected") return;
+    if (state.health !== "connected") return;
+    if (this.answer !== null) {
+      this.stale.set(error);
+      // The figures may be new, and only a list be refused.
+      return draw_soon(() => this.draw());
+    }
     replace(this.message, error_box("Cannot show this queue", error,
       () => this.poller.poke()));
   }
@@ -218,7 +233,7 @@ export class QueueView implements View {
     if (unused === this.message.hasChildNodes()) return;
     replace(this.message, unused ? empty("This queue is empty",
       h("p", {}, "No job has been added to it yet. Paste this into a terminal or a program:"),
-      first_job(/^[\w:-]+$/.test(this.ref.queue) ? this.ref.queue : "mail", this.ref.db)) : null);
+      first_job(/^[\w:.-]+$/.test(this.title) ? this.title : "mail", this.ref.db)) : null);
   }
 
   private draw_figures(stats: Stats): void {
@@ -231,14 +246,15 @@ export class QueueView implements View {
       stats.utilization === null ? "no cap" : `${Math.round(stats.utilization * 100)} % used`);
     all.oldest.set(duration(stats.oldest_ms));
     const wait = series_of(this.ref.db, this.ref.queue).recent.of_all();
-    all.wait.set(wait && wait.started > 0 ? duration(wait.p95) : "–",
-      wait === null ? "" : wait.started > 0 ? `p50 ${duration(wait.p50)}` : "none started");
+    all.wait.set(wait ? duration(wait.p95) : "–", wait === null ? ""
+      : wait.started > 0 ? `p50 ${duration(wait.p50)}` : "none started; the first waits");
     all.run.set(stats.run_ms.count ? duration(stats.run_ms.p50) : "–",
       stats.run_ms.count ? `p95 ${duration(stats.run_ms.p95)}` : "");
-    all.flow.set(`${rate(stats.rates.completed)}/s`, `added ${rate(stats.rates.added)}/s`);
-    all.bad.set(short_count(stats.failed), [[stats.expired, "expired"],
+    all.flow.set(`${rate(stats.rates.completed)}/s`,
+      `added ${rate(stats.rates.added)}/s in the last minute`);
+    all.bad.set(short_count(stats.failed), ["since reset", ...[[stats.expired, "expired"],
       [stats.reclaimed, "leases lost"]].filter(([number]) => Number(number) > 0)
-      .map(([number, name]) => `${short_count(Number(number))} ${name}`).join(", "),
+      .map(([number, name]) => `${short_count(Number(number))} ${name}`)].join(", "),
     stats.failed > 0);
     const starving = stats.waiting_pops === 0 && stats.pending > 0 && stats.active === 0;
     all.workers.set(short_count(stats.waiting_pops), starving ? "no worker takes jobs" : "",

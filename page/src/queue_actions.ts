@@ -3,7 +3,7 @@ import { overview_link, queue_link } from "./address";
 import { job_path, queue_path, request } from "./api";
 import type { QueueRef } from "./api";
 import { may_operate } from "./actions";
-import { body_member, is_addressable, segment_of_text, shown } from "./bytes";
+import { body_member, is_addressable, segment_of, segment_of_text, shown } from "./bytes";
 import { h } from "./dom";
 import { plural } from "./format";
 import { act, ask, failure, field, notice } from "./notices";
@@ -41,6 +41,17 @@ export function ask_to_pause(ref: QueueRef, before: Pause, changed: () => void,
   });
 }
 
+export function ask_to_resume(ref: QueueRef, before: Pause, changed: () => void,
+                              group: string): void {
+  if (!may_operate()) return;
+  ask({
+    title: `Resume the group ${shown(group)}?`,
+    content: [`Now the queue ${PAUSES[before]} for this group.`],
+    confirm: "Resume",
+    done: () => set_pause(ref, before, "none", changed, group),
+  });
+}
+
 export function ask_to_add(ref: QueueRef, bands: string[], changed: () => void): void {
   if (!may_operate()) return;
   const id = h("input", { name: "id", placeholder: "chosen by the queue", autocomplete: "off" });
@@ -74,6 +85,13 @@ export function ask_to_add(ref: QueueRef, bands: string[], changed: () => void):
   });
 }
 
+// The other requests answer for a missing queue as if it were there, or with an error.
+async function exists({ queue, db }: QueueRef): Promise<boolean> {
+  const { queues } = await request<{ queues: { queue: string | null }[] }>(
+    `/api/v1/find?q=${queue}${db ? `&db=${db}` : ""}`);
+  return queues.some((line) => segment_of(line, "queue") === queue);
+}
+
 // A queue begins with its first setting.
 export function ask_to_make(db: number): void {
   if (!may_operate()) return;
@@ -86,7 +104,9 @@ export function ask_to_make(db: number): void {
     confirm: "Make it",
     done: async () => {
       const ref = { queue: segment_of_text(name.value), db };
+      if (ref.queue === "") throw new Error("A queue needs a name.");
       if (!is_addressable(ref.queue)) throw new Error("This name cannot be part of an address.");
+      if (await exists(ref)) throw new Error("This queue exists already.");
       const path = queue_path(ref, "", { create: "true" });
       await request(path, { method: "PATCH", body: { max_active: Number(cap.value) || 0 } });
       location.hash = queue_link(ref);

@@ -26,7 +26,7 @@ export interface Card {
 }
 
 const FIGURES = ["pending", "delayed", "blocked", "active", "oldest wait", "added", "ended",
-  "failed lately"];
+  "failed, 1 h"];
 
 export class QueueCards {
   readonly root = h("div.cards");
@@ -69,7 +69,9 @@ export class QueueCards {
       h("div.sparks", {}, ...charts.map((chart) => chart.root)), card.bands);
     this.visibility.watch(card.root, (visible) => {
       card.visible = visible;
-      if (visible) this.seen();
+      if (!visible) return;
+      this.draw_charts(card);
+      this.seen();
     });
     return card;
   }
@@ -87,8 +89,8 @@ export class QueueCards {
     set_text(figures["oldest wait"], duration(stats.oldest_ms));
     set_text(figures.added, `${rate(series.rate_of("added", stats))}/s`);
     set_text(figures.ended, `${rate(series.rate_of("completed", stats))}/s`);
-    set_text(figures["failed lately"], short_count(failed));
-    set_class(figures["failed lately"], "warn", failed > 0);
+    set_text(figures["failed, 1 h"], short_count(failed));
+    set_class(figures["failed, 1 h"], "warn", failed > 0);
     const trouble = trouble_of(this.db, line).filter(({ kind }) => kind !== "failed");
     const words = trouble.map((each) => each.words).join();
     if (words !== card.drawn_trouble) {
@@ -96,7 +98,12 @@ export class QueueCards {
       replace(card.trouble, ...trouble.map((each) =>
         h("span.pill", { "data-state": each.kind }, each.words)));
     }
-    if (card.visible) for (const chart of card.charts) chart.draw(series.lines(card.band_names));
+    if (card.visible) this.draw_charts(card);
+  }
+
+  private draw_charts(card: Card): void {
+    const lines = series_of(this.db, card.key).lines(card.band_names);
+    for (const chart of card.charts) chart.draw(lines);
   }
 
   draw_bands(card: Card, bands: Band[]): void {

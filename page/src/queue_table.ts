@@ -47,7 +47,7 @@ const COLUMNS: Column[] = [
     value: ({ stats }) => stats.oldest_ms ?? -1, words: ({ stats }) => duration(stats.oldest_ms) },
   flow("added", "added", "jobs added a second"),
   flow("completed", "ended", "jobs ended a second"),
-  { key: "failed", name: "failed lately", title: "jobs that failed in the last hour, if known",
+  { key: "failed", name: "failed, last hour", title: "jobs that failed in the last hour, if known",
     value: (line, db) => failed_lately(db, line),
     words: (line, db) => short_count(failed_lately(db, line)) },
 ];

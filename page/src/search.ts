@@ -127,7 +127,7 @@ export class Search {
     h("span.pill", {}, hit.kind), h("span.hit-name", {}, ...hit.names.flatMap((name, n) =>
       [n ? " / " : "", h("bdi", {}, shown(name))])), h("small", {}, hit.note))));
     this.note.textContent = this.found.length > 0 ? (complete ? "" : "There may be more.")
-      : complete ? "Nothing found with this id or name."
+      : complete ? "Nothing found with this id or name. Of ids only whole ones are found."
         : "Nothing found so far: there is too much to look at. Write more of the name.";
     show(this.note, this.note.textContent !== "");
     show(this.hits, true);
@@ -158,6 +158,8 @@ export class Search {
     if (text === "") return;
     clearTimeout(this.timer);
     if (this.found_for !== text || this.hits.hidden) await this.run();
+    // Another text was typed meanwhile, or nothing could be asked.
+    if (this.found_for !== text) return;
     const here = this.here()?.queue;
     const hit = this.found[this.at] ?? (this.found.length === 1 ? this.found[0]
       : this.found.find(({ kind, names }) => kind === "job" && names[0] === here

@@ -28,7 +28,8 @@ export class SettingRow {
   set(text: string, words: string): void {
     this.text = text;
     set_text(this.words, words);
-    set_text(this.raw, words === text || words === "" ? "" : text);
+    set_text(this.raw, words === text || words === "" || text === "" ? ""
+      : `stored as ${text}`);
   }
 
   private input(): HTMLInputElement | HTMLSelectElement {
@@ -49,7 +50,7 @@ export class SettingRow {
     let timer = 0;
     const look = () => {
       clearTimeout(timer);
-      timer = window.setTimeout(() => void this.try_it(input.value, line, save), TRY_MS);
+      timer = window.setTimeout(() => void this.try_it(input, line, save), TRY_MS);
     };
     const form = h("form.setting-edit", { novalidate: true, submit: (event: Event) => {
       event.preventDefault();
@@ -70,7 +71,9 @@ export class SettingRow {
     set_text(line, text);
   }
 
-  private async try_it(text: string, line: HTMLElement, save: HTMLButtonElement): Promise<void> {
+  private async try_it(input: HTMLInputElement | HTMLSelectElement, line: HTMLElement,
+                       save: HTMLButtonElement): Promise<void> {
+    const text = input.value;
     const fault = fault_of(this.field, text);
     save.disabled = fault !== "";
     this.fault(line, fault);
@@ -78,8 +81,10 @@ export class SettingRow {
     try {
       const trial = await request<Trial>(this.path({ dry_run: "true" }),
         { method: "PATCH", body: body_of(this.field, text) });
-      set_text(line, trial_in_words(trial));
+      // What was typed meanwhile has a trial of its own.
+      if (input.value === text) set_text(line, trial_in_words(trial));
     } catch (error) {
+      if (input.value !== text) return;
       save.disabled = true;
       this.fault(line, words_of_error(error));
     }

@@ -11,7 +11,7 @@ import { ask_to_delete } from "./queue_actions";
 import { ALL_FIELDS, SECTIONS, body_of, fault_of, in_words, value_text } from "./setting_fields";
 import { SettingRow } from "./setting_row";
 import type { Config, Group, QueueAnswer } from "./types";
-import { Panel, empty, error_box, skeleton } from "./view";
+import { Panel, Stale, empty, error_box, skeleton } from "./view";
 import type { View } from "./view";
 
 const USUAL_MS = 3000;
@@ -40,6 +40,7 @@ interface RuleLine {
 export class SettingsView implements View {
   readonly root = h("main.settings");
   readonly title: string;
+  private readonly stale = new Stale();
   private readonly message = h("div", {}, skeleton(6));
   private readonly content = h("div", { hidden: true });
   private readonly rows = new Map<string, SettingRow>();
@@ -92,7 +93,7 @@ export class SettingsView implements View {
       h("a", { href: overview_link(this.ref.db) }, "Queues"), h("span.dim", {}, " / "),
       h("a", { href: queue_link(this.ref) }, h("bdi", {}, shown(this.ref.queue))),
       h("span.dim", {}, " / "), "Settings"), h("div.buttons", {}, remove)),
-    this.message, this.content]);
+    this.stale.root, this.message, this.content]);
   }
 
   // --- Requests ---
@@ -115,11 +116,13 @@ export class SettingsView implements View {
         this.use.set(`${scope} ${segment_of(line, "name")}`, line);
       }
     }
+    this.stale.set(null);
     draw_soon(() => this.draw());
   }
 
   private failed(error: unknown): void {
-    if (this.answer !== null || state.health !== "connected") return;
+    if (state.health !== "connected") return;
+    if (this.answer !== null) return this.stale.set(error);
     replace(this.message, error_box("Cannot show the settings", error, () => this.poller.poke()));
   }
 

@@ -9,8 +9,8 @@ export interface Trouble {
   words: string;
 }
 
-const PAUSES: Record<string, string> = { in: "accepts no jobs", out: "hands out no jobs",
-  all: "paused" };
+const PAUSES: Record<string, string> = { in: "paused: accepts no jobs",
+  out: "paused: hands out no jobs", all: "paused" };
 
 export function failed_lately(db: number, line: QueueLine): number {
   return series_of(db, segment_of(line, "name") ?? "").failed_lately(line.stats);
@@ -25,7 +25,9 @@ export function trouble_of(db: number, line: QueueLine): Trouble[] {
   const { stats, paused = "none" } = line;
   const failed = failed_lately(db, line);
   const found: Trouble[] = [];
-  if (failed > 0) found.push({ kind: "failed", words: `${plural(failed, "failure")} lately` });
+  if (failed > 0) {
+    found.push({ kind: "failed", words: `${plural(failed, "failure")} in the last hour` });
+  }
   if (is_full(line)) found.push({ kind: "full", words: "full" });
   if (PAUSES[paused]) found.push({ kind: "paused", words: PAUSES[paused] });
   const out = paused === "out" || paused === "all";
@@ -41,15 +43,15 @@ function age_class(oldest_ms: number | null): number {
   return 1 + Math.floor(Math.log2(oldest_ms / 1000) / 2);
 }
 
-// Failing queues first, then the longest waits, paused ones, full ones.
+// Failing queues first, then those without a worker, the longest waits, paused ones, full ones.
 export function by_trouble(db: number): (a: QueueLine, b: QueueLine) => number {
   const rank = new Map<QueueLine, number[]>();
   const rank_of = (line: QueueLine) => {
     let known = rank.get(line);
     if (known === undefined) {
       const kinds = new Set(trouble_of(db, line).map(({ kind }) => kind));
-      known = [Number(kinds.has("failed")), age_class(line.stats.oldest_ms),
-        Number(kinds.has("paused")), Number(kinds.has("full"))];
+      known = [Number(kinds.has("failed")), Number(kinds.has("idle")),
+        age_class(line.stats.oldest_ms), Number(kinds.has("paused")), Number(kinds.has("full"))];
       rank.set(line, known);
     }
     return known;

@@ -3,7 +3,7 @@ import { job_link } from "./address";
 import type { Params } from "./address";
 import type { QueueRef } from "./api";
 import { is_addressable, shown } from "./bytes";
-import { h, set_class, set_text } from "./dom";
+import { h, set_class, set_text, show } from "./dom";
 import type { Child } from "./dom";
 import { words_of_error } from "./notices";
 
@@ -36,14 +36,16 @@ export function state_pill(state: string): HTMLElement {
   return h("span.pill", { "data-state": state }, state);
 }
 
-// A figure with its name.
+// A figure with its name; `link`: to what it counts.
 export class Figure {
   readonly root: HTMLElement;
   private readonly value = h("strong", {}, "–");
   private readonly note = h("small", {});
 
-  constructor(name: string, hint = "") {
-    this.root = h("div.figure", { title: hint }, h("span", {}, name), this.value, this.note);
+  constructor(name: string, hint = "", link = "") {
+    const content = [h("span", {}, name), this.value, this.note];
+    this.root = link === "" ? h("div.figure", { title: hint }, ...content)
+      : h("a.figure", { title: hint, href: link }, ...content);
   }
 
   set(value: string, note = "", warn = false): void {
@@ -62,6 +64,16 @@ export class Panel {
   constructor(title: string, style = "") {
     this.root = h("section.panel", {}, h("header", {}, h("h2", {}, title), this.aside), this.body);
     if (style) this.root.classList.add(style);
+  }
+}
+
+// Says why what a view shows is no longer kept current.
+export class Stale {
+  readonly root = h("div.banner", { role: "alert", hidden: true });
+
+  set(error: unknown): void {
+    if (error !== null) set_text(this.root, `This is not up to date: ${words_of_error(error)}`);
+    show(this.root, error !== null);
   }
 }
 

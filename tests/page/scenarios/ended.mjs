@@ -4,8 +4,9 @@ import { Visit, add, api, assert, job, pop, queue, scenario } from "./browser.mj
 const ERRORS = ["Timeout after 30 ms", "Timeout after 1250 ms", "Timeout after 7 ms",
   "db 7f3a01 refused"];
 
-async function end(id, mode) {
-  await add("mail", id, { pri: "CRITICAL", group: `g${id.length}`, tags: { lang: "c++" } });
+async function end(id, mode, options = {}) {
+  await add("mail", id, { pri: "CRITICAL", group: `g${id.length}`, tags: { lang: "c++" },
+    ...options });
   const [{ lease }] = await pop("mail", { id });
   const path = `${queue("mail")}/jobs/${id}`;
   if (mode === "ack") await api("POST", `${path}:ack`, { lease });
@@ -19,7 +20,8 @@ wanted.join());
 
 async function filters(visit) {
   const { page } = visit;
-  await visit.click(".tabs button", /^failed 4$/);
+  await visit.see(".tabs button", /^failed 4$/);
+  await visit.click("a.figure", /^Failed4since reset$/);
   await see_rows(visit, ["bad-3", "bad-2", "bad-1", "bad-0"]);
   await visit.see(".job-row .time", /ago, \d\d:\d\d:\d\d/);
   await visit.see(".tabs button", /^completed 1$/);
@@ -39,6 +41,35 @@ async function filters(visit) {
   await see_rows(visit, ["bad-3", "bad-2", "bad-1", "bad-0"]);
   await page.goBack();
   await visit.see_none(".chip-filter");
+}
+
+// What a link says wrongly is left out, or said.
+async function wrong_links(visit) {
+  await visit.go("#/");
+  await visit.go("#/q/mail?state=failed&since=abc&until=1e3");
+  await see_rows(visit, ["bad-3", "bad-2", "bad-1", "bad-0"]);
+  await visit.see_none(".chip-filter");
+  visit.faults.allowed.push("status of 422");
+  await visit.go("#/q/mail?state=failed&tag=lang");
+  await visit.see(".banner", "This is not up to date");
+  await visit.go("#/q/mail?state=failed");
+  await see_rows(visit, ["bad-3", "bad-2", "bad-1", "bad-0"]);
+  await visit.see_none(".banner");
+}
+
+// A filter that is not UTF-8 is one for a change too.
+async function purge_a_group(visit) {
+  await end("odd", "ack", { group: undefined, group_base64: "/w==" });
+  await visit.go("#/q/mail?state=completed&group=%FF");
+  await see_rows(visit, ["odd"]);
+  await visit.click(".jobs button", "Purge all these…");
+  await visit.see("dialog", "1 completed job and");
+  await visit.see("dialog", "Only these: group \\xff.");
+  await visit.click("dialog button", "Purge them");
+  await visit.see(".notice", "1 job purged");
+  await visit.go("#/q/mail?state=completed");
+  await see_rows(visit, ["good"]);
+  await visit.go("#/q/mail?state=failed");
 }
 
 async function by_error(visit) {
@@ -71,18 +102,28 @@ async function selection(visit) {
   for (const id of ["bad-0", "bad-2"]) assert.equal((await job("mail", id)).state, "pending");
   await page.getByLabel("Choose bad-1").check();
   await visit.click(".selection button", "Purge…");
-  await visit.click("dialog button", "Purge them");
+  await visit.see("dialog", "bad-1 and its result will be removed");
+  await visit.click("dialog button", "Purge it");
   await visit.see(".jobs .empty", "No job is failed");
   await visit.click(".tabs button", "pending");
   await page.getByLabel("Choose bad-3").check();
   await visit.click(".selection button", "all on this page");
   await visit.see(".selection", "3 chosen");
   await visit.click(".selection button", "Cancel…");
+  // Meanwhile one ends, and one begins.
+  const [{ lease }] = await pop("mail", { id: "bad-2" });
+  await api("POST", `${queue("mail")}/jobs/bad-2:ack`, { lease });
+  await pop("mail", { id: "bad-0" });
   await visit.click("dialog button", "Cancel them");
+  await visit.see(".notice", "1 job cancelled.");
+  await visit.see(".notice", "The workers of 1 job were asked to stop.");
+  await visit.see(".notice", "1 job not:");
   await visit.see(".jobs .empty", "No job is pending");
   assert.equal((await job("mail", "bad-3")).state, "cancelled");
   await visit.click(".notice button", "Undo");
-  await see_rows(visit, ["bad-3", "bad-0", "bad-2"]);
+  await see_rows(visit, ["bad-3"]);
+  assert.equal((await job("mail", "bad-2")).state, "completed");
+  assert.equal((await job("mail", "bad-0")).state, "active");
 }
 
 await scenario(async (browser) => {
@@ -92,7 +133,7 @@ await scenario(async (browser) => {
   await visit.log_in();
   await visit.open_queue("mail");
   await visit.see(".jobs .empty", "No job is waiting");
-  await visit.play([filters, by_error, selection]);
-  assert.deepEqual((await rows(visit)).length, 3);
+  await visit.play([filters, wrong_links, purge_a_group, by_error, selection]);
+  assert.deepEqual((await rows(visit)).length, 1);
   await visit.close();
 });

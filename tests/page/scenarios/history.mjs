@@ -51,8 +51,15 @@ async function dragged(visit) {
   assert(/state=failed&since=\d+&until=\d+$/.test(page.url()), page.url());
   await page.reload();
   await visit.see(".range li", /bad.*Failed/);
+  // The range is marked in each chart.
+  const marks = (wanted) => page.waitForFunction((marked) => {
+    const widths = [...document.querySelectorAll(".plots .u-select")].map((e) => e.clientWidth);
+    return widths.length === 3 && widths.every((width) => (width > 4) === marked);
+  }, wanted);
+  await marks(true);
   await page.getByLabel("Close the range").click();
   await visit.see_none(".range");
+  await marks(false);
   await visit.click(".range-row button", "last day");
   assert(page.url().endsWith("?state=failed&range=day"), page.url());
 }
@@ -68,7 +75,7 @@ await scenario(async (browser) => {
   await visit.log_in();
   await visit.see(".card", "mail");
   await visit.page.waitForFunction(() => [...document.querySelectorAll(".figures div")]
-    .some((cell) => cell.textContent === "failed lately1"));
+    .some((cell) => cell.textContent === "failed, 1 h1"));
   await visit.open_queue("mail");
   await visit.see(".job-row", "a");
   await visit.play([(each) => under_the_pointer(each, opened), dragged]);

@@ -20,6 +20,23 @@ async function make(visit) {
   await visit.see(".first-job pre", `{ url: 'redis://127.0.0.1:${port}' }`);
 }
 
+// The cap of a queue that is there already is not taken away.
+async function make_again(visit) {
+  const { page } = visit;
+  await visit.go("#/");
+  await visit.click(".page-head button", "New queue…");
+  await visit.click("dialog button", "Make it");
+  await visit.see("dialog .fault", "needs a name");
+  await page.fill("dialog input[name=name]", "mail");
+  await visit.click("dialog button", "Make it");
+  await visit.see("dialog .fault", "exists already");
+  assert.equal((await config()).max_active, 4);
+  await page.keyboard.press("Escape");
+  await visit.see_none("dialog");
+  await visit.open_queue("mail");
+  await visit.see(".first-job", "redis-cli");
+}
+
 async function set(visit) {
   const { page } = visit;
   for (const id of ["a", "b", "c", "d", "e"]) await add("mail", id, { group: "ann" });
@@ -75,12 +92,17 @@ async function group_and_worker(visit) {
   await visit.open_queue("mail");
   await visit.see(".jobs .empty", "No job can run next: 2 pending");
   await page.locator("h2", { hasText: "Groups" }).scrollIntoViewIfNeeded();
-  await page.getByLabel("Pause or resume ann").click();
+  await page.getByLabel("Pause ann").click();
   await visit.see("dialog h2", "Pause the group ann?");
   await visit.click("dialog button", "Pause");
   await visit.see(".notice", "ann hands out no jobs now");
   assert.equal((await config("?group=ann")).paused, "out");
-  await page.getByLabel("Pause or resume ann").click();
+  await page.getByLabel("Resume ann").click();
+  await visit.see("dialog", "Now the queue hands out no jobs for this group");
+  await visit.click("dialog button", "Back");
+  assert.equal((await config("?group=ann")).paused, "out");
+  await page.getByLabel("Resume ann").click();
+  await visit.click("dialog button", "Resume");
   await visit.see(".notice", "ann runs again");
   assert.equal((await config("?group=ann")).paused, "none");
   await visit.see(".worker-row", /host-1.*heard of .* ago, 0 completed.*runs a for/);
@@ -108,6 +130,6 @@ async function remove(visit) {
 await scenario(async (browser) => {
   const visit = await Visit.open(browser);
   await visit.log_in();
-  await visit.play([make, set, rules, group_and_worker, remove]);
+  await visit.play([make, make_again, set, rules, group_and_worker, remove]);
   await visit.close();
 });

@@ -158,16 +158,16 @@ async function forget_all(visit) {
   await complete("done-1", "done-2");
   await visit.click(".tabs button", "completed");
   await visit.see(".job-row", "done-2");
-  await visit.click(".jobs button", "Remove all completed…");
+  await visit.click(".jobs button", "Purge all completed…");
   await visit.see("dialog", "2 completed jobs and their results will be removed");
   await visit.click("dialog button", "Back");
   assert.equal((await job("mail", "done-1")).state, "completed");
-  await visit.click(".jobs button", "Remove all completed…");
+  await visit.click(".jobs button", "Purge all completed…");
   await visit.see("dialog", "2 completed jobs and their results will be removed");
   // What ends while the question stands is not what was asked about.
   await complete("done-3");
-  await visit.click("dialog button", "Remove them");
-  await visit.see(".notice", "2 jobs removed");
+  await visit.click("dialog button", "Purge them");
+  await visit.see(".notice", "2 jobs purged");
   await visit.see(".job-row", "done-3");
   const { jobs } = await api("GET", `${queue("mail")}/jobs?state=completed`);
   assert.deepEqual(jobs.map(({ id }) => id), ["done-3"]);

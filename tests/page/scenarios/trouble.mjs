@@ -62,7 +62,7 @@ async function again(visit) {
 // A user's keys end where his patterns do.
 async function not_for_this_user(visit) {
   const { page } = visit;
-  await page.getByText("operate · log out").click();
+  await visit.click(".bar button", "Log out");
   await page.fill("input[name=user]", "pat");
   await page.fill("input[name=password]", "of-pat");
   await page.keyboard.press("Enter");
