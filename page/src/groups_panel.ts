@@ -64,9 +64,12 @@ export class GroupsPanel {
     this.slots = stats.slots;
     if (!this.visible || performance.now() - this.asked_at < EACH_MS) return;
     this.asked_at = performance.now();
-    const [{ groups }, { rules }] = await Promise.all([
+    const rules_of_groups = async () => (await request<{ rules: Rule[] }>(
+      queue_path(this.ref, "/rules"), { signal })).rules;
+    // They say which groups are paused, for the buttons; a reader may not have the right to them.
+    const [{ groups }, rules] = await Promise.all([
       request<{ groups: Group[] }>(queue_path(this.ref, "/groups"), { signal }),
-      request<{ rules: Rule[] }>(queue_path(this.ref, "/rules"), { signal })]);
+      state.may("operate") ? rules_of_groups() : []]);
     this.groups = groups;
     this.paused = new Set(rules.filter(({ scope, settings }) => scope === "group"
       && (settings.paused ?? "none") !== "none").map((rule) => segment_of(rule, "name") ?? ""));
