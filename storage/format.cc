@@ -1,25 +1,11 @@
 #include "storage/format.h"
 
-#include <bit>
+#include "storage/native_numbers.h"
 
 namespace sluice {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "encodings here copy native integers");
-
 constexpr char kPositionSuffix = 'p';
-
-template <typename T>
-T load(const char* from) {
-  T value;
-  std::memcpy(&value, from, sizeof(T));
-  return value;
-}
-
-template <typename T>
-void store(char* to, T value) {
-  std::memcpy(to, &value, sizeof(T));
-}
 
 // The payload first, then the rest of the header after the checksum field.
 uint32_t sealed_crc(Bytes records, const char* header, size_t header_bytes) {

@@ -2,29 +2,15 @@
 
 #include <zstd.h>
 
-#include <bit>
 #include <memory>
 
 #include "storage/format.h"
+#include "storage/native_numbers.h"
 
 namespace sluice {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "encodings here copy native integers");
-
 constexpr int kCompressionLevel = 1;
-
-template <typename T>
-T load(const char* from) {
-  T value;
-  std::memcpy(&value, from, sizeof(T));
-  return value;
-}
-
-template <typename T>
-void store(char* to, T value) {
-  std::memcpy(to, &value, sizeof(T));
-}
 
 struct FreeContext {
   void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }

@@ -2,13 +2,16 @@
 
 #include <algorithm>
 
+#include "engine/base/hex.h"
+#include "engine/queue/job.h"
+
 namespace sluice {
 
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+bool is_hex(char c) { return hex_value(c) >= 0; }
 
 bool is_of_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
@@ -50,6 +53,11 @@ Bytes first_line(Bytes text) {
 
 }  // namespace
 
+Bytes error_of(const Job& job) {
+  const JobExtras* extras = job.extras_if();
+  return extras == nullptr ? Bytes() : Bytes(extras->error);
+}
+
 std::string error_pattern(Bytes error) {
   const Bytes line = first_line(error);
   std::string pattern;
@@ -76,13 +84,8 @@ std::string error_pattern(Bytes error) {
 }
 
 bool contains_ignore_case(Bytes text, Bytes part) {
-  const auto folded = [](Bytes from) {
-    std::string to(from);
-    std::transform(to.begin(), to.end(), to.begin(), ascii_lower);
-    return to;
-  };
-  const std::string in = folded(text);
-  const std::string wanted = folded(part);
+  const std::string in = to_lower(text);
+  const std::string wanted = to_lower(part);
   // Its time is linear, whatever a caller has chosen as a part.
   return ::memmem(in.data(), in.size(), wanted.data(), wanted.size()) != nullptr;
 }

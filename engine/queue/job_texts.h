@@ -8,6 +8,11 @@
 
 namespace sluice {
 
+class Job;
+
+// The job's last error; empty without one.
+Bytes error_of(const Job& job);
+
 // Patterns are cut at this length.
 inline constexpr size_t kMaxPatternBytes = 256;
 

@@ -44,11 +44,6 @@ int64_t time_of(const Job& job) {
   return job.enqueued_ms();
 }
 
-Bytes error_of(const Job& job) {
-  const JobExtras* extras = job.extras_if();
-  return extras == nullptr ? Bytes() : Bytes(extras->error);
-}
-
 // The first entry after a place.
 Index::Iterator behind(const Index& index, const Place& place) {
   if (!place.begun) return index.begin();

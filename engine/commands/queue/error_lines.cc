@@ -22,11 +22,6 @@ struct ErrorLine {
   uint64_t count = 0;
 };
 
-Bytes error_of(const Job& job) {
-  const JobExtras* extras = job.extras_if();
-  return extras == nullptr ? Bytes() : Bytes(extras->error);
-}
-
 std::vector<ErrorLine> lines_of(const JobPage& page) {
   std::vector<ErrorLine> lines;
   std::unordered_map<std::string, size_t> places;

@@ -5,6 +5,7 @@
 
 #include "tools/cli/replies.h"
 
+#include "tests/support/made_replies.h"
 #include "tests/support/test.h"
 
 namespace {
@@ -13,25 +14,10 @@ using sluice::RespValue;
 using sluice::cli::add_error_groups;
 using sluice::cli::integer_of;
 using sluice::cli::text_of;
+using sluice::test::map;
+using sluice::test::number;
+using sluice::test::text;
 
-RespValue text(const std::string& value) {
-  RespValue made;
-  made.kind = RespValue::Kind::kText;
-  made.text = value;
-  return made;
-}
-RespValue number(int64_t value) {
-  RespValue made;
-  made.kind = RespValue::Kind::kInteger;
-  made.integer = value;
-  return made;
-}
-RespValue map(std::vector<RespValue> items) {
-  RespValue made;
-  made.kind = RespValue::Kind::kMap;
-  made.items = std::move(items);
-  return made;
-}
 RespValue line(int64_t count, int64_t first, int64_t last, const std::string& id) {
   return map({text("count"), number(count), text("first"), number(first), text("last"),
               number(last), text("id"), text(id)});

@@ -7,6 +7,7 @@
 #include "tools/cli/top_model.h"
 #include "tools/cli/top_view.h"
 
+#include "tests/support/made_replies.h"
 #include "tests/support/test.h"
 
 namespace {
@@ -22,26 +23,10 @@ using sluice::cli::TopModel;
 using sluice::cli::TopStep;
 using sluice::cli::TopView;
 using sluice::cli::Words;
+using sluice::test::list;
+using sluice::test::number;
+using sluice::test::text;
 using Names = std::vector<std::string>;
-
-RespValue text(const std::string& value) {
-  RespValue made;
-  made.kind = RespValue::Kind::kText;
-  made.text = value;
-  return made;
-}
-RespValue number(int64_t value) {
-  RespValue made;
-  made.kind = RespValue::Kind::kInteger;
-  made.integer = value;
-  return made;
-}
-RespValue list(std::vector<RespValue> items) {
-  RespValue made;
-  made.kind = RespValue::Kind::kArray;
-  made.items = std::move(items);
-  return made;
-}
 
 // A server of queues with pending jobs, whose other lists are given.
 struct Server {
