@@ -5,6 +5,7 @@ option(SLUICE_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(SLUICE_BENCH "Build the benchmarks and load programs" ${PROJECT_IS_TOP_LEVEL})
 option(SLUICE_FUZZ "Build the fuzz targets (clang only)" OFF)
 option(SLUICE_WERROR "Treat warnings in our code as errors" ${PROJECT_IS_TOP_LEVEL})
+option(SLUICE_UNITE "Compile sources of a folder together; OFF: each alone, for work on them" ON)
 option(SLUICE_SYNTAX_ONLY "Check every source, generate no code, link nothing" OFF)
 option(SLUICE_ETCD "Support for a journal in etcd (takes gRPC and protobuf)" ON)
 set(SLUICE_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, for example address,undefined")
@@ -49,6 +50,10 @@ if(NOT SLUICE_SYNTAX_ONLY)
     endif()
   endforeach()
 endif()
+
+# A program takes what it uses of a library, not whole objects: those of united sources are large.
+add_compile_options(-ffunction-sections -fdata-sections)
+add_link_options(-Wl,--gc-sections)
 
 # Flags for our own code. Users of the libraries do not inherit them.
 add_library(sluice_flags INTERFACE)

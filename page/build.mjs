@@ -13,6 +13,10 @@ const uplot = JSON.parse(readFileSync(join(here, "node_modules/uplot/package.jso
 const licence = readFileSync(join(here, "node_modules/uplot/LICENSE"), "utf8");
 const notice = `/*\nuPlot ${uplot.version}\n\n${licence.trim()}\n*/`;
 
+// The first frame shows what index.html has, before the script is run: it only has to be read.
+const begin = "const page = () => {";
+const end = "};\ndocument.hidden ? page() : requestAnimationFrame(() => setTimeout(page));";
+
 mkdirSync(out, { recursive: true });
 await build({
   entryPoints: [join(here, "src/app.ts"), join(here, "src/app.css")],
@@ -22,6 +26,8 @@ await build({
   format: "iife",
   target: "es2022",
   legalComments: "none",
+  banner: { js: begin },
+  footer: { js: end },
   outdir: out,
   logLevel: "warning",
 });

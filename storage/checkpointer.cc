@@ -6,11 +6,6 @@
 #include "storage/format.h"
 #include "storage/record_split.h"
 
-#if defined(__linux__)
-#include <pthread.h>
-#include <sys/prctl.h>
-#endif
-
 namespace sluice {
 namespace {
 
@@ -29,15 +24,6 @@ double seconds_of(std::chrono::steady_clock::duration time) {
 }
 
 Status stale() { return {StatusCode::kStale, "keys were moved during the walk"}; }
-
-void prepare_this_thread() {
-#if defined(__linux__)
-  // The thread's priority is not lowered: it holds shard locks, so a thread that waits for one
-  // would also wait for the checkpointer to be scheduled on a busy machine. It rests instead, and
-  // the timer slack makes the rests end on time.
-  prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0);
-#endif
-}
 
 }  // namespace
 
@@ -70,6 +56,13 @@ uint64_t Checkpointer::request() {
   requested_ = std::max(requested_, started_ + 1);
   wake_.notify_all();
   return requested_;
+}
+
+void Checkpointer::want(Lsn lsn) {
+  MutexLock lock(mutex_);
+  if (requested_ > finished_ || status_.last.begin_lsn < wanted_lsn_) return;
+  wanted_lsn_ = lsn;
+  wake_.notify_all();
 }
 
 Status Checkpointer::wait_until_done(uint64_t ticket) {
@@ -118,8 +111,9 @@ bool Checkpointer::due() {
   if (requested_ > finished_) return true;
   const Clock::time_point now = Clock::now();
   if (!may_try_again(now)) return false;
-  if (log_bytes_limit_ != 0 && journal_.attached() && !journal_.failed() && log_has_grown()) {
-    return true;
+  if (journal_.attached() && !journal_.failed()) {
+    if (status_.last.begin_lsn < wanted_lsn_) return true;
+    if (log_bytes_limit_ != 0 && log_has_grown()) return true;
   }
   const uint64_t changed = changes();
   for (const SaveRule& rule : save_rules_) {
@@ -135,7 +129,7 @@ bool Checkpointer::log_has_grown() const {
   const uint64_t grown = journal_.kept_bytes() - base_kept_bytes_ + recovered_log_bytes_;
   if (grown >= std::max(log_bytes_limit_, status_.last.bytes)) return true;
   // Writes that grow the data are refused now, and only a checkpoint frees the log's space.
-  return journal_.below_min_free_disk() && grown > kLeastLogToFree + 2 * expected_bytes();
+  return journal_.disk().below_min() && grown > kLeastLogToFree + 2 * expected_bytes();
 }
 
 Checkpointer::Clock::duration Checkpointer::retry_delay() const {
@@ -147,7 +141,7 @@ bool Checkpointer::may_try_again(Clock::time_point now) const {
   if (now >= last_end_ + retry_delay()) return true;
   if (status_.last_result.code() != StatusCode::kNoSpace) return false;
   if (now < last_end_ + options_.retry_delay) return false;
-  const uint64_t free = journal_.free_disk_bytes();
+  const uint64_t free = journal_.disk().bytes();
   return free >= floor_bytes(free) + expected_bytes() + kUncountedBytes;
 }
 
@@ -161,7 +155,7 @@ uint64_t Checkpointer::expected_bytes() const {
 // already, half of what is left stays free: a small checkpoint frees more than it takes.
 uint64_t Checkpointer::floor_bytes(uint64_t free) const {
   if (!journal_.attached()) return 0;
-  const uint64_t reserve = journal_.min_free_disk_bytes();
+  const uint64_t reserve = journal_.disk().min_bytes();
   return free < reserve ? reserve / 2 : reserve;
 }
 
@@ -175,7 +169,10 @@ Status Checkpointer::look_for_room(uint64_t bytes, uint64_t floor) const {
 }
 
 void Checkpointer::run() {
-  prepare_this_thread();
+  // The thread's priority is not lowered: it holds shard locks, so a thread that waits for one
+  // would also wait for the checkpointer to be scheduled on a busy machine. It rests instead, and
+  // the rests end on time.
+  Thread::wake_on_time();
   while (true) {
     CheckpointSummary summary;
     uint64_t expected = 0;
@@ -188,7 +185,7 @@ void Checkpointer::run() {
       }
       if (stopping_) return;
       // A requested checkpoint ignores the estimate, but must not use the reserve.
-      if (requested_ <= finished_ || journal_.below_min_free_disk()) expected = expected_bytes();
+      if (requested_ <= finished_ || journal_.disk().below_min()) expected = expected_bytes();
       started_ = std::max(requested_, started_ + 1);
       requested_ = started_;
       summary.checkpoint = status_.last.checkpoint + 1;
@@ -203,7 +200,7 @@ void Checkpointer::run() {
   }
 }
 
-// Ends, because the journal stops accepting moves after a few stale walks.
+// Ends, because the journal, or that of the primary, stops accepting moves after a few stale walks.
 Status Checkpointer::checkpoint(CheckpointSummary& summary, uint64_t expected) {
   for (;;) {
     CheckpointSummary once = summary;

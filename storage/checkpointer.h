@@ -1,6 +1,6 @@
-// Runs fuzzy checkpoints on its own thread: on request, by `save` rules, and when the log since the
+// Runs fuzzy checkpoints on its own thread: on request, by `save` rules, when the log since the
 // last checkpoint exceeds a limit and the size of that checkpoint (so that a large state is not
-// rewritten for every small log).
+// rewritten for every small log), and when the replicated log cannot be trimmed without one.
 //
 // A checkpoint is made as follows (see ARCHITECTURE.md): B = last lsn at the start; walk the state;
 // E = last lsn at the end; commit once the log is on disk up to E; then drop older checkpoints and
@@ -87,6 +87,9 @@ class Checkpointer {
   // Requests a checkpoint that begins after this call and returns its ticket. Several requests may
   // share one checkpoint.
   uint64_t request();
+  // One is due if the newest begins before `lsn`, as by the log's growth: after a failure it waits.
+  // While one is due or running, this changes nothing.
+  void want(Lsn lsn);
   // Blocks until the checkpoint of `ticket` has ended and returns its result.
   Status wait_until_done(uint64_t ticket);
   // Cancels a running checkpoint and starts no new one.
@@ -146,6 +149,7 @@ class Checkpointer {
   uint64_t requested_ GUARDED_BY(mutex_) = 0;
   uint64_t started_ GUARDED_BY(mutex_) = 0;   // the greatest ticket that the running one serves
   uint64_t finished_ GUARDED_BY(mutex_) = 0;  // the greatest ticket that has been served
+  Lsn wanted_lsn_ GUARDED_BY(mutex_) = 0;     // see want()
   std::vector<SaveRule> save_rules_ GUARDED_BY(mutex_);
   uint64_t log_bytes_limit_ GUARDED_BY(mutex_);
   uint64_t base_kept_bytes_ GUARDED_BY(mutex_) = 0;  // kept_bytes() when the last one began

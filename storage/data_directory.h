@@ -4,14 +4,16 @@
 //   FORMAT            version, and whether creation was finished
 //   high-water-mark   see Log::set_mark
 //   hash-seed         see hash_seed.h; optional
+//   group-base        see group_mark.h; optional
 //   log/              RocksDB: the log of commits and the committed checkpoints
 //   staging/          a checkpoint being written; emptied at start
+//   incoming-copy/, replaced-data/, load-anew
+//                     while another node's copy takes the place of the data: see copy_writer.h
 //
 // FORMAT is written first and last: "creating" before RocksDB creates its files, "ready"
 // afterwards. So a directory whose creation was interrupted can be told from one that has lost
 // files, and only the former is created again. All access goes through rocksdb::Env, so that tests
 // can inject faults. Used by one thread.
-// made anew. Goes through rocksdb::Env, so that faults can be put in. One thread.
 #pragma once
 
 #include <cstdint>

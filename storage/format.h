@@ -51,7 +51,7 @@ namespace sluice {
 //   7  a job may name jobs that it comes after, and such a record jobs that come after others; an
 //      event may be about a job's progress, and a record may hold bytes of a job's log; a queue's
 //      configuration may have rules for workers; a node of a group keeps its position in the
-//      replicated log beside each commit
+//      replicated log beside each commit; a unit says that it moves keys
 inline constexpr uint32_t kFormatVersion = 7;
 inline constexpr uint32_t kOldestFormatVersion = 1;
 inline constexpr uint8_t kUnitVersion = 1;
@@ -74,7 +74,9 @@ inline constexpr size_t kMaxUnitBytes = size_t{1} << 30;
 // The units before this one were left out on purpose, because the log was off. Units after the gap
 // are valid only with a checkpoint that begins at or after the gap.
 inline constexpr uint8_t kUnitFollowsGap = 1;
-inline constexpr uint8_t kKnownUnitFlags = kUnitFollowsGap;
+// One of the records is a kMoveKey (Journal::append_moves).
+inline constexpr uint8_t kUnitMoves = 2;
+inline constexpr uint8_t kKnownUnitFlags = kUnitFollowsGap | kUnitMoves;
 
 inline constexpr uint8_t kFrameLastOfCommit = 1;
 inline constexpr uint8_t kFrameZstd = 2;

@@ -1,18 +1,10 @@
 #include "storage/group_commit.h"
 
-#include <bit>
-
 #include "storage/format.h"
-
-#if defined(__linux__)
-#include <pthread.h>
-#include <sys/prctl.h>
-#endif
 
 namespace sluice {
 namespace {
 
-using std::chrono::duration_cast;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
@@ -24,11 +16,8 @@ constexpr milliseconds kDiskProbeInterval{1000};
 constexpr microseconds kQuiet{60};
 constexpr microseconds kLongestLinger{2000};
 
-void prepare_this_thread() {
-#if defined(__linux__)
-  // The kernel's default slack of 50 us would stretch waits of some ten microseconds.
-  prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0);
-#endif
+CommitBuffer::Stamp stamp_of(int64_t now_ms, bool moves) {
+  return {0, now_ms, moves ? kUnitMoves : uint8_t{0}};
 }
 
 }  // namespace
@@ -44,7 +33,7 @@ GroupCommitJournal::GroupCommitJournal(Log* log, JournalOptions options)
       mode_(options_.mode),
       attached_(options_.attached && log != nullptr),
       solid_(true),
-      min_free_disk_bytes_(options_.min_free_disk_bytes) {
+      disk_(log, options_.min_free_disk_bytes, options_.on_min_free_disk) {
   {
     MutexLock lock(mutex_);
     filling_.reserve(kFirstBufferBytes);
@@ -55,7 +44,7 @@ GroupCommitJournal::GroupCommitJournal(Log* log, JournalOptions options)
   if (log_ == nullptr) return;
   {
     MutexLock lock(write_mutex_);
-    probe_disk();
+    disk_.probe(kept_bytes());
   }
   thread_ = Thread("journal", [this] { run(); });
   // Must be last: if the thread cannot be created, nothing would unregister the listener.
@@ -63,7 +52,7 @@ GroupCommitJournal::GroupCommitJournal(Log* log, JournalOptions options)
 }
 
 GroupCommitJournal::~GroupCommitJournal() {
-  stop_threads();
+  stop();
   if (log_ != nullptr) log_->on_failure(nullptr);
 }
 
@@ -94,7 +83,7 @@ Lsn GroupCommitJournal::append_unit(Bytes records, uint32_t record_count, int64_
   if (!likely_kept && !taken && keeping_.load(std::memory_order_relaxed)) {
     records_crc = crc32c(records);
   }
-  const Lsn lsn = append_part({records, record_count}, records_crc, now_ms, owned);
+  const Lsn lsn = append_part({records, record_count}, records_crc, stamp_of(now_ms, moves), owned);
   note_moves(moves);
   last_lsn_.store(lsn, std::memory_order_release);
   if (!attached_.load(std::memory_order_relaxed)) raise_durable(lsn);
@@ -102,16 +91,16 @@ Lsn GroupCommitJournal::append_unit(Bytes records, uint32_t record_count, int64_
 }
 
 // Returns the lsn; the caller publishes it.
-Lsn GroupCommitJournal::append_part(RecordRun part, uint32_t records_crc, int64_t now_ms,
+Lsn GroupCommitJournal::append_part(RecordRun part, uint32_t records_crc, CommitBuffer::Stamp stamp,
                                     ByteBuffer* owned) {
-  const Lsn lsn = last_lsn_.load(std::memory_order_relaxed) + 1;
-  if (!keeping_.load(std::memory_order_relaxed)) return lsn;
-  const uint8_t flags = next_follows_gap_ ? kUnitFollowsGap : 0;
+  stamp.lsn = last_lsn_.load(std::memory_order_relaxed) + 1;
+  if (!keeping_.load(std::memory_order_relaxed)) return stamp.lsn;
+  if (next_follows_gap_) stamp.flags |= kUnitFollowsGap;
   next_follows_gap_ = false;
-  filling_.append(part, records_crc, {lsn, now_ms, flags}, owned, options_.max_unit_bytes);
+  filling_.append(part, records_crc, stamp, owned, options_.max_unit_bytes);
   filling_bytes_.store(filling_.size(), std::memory_order_relaxed);
   if (owned != nullptr) filling_largest_.store(filling_.largest(), std::memory_order_relaxed);
-  return lsn;
+  return stamp.lsn;
 }
 
 // Divides a unit that is too long for the log into several with consecutive lsns. To everything
@@ -124,7 +113,7 @@ Lsn GroupCommitJournal::append_divided(Bytes records, int64_t now_ms, bool moves
   Lsn lsn = 0;
   for (const RecordRun& part : parts) {
     const bool kept = keeping_.load(std::memory_order_relaxed);
-    lsn = append_part(part, kept ? crc32c(part.records) : 0, now_ms, nullptr);
+    lsn = append_part(part, kept ? crc32c(part.records) : 0, stamp_of(now_ms, moves), nullptr);
     last_lsn_.store(lsn, std::memory_order_release);
   }
   if (!attached_.load(std::memory_order_relaxed)) raise_durable(lsn);
@@ -141,7 +130,7 @@ void GroupCommitJournal::note_moves(bool moves) {
 bool GroupCommitJournal::sync() {
   if (log_ == nullptr) return true;
   const Lsn target = last_lsn();
-  if (is_replicated() && !wait_replicated(target)) return false;
+  if (is_replicated() && !wait_replicated(target, options_.replication_patience)) return false;
   {
     MutexLock lock(write_mutex_);
     if (synced_lsn() >= target) return !broken();
@@ -155,11 +144,11 @@ bool GroupCommitJournal::sync() {
 
 bool GroupCommitJournal::close() {
   const bool synced = sync();
-  stop_threads();
+  stop();
   return synced;
 }
 
-void GroupCommitJournal::stop_threads() {
+void GroupCommitJournal::stop() {
   {
     MutexLock lock(mutex_);
     stopping_ = true;
@@ -224,6 +213,10 @@ void GroupCommitJournal::set_keeping() {
 
 bool GroupCommitJournal::set_mode(SyncMode mode) {
   if (mode == this->mode()) return !failed();
+  if (is_replicated()) {
+    mode_.store(mode, std::memory_order_relaxed);  // no reply waits for the local log
+    return !failed();
+  }
   if (mode == SyncMode::kAlways) {
     // What was acknowledged under the weaker mode must reach the stronger one first.
     const bool synced = sync();
@@ -278,9 +271,10 @@ void GroupCommitJournal::detach() {
 Lsn GroupCommitJournal::begin_checkpoint() {
   MutexLock lock(mutex_);
   CHECK(!in_checkpoint_);
+  const bool moved = wait_to_reach(last_lsn_, moving_lsn_, options_.replication_patience);
   in_checkpoint_ = true;
   walk_is_open_ = true;
-  walk_is_stale_.store(false, std::memory_order_relaxed);
+  walk_is_stale_.store(!moved, std::memory_order_relaxed);
   set_keeping();
   return last_lsn_.load(std::memory_order_relaxed);
 }
@@ -291,7 +285,9 @@ std::optional<Lsn> GroupCommitJournal::finish_walk() {
     MutexLock lock(mutex_);
     walk_is_open_ = false;
     if (walk_is_stale()) return std::nullopt;
-    end = last_lsn_.load(std::memory_order_relaxed);
+    // The walk may have seen a part of a commit that is being applied.
+    end = std::max(last_lsn(), applying_lsn_);
+    if (!wait_to_reach(last_lsn_, end, options_.replication_patience)) return std::nullopt;
   }
   if (!sync() || synced_lsn() < end) return std::nullopt;
   return end;
@@ -342,7 +338,7 @@ void GroupCommitJournal::wait_for_units() {
 // Starting at the first of them would split the clients into two halves, each with a sync of its
 // own.
 void GroupCommitJournal::linger() {
-  const auto mean = static_cast<double>(mean_sync_us_.load(std::memory_order_relaxed));
+  const auto mean = static_cast<double>(meter_.mean_sync_us());
   const microseconds longest =
       std::min(kLongestLinger, microseconds(static_cast<int64_t>(mean * options_.linger_fraction)));
   const Clock::time_point end = Clock::now() + longest;
@@ -358,7 +354,7 @@ void GroupCommitJournal::linger() {
 }
 
 void GroupCommitJournal::run() {
-  prepare_this_thread();
+  Thread::wake_on_time();
   Clock::time_point next_probe = Clock::now() + kDiskProbeInterval;
   Clock::time_point next_sync = Clock::now() + options_.sync_interval;
   while (true) {
@@ -401,7 +397,7 @@ void GroupCommitJournal::run() {
     if (asked) answer_sync_requests();
     if (now >= next_probe) {
       MutexLock lock(write_mutex_);
-      probe_disk();
+      disk_.probe(kept_bytes());
       // In other modes the next sync detects it.
       if (mode() == SyncMode::kNever && attached() && written_lsn() != synced_lsn()) {
         if (const Status status = log_->check_presence(); !status.ok()) fail(status);
@@ -416,47 +412,6 @@ void GroupCommitJournal::tell_durable() {
   if (told_lsn_.exchange(now, std::memory_order_acq_rel) != now && options_.on_durable) {
     options_.on_durable(now);
   }
-}
-
-void GroupCommitJournal::probe_disk() {
-  probed_kept_bytes_ = kept_bytes();
-  const Result<uint64_t> free = log_->free_disk_bytes();
-  if (!free.ok()) return;  // unknown free space is no reason to refuse writes
-  free_disk_bytes_.store(free.value(), std::memory_order_relaxed);
-  const bool below = free.value() < min_free_disk_bytes();
-  if (below_min_free_.exchange(below, std::memory_order_relaxed) != below &&
-      options_.on_min_free_disk) {
-    options_.on_min_free_disk(below);
-  }
-}
-
-// --- statistics ----------------------------------------------------------------------------------
-
-void GroupCommitJournal::count_commit(size_t bytes, uint64_t units) {
-  kept_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  MutexLock lock(stats_mutex_);
-  ++stats_.commits;
-  stats_.units += units;
-  stats_.commit_bytes += bytes;
-  stats_.last_commit_units = units;
-  stats_.last_commit_bytes = bytes;
-}
-
-void GroupCommitJournal::count_sync(Clock::duration took) {
-  const auto us = static_cast<uint64_t>(duration_cast<microseconds>(took).count());
-  const uint64_t mean = mean_sync_us_.load(std::memory_order_relaxed);
-  mean_sync_us_.store(mean == 0 ? us : mean - mean / 8 + us / 8, std::memory_order_relaxed);
-  MutexLock lock(stats_mutex_);
-  ++stats_.syncs;
-  stats_.sync_us_total += us;
-  stats_.sync_us_max = std::max(stats_.sync_us_max, us);
-  const size_t bucket = static_cast<size_t>(std::bit_width(us));
-  ++stats_.sync_us[std::min(bucket, JournalStats::kSyncBuckets - 1)];
-}
-
-JournalStats GroupCommitJournal::stats() const {
-  MutexLock lock(stats_mutex_);
-  return stats_;
 }
 
 }  // namespace sluice

@@ -31,7 +31,6 @@
 // they must not call back into the journal, except for its lock-free readers.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -45,6 +44,8 @@
 #include "engine/base/thread.h"
 #include "engine/ports/journal.h"
 #include "storage/commit_buffer.h"
+#include "storage/free_disk.h"
+#include "storage/journal_stats.h"
 #include "storage/log.h"
 #include "storage/log_tail.h"
 #include "storage/record_split.h"
@@ -64,9 +65,10 @@ struct JournalOptions {
   // durable_lsn has moved other than by flush(), whose callers know it already: by the background
   // thread, sync() (also a checkpoint's), a change of mode, or detach().
   std::function<void(Lsn)> on_durable;
+  // kLocked: another node has taken the replicated log. All else is a failure here.
   std::function<void(const Status&)> on_failed;
   uint64_t min_free_disk_bytes = 0;  // 0: not checked
-  // below_min_free_disk() has changed.
+  // FreeDisk::below_min() has changed.
   std::function<void(bool)> on_min_free_disk;
   std::chrono::milliseconds sync_interval{1000};
   // In kAlways a commit waits up to this fraction of a sync's mean time for the clients released by
@@ -77,22 +79,10 @@ struct JournalOptions {
   size_t max_unit_bytes = kMaxUnitBytes;
   // Nothing may be appended before lead().
   bool replicated = false;
-  // How long sync() waits for the replicated log.
+  // How long sync() waits for the replicated log: longer than its nodes elect a leader.
   std::chrono::milliseconds replication_patience{5000};
-};
-
-struct JournalStats {
-  static constexpr size_t kSyncBuckets = 24;  // bucket i: less than 2^i microseconds
-
-  uint64_t units = 0;
-  uint64_t commits = 0;
-  uint64_t commit_bytes = 0;
-  uint64_t syncs = 0;
-  uint64_t sync_us_total = 0;
-  uint64_t sync_us_max = 0;
-  uint64_t last_commit_units = 0;
-  uint64_t last_commit_bytes = 0;
-  std::array<uint64_t, kSyncBuckets> sync_us{};
+  // The same for settle(): less than the end of a server may take.
+  std::chrono::milliseconds settle_patience{3000};
 };
 
 class GroupCommitJournal final : public Journal {
@@ -107,7 +97,10 @@ class GroupCommitJournal final : public Journal {
   // The records of a large unit are not copied: they form a value of the log of their own behind
   // the buffered bytes up to the unit's header.
   Lsn append_large(ByteBuffer& records, uint32_t record_count, int64_t now_ms, bool moves) override;
-  bool takes_moves() const override { return takes_moves_.load(std::memory_order_relaxed); }
+  bool takes_moves() const override {
+    return takes_moves_.load(std::memory_order_relaxed) &&
+           !refuses_moves_.load(std::memory_order_relaxed);
+  }
   Lsn last_lsn() const override { return last_lsn_.load(std::memory_order_acquire); }
   Lsn durable_lsn() const override { return durable_lsn_.load(std::memory_order_acquire); }
 
@@ -126,9 +119,18 @@ class GroupCommitJournal final : public Journal {
   void when_synced(std::function<void(bool)> then);
   // Flushes, syncs and stops the thread. Nothing may be appended afterwards.
   bool close();
+  // Stops the threads without a flush. Callers that wait for the replicated log give up.
+  void stop();
+  // Before the end. Replicated: waits for the replicated log to have everything. False if it has
+  // given up, or a part of a commit was applied.
+  bool settle();
 
-  // Replicated: writes a commit of another node, which follows last_lsn(). By one thread, which has
-  // applied it; not after lead().
+  // Replicated: to be called before any of the commit is applied, and then follow() after it,
+  // perhaps on another thread and after the next call. In between memory is ahead of last_lsn(), so
+  // no walk ends. Not after lead().
+  void follow_begins(const TailCommit& commit);
+  // Replicated: writes a commit of another node, which follows last_lsn() and was applied. By one
+  // thread at a time.
   bool follow(const TailCommit& commit);
   // Replicated, once: this node leads from now on, and the replicated log ends at last_lsn(). `log`
   // must outlive the journal.
@@ -158,7 +160,7 @@ class GroupCommitJournal final : public Journal {
     return all - std::min(all, std::max(largest, sent));
   }
   // Bytes of all units kept since the start. Decides when a checkpoint is due.
-  uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
+  uint64_t kept_bytes() const { return meter_.bytes(); }
 
   // Fail-stop has happened, see above.
   bool failed() const { return failed_.load(std::memory_order_acquire); }
@@ -184,20 +186,18 @@ class GroupCommitJournal final : public Journal {
   std::optional<Lsn> finish_walk();
   // A unit after B has moved keys by name alone (append_moves), so the walk may not show one
   // moment. After kStaleWalks such checkpoints in a row takes_moves() is false until one commits,
-  // so that one can.
+  // so that one can. A journal that follows cannot keep the moves away: it wants_values() then, and
+  // that of the primary is told to refuse_moves().
   bool walk_is_stale() const { return walk_is_stale_.load(std::memory_order_relaxed); }
   static constexpr int kStaleWalks = 2;
+  bool wants_values() const { return !takes_moves_.load(std::memory_order_relaxed); }
+  void refuse_moves(bool refuse) { refuses_moves_.store(refuse, std::memory_order_relaxed); }
   // `committed_end`: E of the checkpoint if it was committed.
   void end_checkpoint(std::optional<Lsn> committed_end);
 
-  bool below_min_free_disk() const { return below_min_free_.load(std::memory_order_relaxed); }
-  uint64_t free_disk_bytes() const { return free_disk_bytes_.load(std::memory_order_relaxed); }
-  uint64_t min_free_disk_bytes() const {
-    return min_free_disk_bytes_.load(std::memory_order_relaxed);
-  }
-  void set_min_free_disk_bytes(uint64_t bytes) { min_free_disk_bytes_ = bytes; }
-
-  JournalStats stats() const;
+  FreeDisk& disk() { return disk_; }
+  const FreeDisk& disk() const { return disk_; }
+  JournalStats stats() const { return meter_.stats(); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -210,14 +210,12 @@ class GroupCommitJournal final : public Journal {
                   ByteBuffer* owned);
   Lsn append_divided(Bytes records, int64_t now_ms, bool moves);
   void note_moves(bool moves) REQUIRES(mutex_);
-  Lsn append_part(RecordRun part, uint32_t records_crc, int64_t now_ms, ByteBuffer* owned)
-      REQUIRES(mutex_);
-  void stop_threads();
+  Lsn append_part(RecordRun part, uint32_t records_crc, CommitBuffer::Stamp stamp,
+                  ByteBuffer* owned) REQUIRES(mutex_);
   void run();
   void wait_for_units();
   void linger() REQUIRES(mutex_);
   void sleep_for(Clock::duration time) REQUIRES(mutex_);
-  void probe_disk() REQUIRES(write_mutex_);
   Lsn take_buffer() REQUIRES(write_mutex_);
   Status write_taken(bool synced, Bytes position) REQUIRES(write_mutex_);
   bool hand_over();
@@ -226,7 +224,9 @@ class GroupCommitJournal final : public Journal {
   bool write_writing(Lsn last, bool synced, Bytes position) REQUIRES(write_mutex_);
   bool write_committed(bool synced) REQUIRES(write_mutex_);
   void replicate();
-  bool wait_replicated(Lsn lsn);
+  bool wait_replicated(Lsn lsn, std::chrono::milliseconds patience);
+  bool wait_to_reach(const std::atomic<Lsn>& watermark, Lsn lsn, std::chrono::milliseconds patience)
+      REQUIRES(mutex_);
   bool is_replicated() const { return options_.replicated; }
   bool sync_written();
   bool sync_now() { return is_replicated() ? sync_written() : sync(); }
@@ -234,8 +234,6 @@ class GroupCommitJournal final : public Journal {
   bool publish_synced(Lsn lsn);
   void raise_durable(Lsn lsn) REQUIRES(mutex_);
   void publish_durable(Lsn lsn);
-  void count_commit(size_t bytes, uint64_t units);
-  void count_sync(Clock::duration took);
   void set_keeping() REQUIRES(mutex_);
   void tell_durable();
   void answer_sync_requests();
@@ -256,7 +254,6 @@ class GroupCommitJournal final : public Journal {
   std::atomic<size_t> writing_largest_{0};
   // The background thread writes until it has caught up; not in kAlways. Changed under mutex_.
   std::atomic<bool> handed_over_{false};
-  std::atomic<uint64_t> kept_bytes_{0};
   std::atomic<SyncMode> mode_;
   std::atomic<bool> attached_;
   std::atomic<bool> keeping_{false};  // attached, or a checkpoint is running
@@ -265,11 +262,10 @@ class GroupCommitJournal final : public Journal {
   std::atomic<bool> solid_;
   std::atomic<bool> broken_{false};
   std::atomic<bool> failed_{false};
-  std::atomic<uint64_t> mean_sync_us_{0};
-  std::atomic<bool> below_min_free_{false};
-  std::atomic<uint64_t> free_disk_bytes_{0};
-  std::atomic<uint64_t> min_free_disk_bytes_;
-  std::atomic<bool> takes_moves_{true};
+  FreeDisk disk_;  // probed under write_mutex_
+  JournalMeter meter_;
+  std::atomic<bool> takes_moves_{true};     // as far as its own walks are concerned
+  std::atomic<bool> refuses_moves_{false};  // another node's walks do not end otherwise
   std::atomic<bool> walk_is_stale_{false};  // written under mutex_
 
   mutable Mutex mutex_;
@@ -292,7 +288,6 @@ class GroupCommitJournal final : public Journal {
   // Held while a commit is written; a second flush() waits here and then finds nothing to do.
   Mutex write_mutex_;
   CommitBuffer writing_ GUARDED_BY(write_mutex_);
-  uint64_t probed_kept_bytes_ GUARDED_BY(write_mutex_) = 0;
 
   // Held while syncing beside the writer (not in kAlways).
   Mutex sync_mutex_;
@@ -303,10 +298,10 @@ class GroupCommitJournal final : public Journal {
   bool replicate_wanted_ GUARDED_BY(mutex_) = false;  // there is something to send
   bool committed_waits_ GUARDED_BY(mutex_) = false;   // there is something to write here
   std::condition_variable replicate_wake_;
-  std::condition_variable replicated_;  // durable_lsn has moved, or never will
-
-  mutable Mutex stats_mutex_;
-  JournalStats stats_ GUARDED_BY(stats_mutex_);
+  // On the others.
+  Lsn applying_lsn_ GUARDED_BY(mutex_) = 0;  // of the last follow_begins()
+  Lsn moving_lsn_ GUARDED_BY(mutex_) = 0;    // of the last one with moves
+  std::condition_variable replicated_;       // durable_lsn or last_lsn has moved, or never will
 
   Thread thread_;
   Thread replicating_;

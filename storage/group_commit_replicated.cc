@@ -17,6 +17,14 @@ constexpr size_t kReservedBytes = size_t{64} << 10;
 
 }  // namespace
 
+void GroupCommitJournal::follow_begins(const TailCommit& commit) {
+  CHECK(is_replicated() && replication() == nullptr);
+  MutexLock lock(mutex_);
+  applying_lsn_ = commit.position.lsn;
+  if (commit.moves) moving_lsn_ = applying_lsn_;
+  note_moves(commit.moves);
+}
+
 bool GroupCommitJournal::follow(const TailCommit& commit) {
   CHECK(is_replicated() && replication() == nullptr);
   MutexLock lock(write_mutex_);
@@ -25,20 +33,26 @@ bool GroupCommitJournal::follow(const TailCommit& commit) {
   const Lsn last = commit.position.lsn;
   {
     MutexLock filling(mutex_);
+    CHECK(applying_lsn_ >= last);
     last_lsn_.store(last, std::memory_order_release);
     raise_durable(last);
+    replicated_.notify_all();
   }
-  const bool synced = mode() == SyncMode::kAlways;
   const Status status =
-      log_->append_commit(commit.first_lsn, commit.units, synced, encode_position(commit.position));
+      log_->append_commit(commit.first_lsn, commit.units, false, encode_position(commit.position));
   if (!status.ok()) {
     fail(status);
     return false;
   }
-  count_commit(commit.units.size(), last - commit.first_lsn + 1);
+  meter_.count_commit(commit.units.size(), last - commit.first_lsn + 1);
   publish_written(last);
-  if (synced && !publish_synced(last)) return false;
   tell_durable();
+  // The commits that come meanwhile share the next sync: no reply waits for it.
+  if (mode() == SyncMode::kAlways) {
+    MutexLock filling(mutex_);
+    sync_wanted_ = true;
+    wake_.notify_one();
+  }
   return true;
 }
 
@@ -111,16 +125,32 @@ bool GroupCommitJournal::write_committed(bool synced) {
 }
 
 // True if the replicated log has everything up to `lsn`. It may be out of reach, so this gives up.
-bool GroupCommitJournal::wait_replicated(Lsn lsn) {
+bool GroupCommitJournal::wait_replicated(Lsn lsn, milliseconds patience) {
   flush();
-  const auto end = Clock::now() + options_.replication_patience;
   MutexLock lock(mutex_);
-  while (durable_lsn() < lsn && !stopping_ && !broken() && Clock::now() < end) {
+  return wait_to_reach(durable_lsn_, lsn, patience);
+}
+
+bool GroupCommitJournal::settle() {
+  if (!is_replicated()) return true;
+  {
+    MutexLock lock(mutex_);
+    if (applying_lsn_ > last_lsn()) return false;
+  }
+  return wait_replicated(last_lsn(), options_.settle_patience);
+}
+
+// False if it has given up.
+bool GroupCommitJournal::wait_to_reach(const std::atomic<Lsn>& watermark, Lsn lsn,
+                                       milliseconds patience) {
+  const auto end = Clock::now() + patience;
+  while (watermark.load(std::memory_order_acquire) < lsn && !stopping_ && !broken() &&
+         Clock::now() < end) {
     std::unique_lock<std::mutex> native(mutex_.native(), std::adopt_lock);
     replicated_.wait_until(native, end);
     native.release();
   }
-  return durable_lsn() >= lsn;
+  return watermark.load(std::memory_order_acquire) >= lsn;
 }
 
 }  // namespace sluice

@@ -11,9 +11,6 @@ constexpr size_t kKeptBufferBytes = size_t{2} << 20;
 // Buffers larger than this are written by the background thread: the caller of flush() has clients
 // that wait.
 constexpr size_t kHandedOverBytes = size_t{2} << 20;
-// Free space is checked whenever this fraction of min_free_disk_bytes has been written.
-constexpr uint64_t kProbesPerReserve = 32;
-constexpr uint64_t kLeastPerProbe = uint64_t{1} << 20;
 
 void raise_to(std::atomic<Lsn>& watermark, Lsn lsn) {
   Lsn now = watermark.load(std::memory_order_relaxed);
@@ -62,13 +59,10 @@ bool GroupCommitJournal::write_writing(Lsn last, bool synced, Bytes position) {
     kill_point("before_journal_write");
     const Clock::time_point start = Clock::now();
     status = write_taken(synced, position);
-    if (synced) count_sync(Clock::now() - start);
+    if (synced) meter_.count_sync(Clock::now() - start);
     kill_point("after_journal_write");
-    count_commit(writing_.size(), units);
-    // Checked more often than by the clock when much is written, so that growing writes are refused
-    // before the reserve is used up.
-    const uint64_t often = std::max(min_free_disk_bytes() / kProbesPerReserve, kLeastPerProbe);
-    if (kept_bytes() - probed_kept_bytes_ >= often) probe_disk();
+    meter_.count_commit(writing_.size(), units);
+    disk_.probe_often(kept_bytes());
   }
   writing_.clear();
   writing_.shrink(kKeptBufferBytes);
@@ -94,7 +88,7 @@ bool GroupCommitJournal::sync_written() {
   kill_point("before_journal_sync");
   const Clock::time_point start = Clock::now();
   const Status status = log_->sync();
-  count_sync(Clock::now() - start);
+  meter_.count_sync(Clock::now() - start);
   if (!status.ok()) {
     fail(status);
     return false;

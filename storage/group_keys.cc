@@ -39,6 +39,26 @@ class FieldReader {
     if (wide > std::numeric_limits<uint32_t>::max()) return fail(name);
     to = static_cast<uint32_t>(wide);
   }
+  void number(const char* name, uint16_t& to) {
+    uint64_t wide = 0;
+    number(name, wide);
+    if (wide > std::numeric_limits<uint16_t>::max()) return fail(name);
+    to = static_cast<uint16_t>(wide);
+  }
+  void text(const char* name, std::string& to) {
+    const Bytes field = next();
+    if (field.empty()) return fail(name);
+    to = field == "-" ? "" : field;
+  }
+  void word(const char* wanted, bool& found) {
+    if (next() != wanted) return fail(wanted);
+    found = true;
+  }
+  void role(bool& primary) {
+    const Bytes field = next();
+    if (field != "primary" && field != "standby") return fail("role");
+    primary = field == "primary";
+  }
   void name(const char* name, std::string& to, bool may_be_empty = false) {
     const Bytes field = next();
     if (may_be_empty && field == "-") return to.clear();
@@ -50,6 +70,8 @@ class FieldReader {
     if (field != "ready" && field != "taken") return fail("state");
     ready = field == "ready";
   }
+
+  bool more() const { return !at_end_; }
 
   Status finish() {
     if (!at_end_) fail("end");
@@ -153,9 +175,22 @@ Result<BeatValue> decode_beat(Bytes text) {
   return result(fields, value);
 }
 
+std::string encode_pause(const PauseValue& value) {
+  return join({std::to_string(value.until_wall_ms), value.node});
+}
+
+Result<PauseValue> decode_pause(Bytes text) {
+  PauseValue value;
+  FieldReader fields("pause", text);
+  fields.number("time", value.until_wall_ms);
+  fields.name("node", value.node);
+  return result(fields, std::move(value));
+}
+
 std::string encode_position(const LogPosition& value) {
   return join({value.cluster_id, value.group, std::to_string(value.epoch),
-               std::to_string(value.seq), std::to_string(value.lsn), std::to_string(value.chain)});
+               std::to_string(value.seq), std::to_string(value.lsn), std::to_string(value.chain),
+               std::to_string(value.bytes)});
 }
 
 Result<LogPosition> decode_position(Bytes text) {
@@ -167,6 +202,44 @@ Result<LogPosition> decode_position(Bytes text) {
   fields.number("seq", value.seq);
   fields.number("lsn", value.lsn);
   fields.number("chain", value.chain);
+  // Directories of older builds lack it: they count from there on.
+  if (fields.more()) fields.number("bytes", value.bytes);
+  return result(fields, std::move(value));
+}
+
+std::string encode_member(const GroupMember& value) {
+  std::vector<std::string> fields = {value.run_id,
+                                     name_field(value.host),
+                                     std::to_string(value.port),
+                                     std::to_string(value.tls_port),
+                                     std::to_string(value.http_port),
+                                     std::to_string(value.sentinel_port),
+                                     std::to_string(value.priority),
+                                     value.primary ? "primary" : "standby",
+                                     std::to_string(value.lsn),
+                                     std::to_string(value.checkpoint_lsn),
+                                     std::to_string(value.checkpoint_bytes)};
+  // Seldom, and older builds do not know it.
+  if (value.wants_values) fields.emplace_back("values");
+  return join(fields);
+}
+
+Result<GroupMember> decode_member(const std::string& name, Bytes text) {
+  GroupMember value;
+  value.name = name;
+  FieldReader fields("record of a node", text);
+  fields.name("run id", value.run_id);
+  fields.text("host", value.host);
+  fields.number("port", value.port);
+  fields.number("tls port", value.tls_port);
+  fields.number("http port", value.http_port);
+  fields.number("sentinel port", value.sentinel_port);
+  fields.number("priority", value.priority);
+  fields.role(value.primary);
+  fields.number("lsn", value.lsn);
+  fields.number("checkpoint's lsn", value.checkpoint_lsn);
+  fields.number("checkpoint's bytes", value.checkpoint_bytes);
+  if (fields.more()) fields.word("values", value.wants_values);
   return result(fields, std::move(value));
 }
 

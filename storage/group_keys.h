@@ -4,6 +4,7 @@
 //                              /log/<seq>    frames; 16 hexadecimal digits
 //                              /beat         the primary lives (BeatValue)
 //                              /trim         the frames before it are gone (LogPosition)
+//                              /pause        nobody replaces a silent primary (PauseValue)
 //                              /node/<name>  a process (leased)
 //                              /hold/<name>  a process that loads (leased)
 //
@@ -17,6 +18,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/status.h"
+#include "engine/ports/group_port.h"
 #include "engine/ports/journal.h"
 
 namespace sluice {
@@ -35,6 +37,7 @@ class GroupKeys {
   std::string epoch() const { return prefix_ + "epoch"; }
   std::string beat() const { return prefix_ + "beat"; }
   std::string trim() const { return prefix_ + "trim"; }
+  std::string pause() const { return prefix_ + "pause"; }
   std::string logs() const { return prefix_ + "log/"; }
   std::string log(uint64_t seq) const;
   std::string nodes() const { return prefix_ + "node/"; }
@@ -74,6 +77,17 @@ struct BeatValue {
 std::string encode_beat(const BeatValue& value);
 Result<BeatValue> decode_beat(Bytes text);
 
+// Until then nobody takes the epoch of a silent primary, but its own node. It fences nothing: the
+// other rules do not depend on it, so clocks that differ only make it longer or shorter.
+struct PauseValue {
+  int64_t until_wall_ms = 0;
+  std::string node;  // where it was asked for
+
+  bool operator==(const PauseValue&) const = default;
+};
+std::string encode_pause(const PauseValue& value);
+Result<PauseValue> decode_pause(Bytes text);
+
 // A place in the log, behind a frame that ends a commit: of the trim mark, and kept beside each
 // commit of the local log.
 struct LogPosition {
@@ -83,10 +97,17 @@ struct LogPosition {
   uint64_t seq = 0;    // 0: before the first frame
   Lsn lsn = 0;         // the last one of the frame
   uint32_t chain = 0;  // see log_frame.h
+  // The size of all frames of the group up to here, also of those that were removed. So the log
+  // holds the difference to the trim mark.
+  uint64_t bytes = 0;
 
   bool operator==(const LogPosition&) const = default;
 };
 std::string encode_position(const LogPosition& value);
 Result<LogPosition> decode_position(Bytes text);
+
+// The record of a node. Its key holds the name.
+std::string encode_member(const GroupMember& value);
+Result<GroupMember> decode_member(const std::string& name, Bytes text);
 
 }  // namespace sluice

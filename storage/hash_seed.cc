@@ -10,13 +10,13 @@ namespace sluice {
 
 namespace {
 
-std::string path_in(const std::string& directory) { return directory + "/hash-seed"; }
+std::string hash_seed_path(const std::string& directory) { return directory + "/hash-seed"; }
 
 }  // namespace
 
 std::optional<uint64_t> read_hash_seed(const std::string& directory) {
   std::string text;
-  if (!rocksdb::ReadFileToString(rocksdb::Env::Default(), path_in(directory), &text).ok()) {
+  if (!rocksdb::ReadFileToString(rocksdb::Env::Default(), hash_seed_path(directory), &text).ok()) {
     return std::nullopt;
   }
   uint64_t seed = 0;
@@ -29,7 +29,7 @@ std::optional<uint64_t> read_hash_seed(const std::string& directory) {
 
 Status keep_hash_seed(const std::string& directory, uint64_t seed) {
   if (read_hash_seed(directory) == seed) return {};
-  const std::string name = path_in(directory);
+  const std::string name = hash_seed_path(directory);
   return from_rocksdb(
       rocksdb::WriteStringToFile(rocksdb::Env::Default(), std::to_string(seed) + "\n", name, false),
       "cannot write " + name);

@@ -13,11 +13,12 @@ Status damaged(uint64_t seq, const std::string& what) {
   return {StatusCode::kDamaged, name_of(seq) + " of the replicated log: " + what};
 }
 
-// Units with the lsns from `first` to `last`, nothing else.
-Status check_units(uint64_t seq, Bytes units, Lsn first, Lsn last) {
+// Units with the lsns from `first` to `last`, nothing else. `moves`: see TailCommit.
+Status check_units(uint64_t seq, Bytes units, Lsn first, Lsn last, bool& moves) {
   Lsn expected = first;
   UnitCursor cursor(units);
   while (cursor.next()) {
+    moves |= (cursor.header().flags & kUnitMoves) != 0;
     if (cursor.header().lsn != expected) {
       return damaged(seq, "lsn " + std::to_string(cursor.header().lsn) + " found in place of " +
                               std::to_string(expected));
@@ -37,6 +38,28 @@ Status check_units(uint64_t seq, Bytes units, Lsn first, Lsn last) {
 
 }  // namespace
 
+Status check_continues(const LogPosition& at, const RemoteFrames& frames, Bytes trim) {
+  const std::string followed =
+      "this node has followed the replicated log up to frame " + std::to_string(at.seq) + ", and ";
+  const auto restored = [&](const std::string& why) {
+    return invalid(followed + why + ": etcd was restored from an old backup");
+  };
+  if (at.seq != 0 && !frames.frames.empty() && frames.frames.front().seq == at.seq) {
+    const Bytes bytes = frames.frames.front().bytes;
+    Result<Frame> frame = decode_frame(bytes);
+    if (!frame.ok()) return frame.status();
+    if (extend_chain(frame->header.previous_chain, bytes) == at.chain) return {};
+    return restored("the log has another frame there");
+  }
+  if (trim.empty()) return at.seq == 0 ? Status() : restored("the log ends before it");
+  Result<LogPosition> mark = decode_position(trim);
+  if (!mark.ok()) return mark.status();
+  if (mark->seq == at.seq && mark->chain == at.chain) return {};
+  if (mark->seq <= at.seq) return restored("the log does not hold it");
+  return {StatusCode::kStale,
+          followed + "the log begins behind frame " + std::to_string(mark->seq)};
+}
+
 Status LogTail::add(uint64_t seq, Bytes bytes, std::vector<TailCommit>& commits) {
   if (seq <= position_.seq) return {};
   Result<Frame> decoded = decode_frame(bytes);
@@ -55,7 +78,7 @@ Status LogTail::add(uint64_t seq, Bytes bytes, std::vector<TailCommit>& commits)
   }
   if (seq < next_seq()) return {};
   const uint32_t chain = extend_chain(decoded->header.previous_chain, bytes);
-  keep_early(seq, {std::move(*decoded), chain});
+  keep_early(seq, {std::move(*decoded), chain, bytes.size()});
   while (!early_.empty() && early_.begin()->first <= next_seq()) {
     if (part_frames_ != 0 && early_.begin()->second.frame.header.epoch > part_header_.epoch) {
       drop_part();  // a later epoch began behind position(); its first frame has not come
@@ -63,9 +86,7 @@ Status LogTail::add(uint64_t seq, Bytes bytes, std::vector<TailCommit>& commits)
     }
     const auto next = early_.extract(early_.begin());
     if (next.key() < next_seq()) continue;
-    if (Status status = take(next.mapped().frame, next.mapped().chain, commits); !status.ok()) {
-      return status;
-    }
+    if (Status status = take(next.mapped(), commits); !status.ok()) return status;
   }
   return {};
 }
@@ -83,8 +104,8 @@ void LogTail::keep_early(uint64_t seq, Held held) {
   if (early_.size() > room) early_.erase(std::prev(early_.end()));
 }
 
-Status LogTail::take(const Frame& frame, uint32_t chain, std::vector<TailCommit>& commits) {
-  const FrameHeader& header = frame.header;
+Status LogTail::take(const Held& held, std::vector<TailCommit>& commits) {
+  const FrameHeader& header = held.frame.header;
   const uint64_t epoch = part_frames_ == 0 ? position_.epoch : part_header_.epoch;
   if (header.epoch < epoch) return {};  // removed from the log
   const uint32_t expected = part_frames_ == 0 ? position_.chain : part_chain_;
@@ -103,16 +124,18 @@ Status LogTail::take(const Frame& frame, uint32_t chain, std::vector<TailCommit>
                                    ", in the frame before it at " +
                                    std::to_string(part_header_.last_lsn));
   }
-  part_ += frame.payload;
+  part_ += held.frame.payload;
   ++part_frames_;
+  part_bytes_ += held.bytes;
   part_header_ = header;
-  part_chain_ = chain;
-  return header.last_of_commit ? finish(frame, commits) : Status();
+  part_chain_ = held.chain;
+  return header.last_of_commit ? finish(held.frame, commits) : Status();
 }
 
 Status LogTail::finish(const Frame& frame, std::vector<TailCommit>& commits) {
   const FrameHeader& header = frame.header;
-  if (Status status = check_units(header.seq, part_, header.first_lsn, header.last_lsn);
+  bool moves = false;
+  if (Status status = check_units(header.seq, part_, header.first_lsn, header.last_lsn, moves);
       !status.ok()) {
     drop_part();
     return status;
@@ -121,7 +144,8 @@ Status LogTail::finish(const Frame& frame, std::vector<TailCommit>& commits) {
   position_.seq = header.seq;
   position_.lsn = header.last_lsn;
   position_.chain = part_chain_;
-  commits.push_back({std::exchange(part_, {}), header.first_lsn, position_});
+  position_.bytes += part_bytes_;
+  commits.push_back({std::exchange(part_, {}), header.first_lsn, position_, moves});
   drop_part();
   return {};
 }
@@ -129,6 +153,7 @@ Status LogTail::finish(const Frame& frame, std::vector<TailCommit>& commits) {
 void LogTail::drop_part() {
   part_.clear();
   part_frames_ = 0;
+  part_bytes_ = 0;
 }
 
 void LogTail::drop_unfinished() {

@@ -17,6 +17,7 @@
 #include "engine/base/status.h"
 #include "storage/group_keys.h"
 #include "storage/log_frame.h"
+#include "storage/remote_log.h"
 
 namespace sluice {
 
@@ -24,7 +25,15 @@ struct TailCommit {
   std::string units;  // as the local log keeps them
   Lsn first_lsn = 0;
   LogPosition position;  // behind it
+  bool moves = false;    // one of the units has kUnitMoves
 };
+
+// Whether the log continues where a node has stopped, at `at`: its last frame is still there, or
+// the trim mark is just behind it. kStale: the log was trimmed past it, so a copy of another node
+// helps (the frames behind a trim mark would look like those behind a hole). kInvalid: the log is
+// not the one that the node has followed. `frames`: what read_frames(max(1, at.seq)) gives first;
+// `trim`: the mark, or empty.
+Status check_continues(const LogPosition& at, const RemoteFrames& frames, Bytes trim);
 
 class LogTail {
  public:
@@ -53,9 +62,10 @@ class LogTail {
   struct Held {
     Frame frame;
     uint32_t chain;  // after it, if the chain before it is right
+    size_t bytes;    // as it lies in the log
   };
 
-  Status take(const Frame& frame, uint32_t chain, std::vector<TailCommit>& commits);
+  Status take(const Held& held, std::vector<TailCommit>& commits);
   Status finish(const Frame& frame, std::vector<TailCommit>& commits);
   void drop_part();
   void keep_early(uint64_t seq, Held held);
@@ -64,6 +74,7 @@ class LogTail {
   // The frames of a commit that is not whole yet.
   std::string part_;
   uint64_t part_frames_ = 0;
+  uint64_t part_bytes_ = 0;  // of them in the log
   FrameHeader part_header_;  // of the last one
   uint32_t part_chain_ = 0;  // after it
   std::map<uint64_t, Held> early_;

@@ -16,11 +16,11 @@ LogTakeover::LogTakeover(RemoteLog& log, TakeoverOptions options)
   taken_ = encode_epoch(mine);
 }
 
-void LogTakeover::pump() {
+void LogTakeover::pump(bool has_room) {
   Step step;
   {
     MutexLock lock(mutex_);
-    if (out_ || step_ == Step::kEnd) return;
+    if (out_ || step_ == Step::kEnd || (step_ == Step::kRead && !has_room)) return;
     out_ = true;
     step = step_;
   }
@@ -72,8 +72,7 @@ bool LogTakeover::retry(const RemoteAnswer& answer) {
     case RemoteOutcome::kUnknown:
       break;
   }
-  MutexLock lock(mutex_);
-  out_ = false;
+  pause();
   return true;
 }
 
@@ -117,33 +116,12 @@ void LogTakeover::looked(const RemoteAnswer& answer, const RemoteState& state) {
   advance(Step::kRead);
 }
 
-// Whether the log continues where this process has stopped: its last frame is still there, or the
-// trim mark is just behind it. Otherwise the frames behind a trim mark would look like those behind
-// a hole, and TIDY would delete them.
-Status LogTakeover::check_begin(const RemoteFrames& frames) {
-  const LogPosition& at = options_.tail.position();
-  const auto stale = [&](const std::string& why) -> Status {
-    return {StatusCode::kStale, "this node has followed the replicated log up to frame " +
-                                    std::to_string(at.seq) + ", and " + why};
-  };
-  if (at.seq != 0 && !frames.frames.empty() && frames.frames.front().seq == at.seq) {
-    const Bytes bytes = frames.frames.front().bytes;
-    Result<Frame> frame = decode_frame(bytes);
-    if (!frame.ok()) return frame.status();
-    if (extend_chain(frame->header.previous_chain, bytes) == at.chain) return {};
-    return stale("the log has another frame there");
-  }
-  if (result_.found.trim.empty()) return at.seq == 0 ? Status() : stale("the log ends before it");
-  Result<LogPosition> trim = decode_position(result_.found.trim);
-  if (!trim.ok()) return trim.status();
-  if (trim->seq == at.seq && trim->chain == at.chain) return {};
-  return stale("the log begins behind frame " + std::to_string(trim->seq));
-}
-
 void LogTakeover::read(const RemoteAnswer& answer, const RemoteFrames& frames) {
   if (retry(answer)) return;
   if (!std::exchange(begun_, true)) {
-    if (Status status = check_begin(frames); !status.ok()) return end(std::move(status));
+    if (Status status = check_continues(options_.tail.position(), frames, result_.found.trim);
+        !status.ok())
+      return end(std::move(status));
   }
   std::vector<TailCommit> commits;
   for (const RemoteFrame& frame : frames.frames) {
@@ -157,7 +135,7 @@ void LogTakeover::read(const RemoteAnswer& answer, const RemoteFrames& frames) {
   const bool whole =
       !frames.frames.empty() && frames.frames.back().seq + 1 == options_.tail.next_seq();
   read_from_ = options_.tail.next_seq();
-  if (frames.more && whole) return advance(Step::kRead);
+  if (frames.more && whole) return pause();
   advance(options_.rules.tidy ? Step::kTidy : Step::kReady);
 }
 
@@ -171,6 +149,11 @@ void LogTakeover::advance(Step step) {
     step_ = step;
   }
   send(step);
+}
+
+void LogTakeover::pause() {
+  MutexLock lock(mutex_);
+  out_ = false;
 }
 
 void LogTakeover::end(Status status) {

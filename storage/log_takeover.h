@@ -1,7 +1,8 @@
 // LogTakeover: makes a process the holder of the replicated log's epoch.
 //
 //   TAKE   from here on the frames of older epochs do not change: no append of theirs succeeds
-//   read   what is there, at a revision after TAKE, and apply it
+//   read   what is there, at a revision after TAKE, and apply it: a page each time it is pumped, so
+//          that not more of the log is held than the process has room for
 //   TIDY   remove what lies behind the last whole commit before the first hole: nobody has
 //          acknowledged it, and the next frames get those numbers
 //   READY  from here on no late TIDY succeeds, so the process may append
@@ -52,9 +53,10 @@ class LogTakeover : public std::enable_shared_from_this<LogTakeover> {
  public:
   LogTakeover(RemoteLog& log, TakeoverOptions options);
 
-  // Sends the request of the present step, unless it is out. Call it to begin, and then now and
-  // again: that is when a request of unknown outcome is repeated.
-  void pump();
+  // Sends the request of the present step, unless it is out. Call it to begin, after on_commits,
+  // and then now and again: that is when a request of unknown outcome is repeated. `has_room`:
+  // false if what on_commits was given must be applied before more of it comes.
+  void pump(bool has_room = true);
 
  private:
   enum class Step : uint8_t { kTake, kLook, kRead, kTidy, kReady, kEnd };
@@ -62,10 +64,11 @@ class LogTakeover : public std::enable_shared_from_this<LogTakeover> {
   void send(Step step);
   void answered(Step step, const RemoteAnswer& answer, const std::string& wanted);
   void looked(const RemoteAnswer& answer, const RemoteState& state);
-  Status check_begin(const RemoteFrames& frames);
   void read(const RemoteAnswer& answer, const RemoteFrames& frames);
-  // What is to be done after `step`; nothing if the answer leaves it as it is.
+  // Sends the request of `step`.
   void advance(Step step) EXCLUDES(mutex_);
+  // The next pump sends the request of the present step.
+  void pause() EXCLUDES(mutex_);
   bool retry(const RemoteAnswer& answer);
   void end(Status status);
   uint64_t next_seq() const;

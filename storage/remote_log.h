@@ -2,9 +2,9 @@
 // majority (etcd). The process that holds the epoch writes, everybody reads. The log knows nothing
 // of units: values are bytes, whose meaning is in group_keys.h and log_frame.h.
 //
-// The epoch is the fence. Every change but put_record and drop_record is one transaction that
-// compares the epoch with `fence`, by value, and changes nothing when it differs. So once the epoch
-// has changed, no change of an older one happens, however late its request arrives.
+// The epoch is the fence. Every change but those of records and of the pause is one transaction
+// that compares the epoch with `fence`, by value, and changes nothing when it differs. So once the
+// epoch has changed, no change of an older one happens, however late its request arrives.
 //
 // Each call is tried once. A change that is answered kUnknown may have happened, and may still
 // happen at any later time. Nothing but kFenced says that it never will. To repeat a change, make
@@ -43,6 +43,15 @@ struct RemoteAnswer {
   int64_t revision = 0;   // with kDone: of the log as a whole, after the change or at the read
   bool repeated = false;  // append: an earlier try had written this frame
 };
+// Whether the log has answered at all.
+inline bool is_heard(const RemoteAnswer& answer) {
+  return answer.outcome == RemoteOutcome::kDone || answer.outcome == RemoteOutcome::kFenced ||
+         answer.outcome == RemoteOutcome::kConflict;
+}
+// In words, if it has not.
+inline Status no_answer(const RemoteAnswer& answer) {
+  return io_error("the replicated log does not answer: " + answer.status.message());
+}
 using RemoteDone = std::function<void(const RemoteAnswer&)>;
 
 struct RemoteFrame {
@@ -60,9 +69,23 @@ struct RemoteState {
   std::string epoch;
   std::string beat;
   std::string trim;
+  std::string pause;
   uint64_t last_seq = 0;  // of the last frame; 0: no frame
 };
 using RemoteStateDone = std::function<void(const RemoteAnswer&, const RemoteState&)>;
+
+// What one member of the service says of itself.
+struct RemoteMember {
+  std::string endpoint;
+  bool answers = false;  // else the rest is unknown
+  bool leads = false;
+  std::string version;
+  uint64_t bytes = 0;        // of its database
+  uint64_t quota_bytes = 0;  // of which so many are allowed; 0: it does not say
+  std::vector<std::string> alarms;
+};
+// Not kDone: no member answers.
+using RemoteStatusDone = std::function<void(const RemoteAnswer&, std::vector<RemoteMember>)>;
 
 // Records with a lease: they vanish some seconds after the process that put them has.
 enum class RemoteRecordKind : uint8_t {
@@ -84,6 +107,7 @@ class RemoteListener {
   virtual void on_beat(Bytes value) = 0;
   virtual void on_epoch(Bytes value) = 0;
   virtual void on_trim(Bytes value) = 0;
+  virtual void on_pause(Bytes value) = 0;  // empty: it was removed
   // `value`: nothing if the record has vanished.
   virtual void on_record(RemoteRecordKind kind, Bytes name, std::optional<Bytes> value) = 0;
   // The log does not follow any more: an error, or the revision was compacted. Read what is missing
@@ -106,16 +130,24 @@ class RemoteLog {
   virtual void append(const std::string& fence, uint64_t seq,
                       std::shared_ptr<const std::string> frame, RemoteDone done) = 0;
   virtual void beat(const std::string& fence, const std::string& value, RemoteDone done) = 0;
-  // Puts the trim mark, then deletes the frames before `seq` in several transactions under the same
-  // fence, then lets the log forget older revisions. An error may leave a part undone.
-  virtual void trim(const std::string& fence, uint64_t seq, const std::string& value,
-                    RemoteDone done) = 0;
+  // Replaces the trim mark `old` (empty: it was never put), then deletes the frames before `seq` in
+  // several transactions under the same fence, then lets the log forget older revisions. kConflict:
+  // the mark is neither `old` nor `value`; so a late trim never moves it back. An error may leave a
+  // part undone, which the same call completes.
+  virtual void trim(const std::string& fence, uint64_t seq, const std::string& old,
+                    const std::string& value, RemoteDone done) = 0;
+
+  // Puts the pause, without a fence; empty: removes it.
+  virtual void set_pause(const std::string& value, RemoteDone done) = 0;
 
   // --- Reads. `revision` 0: the current one, linearizable ---
 
   virtual void read_state(int64_t revision, RemoteStateDone done) = 0;
   // The frames from `seq` on, one page of them.
   virtual void read_frames(uint64_t seq, int64_t revision, RemoteFramesDone done) = 0;
+
+  // The members of the service: for warnings, and for how much the log may grow.
+  virtual void status(RemoteStatusDone done) = 0;
 
   // Tells `listener` every change after `revision`, until on_lost, the next follow() or close().
   virtual void follow(int64_t revision, std::shared_ptr<RemoteListener> listener) = 0;

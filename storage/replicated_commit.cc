@@ -36,6 +36,7 @@ ReplicatedCommit::Clock::time_point ReplicatedCommit::next_pump(size_t bytes,
   if (bytes != 0 && flights_.size() < options_.in_flight) {
     next = flights_.empty() || came_back_ || bytes >= kWorthAFrame ? now : added_ + kLongestWait;
   }
+  if (!unacknowledged_.empty()) next = std::min(next, options_.acknowledge_from);
   for (const Flight& flight : flights_) {
     if (flight.again.has_value()) next = std::min(next, *flight.again);
   }
@@ -61,6 +62,7 @@ void ReplicatedCommit::pump(Clock::time_point now) {
   {
     MutexLock lock(mutex_);
     if (stopped_) return;
+    if (acknowledge(now)) callbacks_.on_change();
     for (Flight& flight : flights_) {
       if (!flight.again.has_value() || *flight.again > now) continue;
       flight.again.reset();
@@ -75,6 +77,7 @@ void ReplicatedCommit::pump(Clock::time_point now) {
       if (flights_.size() >= options_.in_flight) return;
     }
     Flight flight = next_flight();
+    if (options_.now_ms) flight.first_sent_ms = options_.now_ms();
     const uint64_t seq = flight.seq;
     const std::shared_ptr<const std::string> frame = flight.frame;
     {
@@ -126,6 +129,7 @@ ReplicatedCommit::Flight ReplicatedCommit::next_flight() {
   flight.seq = header.seq;
   flight.last_lsn = header.last_lsn;
   flight.chain = chain_ = extend_chain(chain_, *flight.frame);
+  flight.log_bytes = log_bytes_ += flight.frame->size();
   flight.last_of_commit = header.last_of_commit;
   flight.delay = kFirstDelay;
   return flight;
@@ -143,7 +147,7 @@ void ReplicatedCommit::answered(uint64_t seq, const RemoteAnswer& answer) {
   if (stopped_) return;
   switch (answer.outcome) {
     case RemoteOutcome::kDone:
-      committed(seq);
+      committed(seq, answer.repeated);
       break;
     case RemoteOutcome::kFenced:
       fail({StatusCode::kLocked, "another node has taken the replicated log: its epoch is \"" +
@@ -178,31 +182,45 @@ void ReplicatedCommit::repeat_later(uint64_t seq) {
   flight->delay = std::min<Clock::duration>(2 * flight->delay, kLongestDelay);
 }
 
-void ReplicatedCommit::committed(uint64_t seq) {
+void ReplicatedCommit::committed(uint64_t seq, bool repeated) {
   Flight* const flight = find(seq);
   if (flight == nullptr || flight->done) return;
   flight->done = true;
   flight->again.reset();
   came_back_ = true;
   kill_point("frame_committed");
+  if (!repeated && options_.on_proof) options_.on_proof(flight->first_sent_ms);
   if (!options_.rules.in_order) callbacks_.on_durable(flight->last_lsn);
   while (!flights_.empty() && flights_.front().done) {
-    acknowledge(flights_.front());
+    end_flight(flights_.front());
     flights_.pop_front();
   }
+  acknowledge(Clock::now());
 }
 
-void ReplicatedCommit::acknowledge(const Flight& flight) {
+void ReplicatedCommit::end_flight(const Flight& flight) {
   if (!flight.last_of_commit) {
     if (!options_.rules.whole_commits) callbacks_.on_durable(flight.last_lsn);
     return;
   }
-  position_.seq = flight.seq;
-  position_.lsn = flight.last_lsn;
-  position_.chain = flight.chain;
-  committed_.push_back({std::move(works_.front().buffer), position_});
+  LogPosition position = options_.begin;
+  position.seq = flight.seq;
+  position.lsn = flight.last_lsn;
+  position.chain = flight.chain;
+  position.bytes = flight.log_bytes;
+  unacknowledged_.push_back({std::move(works_.front().buffer), std::move(position)});
   works_.pop_front();
-  callbacks_.on_durable(flight.last_lsn);
+}
+
+bool ReplicatedCommit::acknowledge(Clock::time_point now) {
+  if (unacknowledged_.empty() || now < options_.acknowledge_from) return false;
+  for (Committed& commit : unacknowledged_) {
+    position_ = commit.position;
+    committed_.push_back(std::move(commit));
+    callbacks_.on_durable(position_.lsn);
+  }
+  unacknowledged_.clear();
+  return true;
 }
 
 void ReplicatedCommit::fail(const Status& reason) {
@@ -228,6 +246,7 @@ void ReplicatedCommit::count_bytes() {
     largest = std::max(largest, buffer.largest());
   };
   for (const Work& work : works_) count(work.buffer);
+  for (const Committed& committed : unacknowledged_) count(committed.buffer);
   for (const Committed& committed : committed_) count(committed.buffer);
   bytes_.store(bytes, std::memory_order_relaxed);
   largest_.store(largest, std::memory_order_relaxed);
@@ -240,7 +259,7 @@ LogPosition ReplicatedCommit::position() const {
 
 bool ReplicatedCommit::idle() const {
   MutexLock lock(mutex_);
-  return flights_.empty() && works_.empty();
+  return works_.empty() && unacknowledged_.empty();
 }
 
 void ReplicatedCommit::stop() {

@@ -2,7 +2,8 @@
 //
 // A commit is cut into frames of at most kMaxFramePayload. Up to `in_flight` frames are out at a
 // time, so the log may hold later ones without an earlier one. Acknowledged is the contiguous
-// prefix only, up to a frame that ends a commit; then the commit is handed back, for the local log.
+// prefix only, up to a frame that ends a commit, and not before `acknowledge_from`; then the commit
+// is handed back, for the local log.
 // A frame whose outcome is unknown is sent again with the same bytes, until it is committed or the
 // node is fenced. Nothing else ends it: a commit that was sent may be in the log.
 //
@@ -10,7 +11,8 @@
 // once, and nothing is sent or acknowledged any more.
 //
 // Threads: one thread calls wants, add and pump. The rest may be called by any thread. Callbacks
-// run on a thread of the log, in order, under this object's lock: they must not call it back.
+// run on a thread of the log or inside pump, in order, under this object's lock: they must not call
+// it back.
 #pragma once
 
 #include <atomic>
@@ -38,6 +40,15 @@ struct ReplicatedOptions {
   size_t in_flight = 4;
   size_t max_frame_bytes = kMaxFramePayload;  // tests use less
   LogRules rules;
+  // Nothing is acknowledged before, though frames are sent and committed: an older primary may
+  // still answer reads.
+  std::chrono::steady_clock::time_point acknowledge_from = {};
+  // What the lease of reads lives on (net/group/read_lease.h): a frame is committed, and its first
+  // try was sent at `first_sent_ms` of `now_ms`, milliseconds of CLOCK_BOOTTIME. A frame that an
+  // earlier try had written proves nothing, since nobody knows when. Called like a callback; both
+  // or neither.
+  std::function<int64_t()> now_ms = {};
+  std::function<void(int64_t first_sent_ms)> on_proof = {};
 };
 
 struct ReplicatedCallbacks {
@@ -60,6 +71,7 @@ class ReplicatedCommit : public std::enable_shared_from_this<ReplicatedCommit> {
         callbacks_(std::move(callbacks)),
         seq_(options_.begin.seq),
         chain_(options_.begin.chain),
+        log_bytes_(options_.begin.bytes),
         position_(options_.begin) {}
 
   // Whether a buffer with that many bytes should be added now. One client alone waits for nothing;
@@ -76,7 +88,7 @@ class ReplicatedCommit : public std::enable_shared_from_this<ReplicatedCommit> {
   std::optional<Committed> take_committed();
   // Behind the last frame that is acknowledged.
   LogPosition position() const;
-  // Nothing is out, and nothing waits to be sent.
+  // Whatever was added is acknowledged.
   bool idle() const;
   // Bytes added and not taken by take_committed.
   size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
@@ -99,6 +111,8 @@ class ReplicatedCommit : public std::enable_shared_from_this<ReplicatedCommit> {
     uint64_t seq = 0;
     Lsn last_lsn = 0;
     uint32_t chain = 0;
+    uint64_t log_bytes = 0;  // LogPosition::bytes behind it
+    int64_t first_sent_ms = 0;
     bool last_of_commit = false;
     bool done = false;
     std::optional<Clock::time_point> again;  // when to repeat; nothing: it is out
@@ -109,8 +123,10 @@ class ReplicatedCommit : public std::enable_shared_from_this<ReplicatedCommit> {
   Flight next_flight();
   void send(uint64_t seq, const std::shared_ptr<const std::string>& frame);
   void answered(uint64_t seq, const RemoteAnswer& answer);
-  void committed(uint64_t seq) REQUIRES(mutex_);
-  void acknowledge(const Flight& flight) REQUIRES(mutex_);
+  void committed(uint64_t seq, bool repeated) REQUIRES(mutex_);
+  void end_flight(const Flight& flight) REQUIRES(mutex_);
+  // Returns false if there was nothing to acknowledge.
+  bool acknowledge(Clock::time_point now) REQUIRES(mutex_);
   void repeat_later(uint64_t seq) REQUIRES(mutex_);
   void fail(const Status& reason) REQUIRES(mutex_);
   Flight* find(uint64_t seq) REQUIRES(mutex_);
@@ -125,12 +141,14 @@ class ReplicatedCommit : public std::enable_shared_from_this<ReplicatedCommit> {
   // Used by the thread that pumps: the last frame made, and when the last buffer was added.
   uint64_t seq_;
   uint32_t chain_;
+  uint64_t log_bytes_;
   Clock::time_point added_{};
   std::string scratch_;
 
   mutable Mutex mutex_;
   std::deque<Work> works_ GUARDED_BY(mutex_);      // only the last one may have frames to make
   std::deque<Flight> flights_ GUARDED_BY(mutex_);  // without a gap; the first one is not done
+  std::deque<Committed> unacknowledged_ GUARDED_BY(mutex_);  // in the log, without a hole before
   std::deque<Committed> committed_ GUARDED_BY(mutex_);
   LogPosition position_ GUARDED_BY(mutex_);
   bool came_back_ GUARDED_BY(mutex_) = false;  // a frame, since the last buffer was added

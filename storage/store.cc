@@ -1,5 +1,7 @@
 #include "storage/store.h"
 
+#include "storage/group_mark.h"
+
 namespace sluice {
 
 namespace {
@@ -95,6 +97,13 @@ void Store::start_checkpoints(std::function<std::unique_ptr<CheckpointWalk>()> b
                                                  recovered_.checkpoint, recovered_.log_bytes);
 }
 
+Result<std::unique_ptr<CopyReader>> Store::read_copy() {
+  if (log_ == nullptr) return invalid("nothing is kept on disk");
+  const Result<std::optional<LogPosition>> mark = read_lead_mark(options_.directory);
+  if (!mark.ok()) return mark.status();
+  return CopyReader::open(*log_, mark->has_value() ? encode_position(**mark) : std::string());
+}
+
 std::optional<uint64_t> Store::set_appendonly(bool on) {
   if (log_ == nullptr || checkpointer_ == nullptr) return std::nullopt;
   if (on == journal_->attached()) return 0;
@@ -110,6 +119,15 @@ Status Store::close(CloseMode mode) {
   if (closed_) return {};
   closed_ = true;
   Status status;
+  if (journal_ != nullptr && mode != CloseMode::kDiscard && !journal_->settle()) {
+    mode = CloseMode::kDiscard;
+    status = journal_->broken() ? journal_->failure()
+                                : Status(StatusCode::kCancelled,
+                                         "the replicated log was not waited for any longer: the "
+                                         "directory ends at lsn " +
+                                             std::to_string(journal_->written_lsn()));
+  }
+  if (journal_ != nullptr && mode == CloseMode::kDiscard) journal_->stop();
   if (checkpointer_ != nullptr) {
     if (mode == CloseMode::kCheckpoint && !journal_->broken()) {
       status = checkpointer_->wait_until_done(checkpointer_->request());

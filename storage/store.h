@@ -19,6 +19,7 @@
 
 #include "engine/ports/journal.h"
 #include "storage/checkpointer.h"
+#include "storage/copy_stream.h"
 #include "storage/group_commit.h"
 #include "storage/log.h"
 #include "storage/log_sink.h"
@@ -64,6 +65,10 @@ class Store {
   // Null in memory and before start_checkpoints.
   Checkpointer* checkpointer() { return checkpointer_.get(); }
 
+  // What another machine makes a directory of. Close it before the store. Errors: kInvalid, in
+  // memory and before the first checkpoint; as of the log. Any thread.
+  Result<std::unique_ptr<CopyReader>> read_copy();
+
   // CONFIG SET appendonly. Yes: attaches the journal and requests the checkpoint that makes it
   // valid; returns the ticket for wait_until_done, else 0. Nothing if in memory or before
   // start_checkpoints.
@@ -72,7 +77,9 @@ class Store {
   // If this returns ok, everything appended before is on disk and the directory is unlocked.
   // kCheckpoint makes a checkpoint first, so that the next start is quick; while detached the
   // checkpoint is all that remains, so its failure is the result. kDiscard stops at once, like a
-  // crash; for failed journals.
+  // crash; for failed journals. Replicated: if GroupCommitJournal::settle() gives up, the end is
+  // that of kDiscard and the result kCancelled. The directory is a prefix of the replicated log in
+  // any case, which has all that was acknowledged.
   Status close(CloseMode mode);
 
   uint64_t disk_bytes() const { return log_ != nullptr ? log_->disk_bytes() : 0; }

@@ -22,7 +22,8 @@ FLOORS = [
     "engine/unit", "engine/access", "engine/queue", "engine/keyspace", "engine/clients",
     "engine/work", "engine/adopted", "engine/rdb", "engine/execution", "engine/script",
     "engine/commands", "storage", "storage/etcd", "net/resp", "net/process", "net/group",
-    "net/config", "net/tls", "net/io", "net/http", "net/admin", "net/server", "tools",
+    "net/config", "net/tls", "net/io", "net/http", "net/sentinel", "net/admin", "net/server",
+    "tools",
 ]
 # The public header keeps the path by which programs include it.
 PLACES = {"net/embedded_server.h": "net/server"}
@@ -103,22 +104,30 @@ def check_floors(path, text):
             yield f"{path}:{number}: {floor} includes {target}"
 
 
+def objects_of(build, library):
+    """Yields each object of the library, with one of its sources: all are of one folder."""
+    root = os.path.join(build, "CMakeFiles", f"sluice_{library}.dir")
+    for folder, _, names in os.walk(root):
+        for name in names:
+            stem, extension = os.path.splitext(os.path.join(folder, name))
+            source = os.path.relpath(stem, root)
+            if extension == ".o" and name.startswith("unity_"):
+                _, united = next(includes(style_test.read(stem)))
+                source = os.path.relpath(united, style_test.ROOT)
+            # Objects of sources that are gone stay in a folder which CMake has built in before.
+            if extension == ".o" and os.path.isfile(os.path.join(style_test.ROOT, source)):
+                yield os.path.join(folder, name), source
+
+
 def read_symbols(build):
     """Yields for each object of the libraries its source, what it defines, what it leaves open."""
     for library in ("engine", "storage", "etcd", "server"):
-        root = os.path.join(build, "CMakeFiles", f"sluice_{library}.dir")
-        objects = [os.path.join(folder, name) for folder, _, names in os.walk(root)
-                   for name in names if name.endswith(".cc.o")]
-        # Objects of sources that are gone stay in a folder which CMake has built in before.
-        objects = [path for path in objects if os.path.isfile(
-            os.path.join(style_test.ROOT, os.path.relpath(path, root)[:-len(".o")]))]
-        for path in objects:
+        for path, source in objects_of(build, library):
             listed = subprocess.run(["nm", "-P", path], check=True, capture_output=True, text=True)
             symbols = [line.split()[:2] for line in listed.stdout.splitlines()]
             # Those of libraries are defined wherever their templates are used.
             own = [(name, kind) for name, kind in symbols if "6sluice" in name]
-            yield (os.path.relpath(path, root)[:-len(".o")],
-                   {name for name, kind in own if kind not in "Uvw"},
+            yield (source, {name for name, kind in own if kind not in "Uvw"},
                    {name for name, kind in own if kind == "U"})
 
 

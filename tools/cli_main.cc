@@ -26,9 +26,10 @@ namespace {
 
 std::vector<CommandRow> all_commands() {
   std::vector<CommandRow> rows;
-  for (const auto group : {queue_commands(), apply_commands(), live_commands(), job_commands(),
-                           lease_commands(), bulk_commands(), event_commands(), log_commands(),
-                           watch_commands(), worker_commands(), help_commands()}) {
+  for (const auto group :
+       {queue_commands(), apply_commands(), live_commands(), job_commands(), lease_commands(),
+        bulk_commands(), event_commands(), log_commands(), watch_commands(), worker_commands(),
+        group_commands(), backup_commands(), help_commands()}) {
     rows.insert(rows.end(), group.begin(), group.end());
   }
   return rows;

@@ -1,6 +1,7 @@
-// sluice-import: creates a data directory from the data of a Redis.
+// sluice-import: creates a data directory from the data of a Redis, or from a backup.
 //
 //   sluice-import FILE.rdb DIR              an RDB file of Redis 2.8 to 7.0
+//   sluice-import FILE DIR                  a file of `sluice backup`
 //   sluice-import --redis HOST:PORT DIR     a running Redis (or the path of its socket)
 //       --user NAME                         the user there; the password is in REDISCLI_AUTH
 //       --quiet                             no progress
@@ -25,6 +26,9 @@
 #include <string_view>
 
 #include "engine/rdb/file_reader.h"
+#include "storage/copy_stream.h"
+#include "storage/copy_writer.h"
+#include "storage/data_directory.h"
 #include "tools/import/progress.h"
 #include "tools/import/redis_source.h"
 #include "tools/import/target.h"
@@ -36,7 +40,9 @@ namespace {
 constexpr uint64_t kMaxStringBytes = (uint64_t{1} << 31) - 1;
 
 constexpr const char* kHelp =
-    "\nCreates a data directory from an RDB file of Redis 2.8 to 7.0, or from a running Redis.\n"
+    "\nCreates a data directory from an RDB file of Redis 2.8 to 7.0, from a running Redis, or "
+    "from a\n"
+    "file of `sluice backup`, which belongs to no group of nodes then.\n"
     "DIR must be empty or not exist, and receives all or nothing. Keys of all databases, their "
     "expiries and the\n"
     "function libraries are imported.\n"
@@ -47,7 +53,7 @@ constexpr const char* kHelp =
     "\n"
     "Exit status: 0 imported, 1 failure, 2 wrong usage.\n";
 constexpr const char* kUsage =
-    "usage: sluice-import [--quiet] FILE.rdb DIR\n"
+    "usage: sluice-import [--quiet] FILE DIR\n"
     "       sluice-import [--quiet] --redis HOST:PORT|PATH [--user NAME] DIR\n"
     "                     (the password, if any, is in REDISCLI_AUTH)\n";
 
@@ -166,6 +172,53 @@ Status import_file(const std::string& path, ImportTarget& target, Progress& prog
                  std::to_string(*size) + ": " + fault->message);
 }
 
+// --- A backup ---
+
+// Whether the file is one of `sluice backup`.
+bool is_backup(const std::string& path) {
+  OpenFile file(path);
+  std::string begin(kCopyItemBytes + 4, '\0');
+  begin.resize(file.read(begin.data(), begin.size()));
+  return begins_copy(begin);
+}
+
+// Nothing stays of a file that is not whole.
+Status restore_backup(const std::string& path, const std::string& directory, CopyHead& head) {
+  const auto lock = DirectoryLock::take(directory);
+  if (!lock.ok()) return lock.status();
+  if (const Result<bool> removed = install_copy(directory); !removed.ok()) return removed.status();
+  if (holds_data(directory)) {
+    return invalid(directory + " already holds data: import into an empty directory");
+  }
+  OpenFile file(path);
+  CopyWriter writer(directory, false);
+  CopyChecker checker(&writer);
+  Status status;
+  std::string part(size_t{1} << 20, '\0');
+  for (size_t count = 1; status.ok() && count != 0;) {
+    count = file.read(part.data(), part.size());
+    status = checker.take(Bytes(part).substr(0, count));
+  }
+  if (status.ok()) status = checker.finish();
+  if (status.ok()) status = accept_copy(directory);
+  const Status installed = install_copy(directory).status();
+  head = checker.head();
+  return status.ok() ? installed : Status(status.code(), path + ": " + status.message());
+}
+
+int run_restore(const Arguments& arguments) {
+  CopyHead head;
+  const Status status = restore_backup(arguments.file, arguments.directory, head);
+  if (!status.ok()) {
+    std::fprintf(stderr, "sluice-import: %s\nNothing was imported.\n", status.message().c_str());
+    return 1;
+  }
+  std::printf("%s holds everything up to lsn %llu (%s records in the checkpoint)\n",
+              arguments.directory.c_str(), static_cast<unsigned long long>(head.last_lsn),
+              grouped(head.summary.records).c_str());
+  return 0;
+}
+
 // --- A running Redis ---
 
 Status import_redis(const RedisAddress& address, ImportTarget& target, Progress& progress,
@@ -218,6 +271,7 @@ std::string summary(const ImportCounts& counts, uint64_t vanished, double second
 }
 
 int run(const Arguments& arguments) {
+  if (!arguments.redis && is_backup(arguments.file)) return run_restore(arguments);
   spdlog::set_default_logger(spdlog::stderr_logger_mt("sluice-import"));
   Progress progress(arguments.quiet);
   uint64_t vanished = 0;

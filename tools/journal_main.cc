@@ -1,5 +1,5 @@
-// sluice-journal: inspects a data directory without changing it. A server may be using the
-// directory; then the end shown is the end at that moment.
+// sluice-journal: inspects a data directory without changing it; a server may be using the
+// directory, then the end shown is the end at that moment. `lead` alone changes it.
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -13,19 +13,25 @@
 
 #include "engine/keyspace/describe_effect.h"
 #include "engine/unit/effects.h"
+#include "storage/copy_writer.h"
+#include "storage/data_directory.h"
 #include "storage/format.h"
+#include "storage/group_keys.h"
+#include "storage/group_mark.h"
 #include "storage/log.h"
+#include "storage/random_id.h"
 #include "storage/recovery.h"
 #include "storage/rocksdb_log.h"
 
 namespace sluice {
 namespace {
 
-enum class Command { kVerify, kStat, kPrint };
+enum class Command { kVerify, kStat, kPrint, kLead };
 
 struct Arguments {
   Command command = Command::kVerify;
   std::string directory;
+  std::string group = "1";
   Lsn from = 0;
   Lsn to = UINT64_MAX;
   bool checkpoint = false;
@@ -34,12 +40,16 @@ struct Arguments {
 
 constexpr const char* kHelp =
     "\nInspects a data directory without changing it. A server may be using the directory; then\n"
-    "the end shown is the end at that moment.\n"
+    "the end shown is the end at that moment. Only `lead` changes it, and no server may run.\n"
     "\n"
     "  verify         check for damage, and show where it begins\n"
     "  stat           show the contents by kind of record\n"
-    "  print          print every unit with its records\n"
+    "  print          print every unit with its records, and its place in the replicated log\n"
+    "  lead           let the directory begin a group of nodes, with what it holds: for a\n"
+    "                 directory with data that is to be replicated (journal etcd), or the best\n"
+    "                 copy of a group whose etcd is lost\n"
     "\n"
+    "  --group NAME   the group that it begins (1)\n"
     "  --from LSN     start with this unit\n"
     "  --to LSN       end with this unit\n"
     "  --checkpoint   also print the records of the newest checkpoint\n"
@@ -49,7 +59,8 @@ constexpr const char* kHelp =
 constexpr const char* kUsage =
     "usage: sluice-journal verify DIR\n"
     "       sluice-journal stat DIR\n"
-    "       sluice-journal print [--from LSN] [--to LSN] [--checkpoint] [--no-records] DIR\n";
+    "       sluice-journal print [--from LSN] [--to LSN] [--checkpoint] [--no-records] DIR\n"
+    "       sluice-journal lead [--group NAME] DIR\n";
 
 std::optional<Arguments> parse_arguments(int count, char** values) {
   Arguments arguments;
@@ -59,6 +70,8 @@ std::optional<Arguments> parse_arguments(int count, char** values) {
     arguments.command = Command::kStat;
   } else if (command == "print") {
     arguments.command = Command::kPrint;
+  } else if (command == "lead") {
+    arguments.command = Command::kLead;
   } else if (command != "verify") {
     return std::nullopt;
   }
@@ -66,6 +79,8 @@ std::optional<Arguments> parse_arguments(int count, char** values) {
     const std::string value = values[i];
     if ((value == "--from" || value == "--to") && i + 1 < count) {
       (value == "--from" ? arguments.from : arguments.to) = std::strtoull(values[++i], nullptr, 10);
+    } else if (value == "--group" && i + 1 < count && is_group_name(values[i + 1])) {
+      arguments.group = values[++i];
     } else if (value == "--checkpoint") {
       arguments.checkpoint = true;
     } else if (value == "--no-records") {
@@ -144,10 +159,10 @@ struct Opened {
   std::string damage;  // of the write-ahead log; what precedes it can be read
 };
 
-std::optional<Opened> open_log(const std::string& directory) {
+std::optional<Opened> open_log(const std::string& directory, bool read_only) {
   RocksdbLogOptions options;
   options.directory = directory;
-  options.read_only = true;
+  options.read_only = read_only;
   Opened opened;
   auto log = open_rocksdb_log(options);
   if (!log.ok() && log.status().code() == StatusCode::kDamaged) {
@@ -163,8 +178,23 @@ std::optional<Opened> open_log(const std::string& directory) {
   return opened;
 }
 
-void print_head(Log& log) {
+// `text` is what a commit has beside it.
+std::string describe_position(const std::string& text) {
+  const Result<LogPosition> position = decode_position(text);
+  if (!position.ok()) return "not a position: " + text;
+  return "cluster id " + position->cluster_id + ", group " + position->group + ", epoch " +
+         std::to_string(position->epoch) + ", frame " + std::to_string(position->seq);
+}
+
+void print_head(Log& log, const std::string& directory) {
   std::printf("format %u, units of version %u\n", kFormatVersion, kUnitVersion);
+  const auto mark_of_group = read_lead_mark(directory);
+  if (!mark_of_group.ok()) std::printf("%s\n", mark_of_group.status().message().c_str());
+  if (mark_of_group.ok() && mark_of_group->has_value()) {
+    std::printf("begins group %s with everything up to lsn %" PRIu64 ", cluster id %s\n",
+                (*mark_of_group)->group.c_str(), (*mark_of_group)->lsn,
+                (*mark_of_group)->cluster_id.c_str());
+  }
   const Result<Lsn> mark = log.mark();
   std::printf("high-water mark: %s\n", mark.ok() ? ("lsn " + std::to_string(mark.value())).c_str()
                                                  : mark.status().message().c_str());
@@ -206,8 +236,9 @@ bool print_checkpoint(Log& log, bool with_records) {
   return false;
 }
 
-// Prints the units of one commit; returns false at damage.
-bool print_commit(Lsn first_lsn, Bytes commit, const Arguments& arguments, Lsn& expected) {
+// Prints the units of one commit and its position; returns false at damage.
+bool print_commit(Log& log, Lsn first_lsn, Bytes commit, const Arguments& arguments,
+                  Lsn& expected) {
   std::printf("commit %" PRIu64 ": %zu bytes\n", first_lsn, commit.size());
   UnitCursor cursor(commit);
   while (cursor.next()) {
@@ -223,6 +254,10 @@ bool print_commit(Lsn first_lsn, Bytes commit, const Arguments& arguments, Lsn& 
                 (unit.flags & kUnitFollowsGap) != 0 ? ", follows a gap" : "");
     if (arguments.records && !print_records(cursor.records(), unit.records)) return false;
   }
+  const Result<std::string> position = log.position_at(expected - 1);
+  if (position.ok() && !position->empty()) {
+    std::printf("  position: %s\n", describe_position(*position).c_str());
+  }
   if (cursor.damage() == UnitDamage::kNone) return true;
   std::printf("  DAMAGED at byte %" PRIu64 " of this commit: %s\n", cursor.offset(),
               describe(cursor.damage()));
@@ -235,7 +270,7 @@ bool print_units(Log& log, const Arguments& arguments) {
   Lsn expected = 0;
   Bytes commit;
   while (reader->next(first_lsn, commit) && first_lsn <= arguments.to) {
-    if (!print_commit(first_lsn, commit, arguments, expected)) return false;
+    if (!print_commit(log, first_lsn, commit, arguments, expected)) return false;
   }
   if (reader->status().ok()) return true;
   std::printf("DAMAGED after lsn %" PRIu64 ": %s\n", expected == 0 ? 0 : expected - 1,
@@ -244,7 +279,7 @@ bool print_units(Log& log, const Arguments& arguments) {
 }
 
 int print(Log& log, const Arguments& arguments) {
-  print_head(log);
+  print_head(log, arguments.directory);
   bool whole = true;
   if (arguments.checkpoint) whole = print_checkpoint(log, arguments.records);
   whole = print_units(log, arguments) && whole;
@@ -252,13 +287,13 @@ int print(Log& log, const Arguments& arguments) {
 }
 
 // Checks the log in the same way as recovery.
-int verify(Log& log, bool with_kinds) {
-  print_head(log);
+int verify(Log& log, const Arguments& arguments) {
+  print_head(log, arguments.directory);
   CountingReplay replay;
   RecoveryOptions options;
   options.read_only = true;
   const auto recovered = recover(log, replay, options);
-  if (with_kinds) {
+  if (arguments.command == Command::kStat) {
     for (const auto& [type, kind] : replay.kinds) {
       std::printf("record type %u: %" PRIu64 ", %" PRIu64 " bytes; the first: %s\n", type,
                   kind.count, kind.bytes, kind.example.c_str());
@@ -272,10 +307,68 @@ int verify(Log& log, bool with_kinds) {
   std::printf("log: %" PRIu64 " units with %" PRIu64
               " records after the checkpoint, last lsn %" PRIu64 "\n",
               result.units, result.unit_records, result.last_lsn);
+  if (!result.position.empty()) {
+    std::printf("position: %s\n", describe_position(result.position).c_str());
+  }
   if (result.dropped_tail) {
     std::printf("followed by a gap after everything synced; a start drops the units after it\n");
   }
   std::printf("intact: a server would start with %" PRIu64 " records\n", result.records());
+  return 0;
+}
+
+// The time of the last unit; empty if only the checkpoint has it.
+std::string time_of(Log& log, Lsn last) {
+  const std::unique_ptr<LogReader> reader = log.read_from(last);
+  Lsn first_lsn = 0;
+  Bytes commit;
+  std::string time;
+  while (reader->next(first_lsn, commit)) {
+    UnitCursor cursor(commit);
+    while (cursor.next()) time = ", written " + format_time(cursor.header().time_ms);
+  }
+  return time;
+}
+
+// Recovers the directory as a server would, so that the lsn is what the server will find.
+int lead(const Arguments& arguments) {
+  const std::string& directory = arguments.directory;
+  if (!holds_data(directory)) {
+    std::printf("%s holds no data; a group begins with an empty directory by itself\n",
+                directory.c_str());
+    return 1;
+  }
+  if (const Status status = finish_copy(directory); !status.ok()) {
+    std::printf("%s\n", status.message().c_str());
+    return 1;
+  }
+  std::optional<Opened> opened = open_log(directory, false);
+  if (!opened.has_value()) return 1;
+  CountingReplay replay;
+  const auto recovered = recover(*opened->log, replay, RecoveryOptions());
+  if (!recovered.ok() || !opened->damage.empty()) {
+    std::printf("DAMAGED: %s\n",
+                recovered.ok() ? opened->damage.c_str() : recovered.status().message().c_str());
+    return 1;
+  }
+  const Lsn last = recovered->last_lsn;
+  const LogPosition mark{random_id(), arguments.group, 0, 0, last, 0};
+  Status status = write_lead_mark(directory, mark);
+  if (status.ok()) status = forget_load_anew(directory);
+  if (!status.ok()) {
+    std::printf("%s\n", status.message().c_str());
+    return 1;
+  }
+  if (!recovered->position.empty()) {
+    std::printf("forgotten: %s\n", describe_position(recovered->position).c_str());
+  }
+  std::printf("%s begins group %s at its next start with journal etcd: %" PRIu64
+              " records, everything up to lsn %" PRIu64
+              "%s. What other nodes have acknowledged after that is not in it.\n"
+              "If etcd has the keys of an older group of that name, remove them first, or choose "
+              "another cluster-name.\n",
+              directory.c_str(), mark.group.c_str(), recovered->records(), last,
+              time_of(*opened->log, last).c_str());
   return 0;
 }
 
@@ -289,11 +382,11 @@ int run(int count, char** values) {
     std::fputs(kUsage, stderr);
     return 2;
   }
-  std::optional<Opened> opened = open_log(arguments->directory);
+  if (arguments->command == Command::kLead) return lead(*arguments);
+  std::optional<Opened> opened = open_log(arguments->directory, true);
   if (!opened.has_value()) return 1;
-  const int code = arguments->command == Command::kPrint
-                       ? print(*opened->log, *arguments)
-                       : verify(*opened->log, arguments->command == Command::kStat);
+  const int code = arguments->command == Command::kPrint ? print(*opened->log, *arguments)
+                                                         : verify(*opened->log, *arguments);
   if (opened->damage.empty()) return code;
   // Only verify compares the end with the mark and the checkpoint.
   const bool harmless = arguments->command != Command::kPrint && code == 0;

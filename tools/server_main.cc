@@ -1,9 +1,9 @@
-// sluice-server [conf] [--directive value ...]
+// sluice-server [conf] [--reinit] [--directive value ...]
 //
 // The main thread only waits for signals and for the end of the server. SIGTERM, SIGINT, SIGQUIT
 // and SIGXCPU start an orderly shutdown; during a shutdown only SIGINT has an effect: it ends the
-// process at once. Exit codes: 0, 1 (configuration, sockets, threads, recovery, or SIGINT during
-// the shutdown), 75 (the disk failed).
+// process at once. Exit codes: those of Server::wait(), and 1 also for the configuration, sockets,
+// threads, or SIGINT during the shutdown.
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -22,6 +22,7 @@
 #include <filesystem>
 #include <iterator>
 #include <string>
+#include <vector>
 
 #include "net/config/config.h"
 #include "net/process/logging.h"
@@ -123,7 +124,13 @@ void tell_log_file(const std::string& path) {
   std::fprintf(stderr, "sluice-server: logging to %s\n", place.c_str());
 }
 
-int run(Config& config) {
+// Takes --reinit out of the arguments; everything else is the configuration's.
+bool take_reinit(std::vector<const char*>& arguments) {
+  return std::erase_if(arguments,
+                       [](const char* text) { return std::strcmp(text, "--reinit") == 0; }) != 0;
+}
+
+int run(Config& config, bool anew) {
   const std::shared_ptr<const Settings> settings = config.settings();
   if (const Status log = open_log(settings->logfile); !log.ok()) {
     std::fprintf(stderr, "sluice-server: cannot open the log file: %s\n",
@@ -140,6 +147,7 @@ int run(Config& config) {
   const int end = ::eventfd(0, EFD_CLOEXEC);
   Server server(config);
   server.exit_when_stuck();
+  if (anew) server.load_anew();
   server.on_end([end] {
     const uint64_t one = 1;
     static_cast<void>(::write(end, &one, sizeof(one)) == sizeof(one));
@@ -164,12 +172,15 @@ int main(int argc, char** argv) {
     std::fputs(information->c_str(), stdout);
     return 0;
   }
+  std::vector<const char*> arguments(argv, argv + argc);
+  const bool anew = take_reinit(arguments);
   Config config;
-  if (const auto error = config.apply_arguments(argc, argv)) {
+  if (const auto error =
+          config.apply_arguments(static_cast<int>(arguments.size()), arguments.data())) {
     std::fprintf(stderr, "sluice-server: %s\n", error->text().c_str());
     return 1;
   }
-  const int exit_code = run(config);
+  const int exit_code = run(config, anew);
   spdlog::shutdown();
   return exit_code;
 }

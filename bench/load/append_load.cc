@@ -136,7 +136,8 @@ int run(const std::string& endpoints, uint64_t size, uint64_t depth, uint64_t se
   Load load(**log, fence, size);
   load.run(depth, std::chrono::seconds(seconds));
   load.print();
-  wait_for([&](RemoteDone done) { (*log)->trim(fence, load.next_seq(), "0", std::move(done)); });
+  wait_for(
+      [&](RemoteDone done) { (*log)->trim(fence, load.next_seq(), "", "0", std::move(done)); });
   (*log)->close();
   return 0;
 }

@@ -53,6 +53,20 @@ struct AdoptedWork::Change {
                                     [&](const Pending& noted) { return noted.key == key; });
     return found == pending.end() ? nullptr : &*found;
   }
+
+  // All changes of the notes, each member once.
+  static std::vector<Change> collect(const std::vector<AdoptedNote>& notes) {
+    std::vector<Change> changes;
+    std::map<std::pair<const AdoptedGroup*, Bytes>, size_t> numbers;
+    for (const AdoptedNote& note : notes) {
+      if (note.what != AdoptedNote::What::kMember) continue;
+      const auto [at, is_new] =
+          numbers.try_emplace({note.group.get(), Bytes(note.name)}, changes.size());
+      if (is_new) changes.push_back({note.group, note.name, false, false, {}});
+      changes[at->second].add(note);
+    }
+    return changes;
+  }
 };
 
 // --- Notes ---
@@ -62,26 +76,13 @@ void AdoptedWork::settle() { settle(Cause()); }
 void AdoptedWork::settle(const Cause& cause) {
   if (unit_.adopted_notes == nullptr) return;
   std::vector<AdoptedNote> notes = std::exchange(unit_.adopted_notes->notes, {});
-  for (const Change& change : collect(notes)) {
+  for (const Change& change : Change::collect(notes)) {
     if (may_settle(change.group)) settle_change(change, cause);
   }
   // After the members: what a key has lost as a whole is the set of members that are missing now.
   for (const AdoptedNote& note : notes) {
     if (note.what != AdoptedNote::What::kMember && may_settle(note.group)) settle_note(note);
   }
-}
-
-std::vector<AdoptedWork::Change> AdoptedWork::collect(std::vector<AdoptedNote>& notes) {
-  std::vector<Change> changes;
-  std::map<std::pair<const AdoptedGroup*, Bytes>, size_t> numbers;
-  for (const AdoptedNote& note : notes) {
-    if (note.what != AdoptedNote::What::kMember) continue;
-    const auto [at, is_new] =
-        numbers.try_emplace({note.group.get(), Bytes(note.name)}, changes.size());
-    if (is_new) changes.push_back({note.group, note.name, false, false, {}});
-    changes[at->second].add(note);
-  }
-  return changes;
 }
 
 bool AdoptedWork::may_settle(const std::shared_ptr<AdoptedGroup>& group) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <tuple>
 
 #include "engine/base/hex.h"
@@ -159,6 +160,32 @@ std::pair<uint64_t, uint64_t> AdoptedView::range_of(uint8_t band, const SortedSe
                            ? set.order.size()
                            : set.order.count_below(SortedSet::major(lowest_score(band + 1)));
   return {first, end};
+}
+
+double AdoptedView::front_score(const AdoptedPlace& place, uint8_t band, double score) const {
+  const SortedSet* set = pending(key_of(band));
+  if (set == nullptr) return score;
+  const auto [first, end] = range_of(band, *set);
+  if (first == end) return score;
+  const ScoredMember& smallest = *set->order.at(first).value();
+  if (smallest.bytes() == place.id) return score;
+  const double before = smallest.score() - 1;
+  return before < smallest.score()
+             ? before
+             : std::nextafter(smallest.score(), -std::numeric_limits<double>::infinity());
+}
+
+double AdoptedView::back_score(const AdoptedPlace& place, uint8_t band, double score) const {
+  const SortedSet* set = pending(key_of(band));
+  if (set == nullptr) return score;
+  const auto [first, end] = range_of(band, *set);
+  if (first == end) return score;
+  const ScoredMember& greatest = *set->order.at(end - 1).value();
+  if (greatest.bytes() == place.id) return score;
+  const double behind = greatest.score() + 1;
+  return behind > greatest.score()
+             ? behind
+             : std::nextafter(greatest.score(), std::numeric_limits<double>::infinity());
 }
 
 AdoptedBand AdoptedView::count(uint8_t band) const {

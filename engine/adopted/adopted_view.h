@@ -85,6 +85,11 @@ class AdoptedView {
   // The range [first, end) of a band in its sorted set.
   std::pair<uint64_t, uint64_t> range_of(uint8_t band, const SortedSet& set) const;
 
+  // A score before or behind all others of the band; `score` if it has none. A member that is
+  // already first or last keeps its score.
+  double front_score(const AdoptedPlace& place, uint8_t band, double score) const;
+  double back_score(const AdoptedPlace& place, uint8_t band, double score) const;
+
   // The bytes of a page that a member takes. Null: they do not count.
   using Weight = std::function<size_t(const AdoptedPlace& place)>;
   // The next step of a walk: first the pending members by band and score, then the active ones, the

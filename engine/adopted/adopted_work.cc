@@ -2,8 +2,6 @@
 #include "engine/adopted/adopted_work.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "engine/access/acl.h"
 #include "engine/base/quoting.h"
@@ -92,10 +90,6 @@ void AdoptedWork::drop_definition(Queue& queue) {
   queue.adopted = nullptr;
 }
 
-bool AdoptedWork::shows_keys(const Queue& queue) {
-  return queue.adopted != nullptr && queue.adopted->group->queue == &queue;
-}
-
 bool AdoptedWork::can_watch(const Queue& queue) {
   const AdoptedDefinition& definition = queue.adopted->definition;
   if (definition.names(queue.key)) return false;
@@ -150,60 +144,7 @@ void AdoptedWork::adopt_active(Queue& queue) {
   });
 }
 
-// --- Edits of keys ---
-
-Database AdoptedWork::database_of(const Queue& queue, const KeyRef& key) {
-  CHECK((locked_ >> key.shard & 1) != 0);
-  return Database::at_index(state_.shards[key.shard], queue.database, unit_);
-}
-
-void AdoptedWork::put_pending(const Queue& queue, size_t number, Bytes id, double score) {
-  const KeyRef key(queue.adopted->definition.pending[number]);
-  Database database = database_of(queue, key);
-  Entry* entry = database.find(key);
-  if (entry == nullptr) entry = database.create(key, Type::kSortedSet);
-  ScoredMember* found = entry->object<SortedSet>().members.find(id, hash_bytes(id));
-  database.sorted_put(key, entry, found, id, score);
-}
-
-bool AdoptedWork::remove_pending(const Queue& queue, size_t number, Bytes id) {
-  const KeyRef key(queue.adopted->definition.pending[number]);
-  Database database = database_of(queue, key);
-  Entry* entry = database.find(key);
-  if (entry == nullptr || entry->type() != Type::kSortedSet) return false;
-  ScoredMember* found = entry->object<SortedSet>().members.find(id, hash_bytes(id));
-  if (found == nullptr) return false;
-  database.sorted_remove(key, entry, found);
-  database.remove_if_empty(key, entry);
-  return true;
-}
-
-bool AdoptedWork::remove_active(const Queue& queue, Bytes id) {
-  const KeyRef key(queue.adopted->definition.active);
-  Database database = database_of(queue, key);
-  Entry* entry = database.find(key);
-  if (entry == nullptr || entry->type() != Type::kSet) return false;
-  if (!database.set_remove(key, entry, id)) return false;
-  database.remove_if_empty(key, entry);
-  return true;
-}
-
 // --- Payloads ---
-
-std::optional<std::string> AdoptedWork::find_payload(const Queue& queue, Bytes id) {
-  std::optional<std::string> name = view(queue).payload_key(id);
-  if (!name) return std::nullopt;
-  const KeyRef key(*name);
-  const Entry* entry = database_of(queue, key).find(key);
-  if (entry == nullptr || entry->type() != Type::kString) return std::nullopt;
-  return name;
-}
-
-void AdoptedWork::remove_payload(const Queue& queue, const std::string& name) {
-  const KeyRef key(name);
-  Database database = database_of(queue, key);
-  database.remove(key, database.find(key));
-}
 
 // Whether the user that adopted the keys may write this one now, as in a command of that user.
 bool AdoptedWork::adopter_may_write(const Queue& queue, Bytes key) {
@@ -217,9 +158,10 @@ bool AdoptedWork::adopter_may_write(const Queue& queue, Bytes key) {
 }
 
 void AdoptedWork::remove_lost_payload(const Queue& queue, Bytes id) {
-  const std::optional<std::string> name = find_payload(queue, id);
+  AdoptedEdits edits = edits_of(queue);
+  const std::optional<std::string> name = edits.find_payload(id);
   if (!name) return;
-  if (adopter_may_write(queue, *name)) return remove_payload(queue, *name);
+  if (adopter_may_write(queue, *name)) return edits.remove_payload(*name);
   const std::string& adopter = queue.adopted->definition.adopter;
   warn(state_.payload_stays,
        "Payload " + printable_bytes(*name) + " of a job of queue " + printable_bytes(queue.key) +
@@ -231,35 +173,6 @@ void AdoptedWork::remove_lost_payload(const Queue& queue, Bytes id) {
 
 // --- Q.MOVE ---
 
-// A score before all others of the band. A member that is already first keeps its score.
-double AdoptedWork::front_score(const AdoptedView& keys, const AdoptedPlace& place, uint8_t band,
-                                double score) {
-  const SortedSet* set = keys.pending(keys.key_of(band));
-  if (set == nullptr) return score;
-  const auto [first, end] = keys.range_of(band, *set);
-  if (first == end) return score;
-  const ScoredMember& smallest = *set->order.at(first).value();
-  if (smallest.bytes() == place.id) return score;
-  const double before = smallest.score() - 1;
-  return before < smallest.score()
-             ? before
-             : std::nextafter(smallest.score(), -std::numeric_limits<double>::infinity());
-}
-
-double AdoptedWork::back_score(const AdoptedView& keys, const AdoptedPlace& place, uint8_t band,
-                               double score) {
-  const SortedSet* set = keys.pending(keys.key_of(band));
-  if (set == nullptr) return score;
-  const auto [first, end] = keys.range_of(band, *set);
-  if (first == end) return score;
-  const ScoredMember& greatest = *set->order.at(end - 1).value();
-  if (greatest.bytes() == place.id) return score;
-  const double behind = greatest.score() + 1;
-  return behind > greatest.score()
-             ? behind
-             : std::nextafter(greatest.score(), std::numeric_limits<double>::infinity());
-}
-
 std::optional<uint64_t> AdoptedWork::move(Queue& queue, Bytes id, const Move& move) {
   settle();
   if (!shows_keys(queue)) return std::nullopt;
@@ -270,10 +183,11 @@ std::optional<uint64_t> AdoptedWork::move(Queue& queue, Bytes id, const Move& mo
   const size_t key = queue.adopted->definition.key_of(band);
   const auto unit = static_cast<double>(queue.adopted->definition.unit);
   double score = place.score + unit * (static_cast<int>(band) - static_cast<int>(place.band));
-  if (move.front) score = front_score(keys, place, band, score);
-  if (move.back) score = back_score(keys, place, band, score);
-  if (key != place.key) remove_pending(queue, place.key, id);
-  if (key != place.key || score != place.score) put_pending(queue, key, id, score);
+  if (move.front) score = keys.front_score(place, band, score);
+  if (move.back) score = keys.back_score(place, band, score);
+  AdoptedEdits edits = edits_of(queue);
+  if (key != place.key) edits.remove_pending(place.key, id);
+  if (key != place.key || score != place.score) edits.put_pending(key, id, score);
   settle();
   return keys.position(keys.find(id));
 }
@@ -283,12 +197,13 @@ std::optional<uint64_t> AdoptedWork::move(Queue& queue, Bytes id, const Move& mo
 bool AdoptedWork::cancel(Queue& queue, Bytes id, Bytes reason) {
   settle();
   if (!shows_keys(queue)) return false;
-  bool found = remove_active(queue, id);
+  AdoptedEdits edits = edits_of(queue);
+  bool found = edits.remove_active(id);
   for (size_t key = 0; key < queue.adopted->definition.pending.size(); ++key) {
-    if (remove_pending(queue, key, id)) found = true;
+    if (edits.remove_pending(key, id)) found = true;
   }
   if (!found) return false;
-  if (const auto payload = find_payload(queue, id)) remove_payload(queue, *payload);
+  if (const auto payload = edits.find_payload(id)) edits.remove_payload(*payload);
   settle({id, EventType::kCancelled, reason.empty() ? Bytes("cancelled") : reason});
   return true;
 }
@@ -308,23 +223,21 @@ void AdoptedWork::reclaim(Queue& queue, const std::string& id) {
   const AdoptedMember* kept = queue.adopted->find(id);
   if (kept == nullptr) return;
   const AdoptedMember member = *kept;
-  if (!remove_active(queue, id)) return record(queue, id, EventType::kNone, {}, nullptr);
+  AdoptedEdits edits = edits_of(queue);
+  if (!edits.remove_active(id)) return record(queue, id, EventType::kNone, {}, nullptr);
   const AdoptedView keys = view(queue);
   const size_t key = queue.adopted->definition.key_of(member.band);
-  const KeyRef name(queue.adopted->definition.pending[key]);
-  const Entry* entry = database_of(queue, name).find(name);
-  const bool can_return = entry == nullptr || entry->type() == Type::kSortedSet;
-  if (member.reclaims == 0 && can_return) {
+  if (edits.can_put_pending(key) && member.reclaims == 0) {
     if (!keys.find(id).pending) {
       const double score = member.has_place
                                ? member.score
                                : keys.score_of(member.band, unit_.times.shown_ms(member.since_ms));
-      put_pending(queue, key, id, score);
+      edits.put_pending(key, id, score);
     }
     return settle({id, EventType::kReclaimed});
   }
   for (size_t i = 0; i < queue.adopted->definition.pending.size(); ++i) {
-    remove_pending(queue, i, id);
+    edits.remove_pending(i, id);
   }
   remove_lost_payload(queue, id);
   settle({id, EventType::kFailed, "lease lost"});

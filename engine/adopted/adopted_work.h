@@ -4,9 +4,7 @@
 //
 // Plain Redis commands do not call it: their changes are noted (engine/keyspace/adopted_watch.h)
 // and settled when the command is done. The state of an element before and after a command gives
-// one transition, whatever happened in between, and it is journaled in the unit of the change. Keys
-// are changed by Database's functions, so their effects, WATCHes and waiters are those of plain
-// commands.
+// one transition, whatever happened in between, and it is journaled in the unit of the change.
 //
 // Made for each use, never kept. REQUIRES for the public functions: all shards are locked.
 #pragma once
@@ -17,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/adopted/adopted_edits.h"
 #include "engine/adopted/adopted_state.h"
 #include "engine/adopted/adopted_view.h"
 #include "engine/base/log_pace.h"
@@ -24,6 +23,12 @@
 #include "engine/queue/queue_records.h"
 
 namespace sluice {
+
+// False if settling has ended the adoption: the unit has deleted the queue, or moved it to a name
+// where another queue has adopted its keys.
+inline bool shows_keys(const Queue& queue) {
+  return queue.adopted != nullptr && queue.adopted->group->queue == &queue;
+}
 
 class AdoptedWork {
  public:
@@ -71,9 +76,8 @@ class AdoptedWork {
   };
 
   AdoptedView view(const Queue& queue) { return {state_.shards, queue, unit_.times}; }
-  Database database_of(const Queue& queue, const KeyRef& key);
+  AdoptedEdits edits_of(const Queue& queue) { return {state_.shards, locked_, unit_, queue}; }
   void settle(const Cause& cause);
-  static std::vector<Change> collect(std::vector<AdoptedNote>& notes);
   // Returns false if not all shards of its queue are locked; the queue's timers then check the
   // keys.
   bool may_settle(const std::shared_ptr<AdoptedGroup>& group);
@@ -107,25 +111,13 @@ class AdoptedWork {
   bool can_watch(const Queue& queue);
   // Ends the adoption.
   void drop_definition(Queue& queue);
-  // Returns false if settling has ended the adoption: the unit has deleted the queue, or moved it
-  // to a name where another queue has adopted its keys.
-  static bool shows_keys(const Queue& queue);
   void unwatch(const std::shared_ptr<AdoptedGroup>& group);
   void adopt_active(Queue& queue);
 
-  // --- Edits of keys ---
-  void put_pending(const Queue& queue, size_t key, Bytes id, double score);
-  bool remove_pending(const Queue& queue, size_t key, Bytes id);
-  bool remove_active(const Queue& queue, Bytes id);
-  // The key of a member's payload, if it holds a string.
-  std::optional<std::string> find_payload(const Queue& queue, Bytes id);
-  void remove_payload(const Queue& queue, const std::string& name);
+  // --- Payloads ---
   bool adopter_may_write(const Queue& queue, Bytes key);
   void remove_lost_payload(const Queue& queue, Bytes id);
   void reclaim(Queue& queue, const std::string& id);
-  double front_score(const AdoptedView& keys, const AdoptedPlace& place, uint8_t band,
-                     double score);
-  double back_score(const AdoptedView& keys, const AdoptedPlace& place, uint8_t band, double score);
 
   // The shard of a key.
   Shard& shard(Bytes key) { return state_.shards[KeyRef(key).shard]; }

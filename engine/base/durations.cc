@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "engine/base/hex.h"
 #include "engine/base/numbers.h"
 
 namespace sluice {
@@ -11,8 +12,6 @@ namespace sluice {
 namespace {
 
 constexpr int64_t kMostMs = (int64_t{1} << 53) - 1;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 size_t leading(Bytes text, bool digits) {
   size_t size = 0;

@@ -33,4 +33,21 @@ std::optional<std::string> glob_literal(Bytes glob) {
   return text;
 }
 
+size_t glob_literal_bytes(Bytes glob) {
+  size_t count = 0;
+  for (size_t i = 0; i < glob.size(); ++i) {
+    if (glob[i] == '*' || glob[i] == '?') continue;
+    if (glob[i] == '[') {
+      // As in glob_match: up to the first `]` that is not after a `\`.
+      for (++i; i < glob.size() && glob[i] != ']'; ++i) {
+        if (glob[i] == '\\') ++i;
+      }
+      continue;
+    }
+    if (glob[i] == '\\' && i + 1 < glob.size()) ++i;
+    ++count;
+  }
+  return count;
+}
+
 }  // namespace sluice

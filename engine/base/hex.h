@@ -1,4 +1,4 @@
-// Hexadecimal digits.
+// Decimal and hexadecimal digits.
 //
 // Pure functions.
 #pragma once
@@ -13,9 +13,11 @@ inline constexpr char kHexDigits[] = "0123456789abcdef";
 // The digits of percent-encoding.
 inline constexpr char kUpperHexDigits[] = "0123456789ABCDEF";
 
-// The value of a digit in either case, or -1 if `c` is not a digit.
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// The value of a hexadecimal digit in either case, or -1 if `c` is not a digit.
 constexpr int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
+  if (is_digit(c)) return c - '0';
   const char lower = ascii_lower(c);
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }

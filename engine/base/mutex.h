@@ -1,8 +1,8 @@
 // A mutex with clang's thread-safety annotations, and its scoped lock.
 //
-// std::mutex carries no annotations in libstdc++, so the analysis (preset `thread-safety`) could
-// not see it. Lock order: shards by ascending index (or by try-lock), then one of the other
-// mutexes. ARCHITECTURE.md, "Locks and ownership", lists them.
+// std::mutex carries no annotations in libstdc++, so the analysis (preset `syntax`) could not see
+// it. Lock order: shards by ascending index (or by try-lock), then one of the other mutexes.
+// ARCHITECTURE.md, "Locks and ownership", lists them.
 #pragma once
 
 #include <chrono>

@@ -15,6 +15,15 @@ void QueueClock::outgrow(int64_t journaled_ms) {
   if (journaled_ms > latest_ms()) latest_ms_.store(journaled_ms, std::memory_order_release);
 }
 
+void QueueClock::go_past(int64_t journaled_ms, int64_t now_ms) {
+  if (journaled_ms < now_ms) return;
+  int64_t latest = latest_ms_.load(std::memory_order_relaxed);
+  while (latest < journaled_ms &&
+         !latest_ms_.compare_exchange_weak(latest, journaled_ms, std::memory_order_acq_rel)) {
+  }
+  offset_us_.fetch_add((journaled_ms + 1 - now_ms) * 1000, std::memory_order_acq_rel);
+}
+
 void QueueClock::start(const Reading& now) {
   // Begins after every journaled time, so that names made of times stay unique.
   const int64_t begin_us = std::max(now.wall_us, (latest_ms() + 1) * 1000);

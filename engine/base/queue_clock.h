@@ -26,6 +26,8 @@ class QueueClock {
 
   // Makes the clock begin after this time, which the journal holds. Call it before start().
   void outgrow(int64_t journaled_ms);
+  // The same for a running clock, which was read as `now_ms`: it continues after that time.
+  void go_past(int64_t journaled_ms, int64_t now_ms);
   // Call it before the first now_ms().
   void start(const Reading& now);
 

@@ -6,6 +6,10 @@
 
 #include "engine/base/check.h"
 
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
+
 namespace sluice {
 
 namespace {
@@ -36,6 +40,12 @@ Thread::Thread(const std::string& name, std::function<void()> run) {
   }
   static_cast<void>(begin.release());  // The thread owns it now.
   joinable_ = true;
+}
+
+void Thread::wake_on_time() {
+#if defined(__linux__)
+  ::prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0);
+#endif
 }
 
 Thread::Thread(Thread&& other) noexcept

@@ -13,7 +13,7 @@ namespace sluice {
 struct Times {
   int64_t wall_ms = 0;    // unix time
   int64_t queue_ms = 0;   // queue time
-  int64_t steady_ms = 0;  // since the engine began to serve; never negative
+  int64_t steady_ms = 0;  // since the engine began to serve; in units since it may write
   // How far queue time is ahead of the wall clock; negative if it is behind.
   int64_t ahead_ms = 0;
 

@@ -6,20 +6,40 @@ namespace sluice {
 
 void ClientPause::begin(PauseMode wanted, int64_t now_ms, int64_t end_ms) {
   MutexLock lock(mutex_);
-  const PauseMode present = mode(now_ms);
-  mode_.store(std::max(present, wanted), std::memory_order_relaxed);
-  if (present != PauseMode::kNone) end_ms = std::max(end_ms, end_ms_.load());
-  end_ms_.store(end_ms, std::memory_order_release);
+  const bool runs = now_ms < asked_.end_ms;
+  asked_.mode = runs ? std::max(asked_.mode, wanted) : wanted;
+  asked_.end_ms = runs ? std::max(asked_.end_ms, end_ms) : end_ms;
+  publish();
 }
 
 void ClientPause::end() {
   MutexLock lock(mutex_);
-  end_ms_.store(0, std::memory_order_release);
+  asked_ = {};
+  publish();
 }
 
 void ClientPause::end_if_over(int64_t now_ms) {
   MutexLock lock(mutex_);
-  if (mode(now_ms) == PauseMode::kNone) end_ms_.store(0, std::memory_order_release);
+  if (now_ms >= asked_.end_ms) asked_ = {};
+  if (now_ms >= held_.end_ms) held_ = {};
+  publish();
+}
+
+void ClientPause::hold(int64_t end_ms) {
+  MutexLock lock(mutex_);
+  held_ = {PauseMode::kData, std::max(held_.end_ms, end_ms)};
+  publish();
+}
+
+void ClientPause::release() {
+  MutexLock lock(mutex_);
+  held_ = {};
+  publish();
+}
+
+void ClientPause::publish() {
+  mode_.store(std::max(asked_.mode, held_.mode), std::memory_order_relaxed);
+  end_ms_.store(std::max(asked_.end_ms, held_.end_ms), std::memory_order_release);
 }
 
 }  // namespace sluice

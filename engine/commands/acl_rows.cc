@@ -144,7 +144,7 @@ const Command kAclSubcommands[] = {
      .secrets = Secrets::kEveryArgument},
 };
 
-const Command kRows[] = {
+const Command kAclRows[] = {
     {.name = "acl",
      .arity = -2,
      .flags = kContainer,
@@ -159,6 +159,6 @@ const Command kRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kAclCommands(kRows);
+const std::span<const Command> kAclCommands(kAclRows);
 
 }  // namespace sluice

@@ -24,7 +24,7 @@ struct FieldType {
   Wide largest() const { return (Wide{1} << (is_signed ? bits - 1 : bits)) - 1; }
 };
 
-struct Operation {
+struct BitfieldOperation {
   enum class What : uint8_t { kGet, kSet, kIncrement };
   What what = What::kGet;
   FieldType type;
@@ -33,8 +33,8 @@ struct Operation {
   Overflow overflow = Overflow::kWrap;
 };
 
-struct Request {
-  std::vector<Operation> operations;
+struct BitfieldRequest {
+  std::vector<BitfieldOperation> operations;
   // The end of the last bit that is written; 0: no write.
   uint64_t write_end = 0;
 };
@@ -45,10 +45,10 @@ bool parse_type(const Call& call, size_t argument, FieldType& type) {
   const int64_t bits = known ? parse_i64(text.substr(1)).value_or(0) : 0;
   type.is_signed = known && text[0] == 'i';
   if (bits < 1 || bits > (type.is_signed ? 64 : 63)) {
-    call.reply.error(
+    return fail(
+        call,
         "ERR Invalid bitfield type. Use something like i16 u8. Note that u64 is not supported but "
         "i64 is.");
-    return false;
   }
   type.bits = static_cast<int>(bits);
   return true;
@@ -62,20 +62,19 @@ bool parse_overflow(const Call& call, size_t argument, Overflow& overflow) {
   } else if (call.option(argument, "FAIL")) {
     overflow = Overflow::kFail;
   } else {
-    call.reply.error("ERR Invalid OVERFLOW type specified");
-    return false;
+    return fail(call, "ERR Invalid OVERFLOW type specified");
   }
   return true;
 }
 
-bool parse(const Call& call, Request& request) {
-  using What = Operation::What;
+bool parse(const Call& call, BitfieldRequest& request) {
+  using What = BitfieldOperation::What;
   Overflow overflow = Overflow::kWrap;
   const size_t count = call.args.size();
   size_t at = 2;
   while (at < count) {
     const size_t left = count - at - 1;
-    Operation operation;
+    BitfieldOperation operation;
     if (call.option(at, "OVERFLOW") && left >= 1) {
       if (!parse_overflow(call, at + 1, overflow)) return false;
       at += 2;
@@ -88,8 +87,7 @@ bool parse(const Call& call, Request& request) {
     } else if (call.option(at, "INCRBY") && left >= 3) {
       operation.what = What::kIncrement;
     } else {
-      call.reply.error(errors::kSyntax);
-      return false;
+      return fail(call, errors::kSyntax);
     }
     if (!parse_type(call, at + 1, operation.type)) return false;
     if (!parse_bit_offset(call, at + 2, operation.type.bits, operation.offset)) return false;
@@ -147,18 +145,18 @@ bool fit(FieldType type, Overflow overflow, Wide& value) {
 
 // Returns whether it counts as a change: a write that did not fail and either changed the field or
 // was in a string that had grown.
-bool run(Call& call, const KeyRef& key, const Operation& operation, bool grown) {
+bool run(Call& call, const KeyRef& key, const BitfieldOperation& operation, bool grown) {
   Database database = call.database(key);
   // A write may have moved the entry.
   Entry* entry = database.find(key);
   const Bytes bytes = entry == nullptr ? Bytes() : entry->string();
   const FieldType type = operation.type;
   const Wide old_value = read_field(bytes, operation.offset, type);
-  if (operation.what == Operation::What::kGet) {
+  if (operation.what == BitfieldOperation::What::kGet) {
     call.reply.integer(static_cast<int64_t>(old_value));
     return false;
   }
-  const bool set = operation.what == Operation::What::kSet;
+  const bool set = operation.what == BitfieldOperation::What::kSet;
   Wide value = set ? Wide{operation.operand} : old_value + operation.operand;
   // An unsigned field takes a negative number as its bits.
   if (set && !type.is_signed) value = static_cast<uint64_t>(operation.operand);
@@ -174,7 +172,7 @@ bool run(Call& call, const KeyRef& key, const Operation& operation, bool grown) 
 }
 
 void bitfield(Call& call, bool read_only) {
-  Request request;
+  BitfieldRequest request;
   if (!parse(call, request)) return;
   if (read_only && request.write_end != 0) {
     return call.reply.error("ERR BITFIELD_RO only supports the GET subcommand");
@@ -194,7 +192,7 @@ void bitfield(Call& call, bool read_only) {
   }
   call.reply.array(request.operations.size());
   uint64_t changed = 0;
-  for (const Operation& operation : request.operations) {
+  for (const BitfieldOperation& operation : request.operations) {
     if (run(call, key, operation, grown)) ++changed;
   }
   // As Redis counts: operations instead of writes.

@@ -82,8 +82,7 @@ struct RangeOptions {
 bool parse_range_unit(const Call& call, size_t argument, RangeOptions& options) {
   options.in_bits = call.option(argument, "BIT");
   if (options.in_bits || call.option(argument, "BYTE")) return true;
-  call.reply.error(errors::kSyntax);
-  return false;
+  return fail(call, errors::kSyntax);
 }
 
 // Converts the options to bits of a string of `size` bytes. Returns false if the range is empty.
@@ -111,8 +110,7 @@ bool parse_bit_offset(const Call& call, size_t argument, int field_bits, uint64_
   if (in_fields && number) __builtin_mul_overflow(bits, field_bits, &bits);
   const uint64_t limit = call.engine.options().max_bulk_bytes.load(std::memory_order_relaxed);
   if (bits < 0 || static_cast<uint64_t>(bits) / 8 >= limit) {
-    call.reply.error("ERR bit offset is not an integer or out of range");
-    return false;
+    return fail(call, "ERR bit offset is not an integer or out of range");
   }
   offset = static_cast<uint64_t>(bits);
   return true;
@@ -210,12 +208,10 @@ bool parse_operation(const Call& call, BitOperation& operation) {
   } else if (call.option(1, "NOT")) {
     operation = BitOperation::kNot;
     if (call.args.size() != 4) {
-      call.reply.error("ERR BITOP NOT must be called with a single source key.");
-      return false;
+      return fail(call, "ERR BITOP NOT must be called with a single source key.");
     }
   } else {
-    call.reply.error(errors::kSyntax);
-    return false;
+    return fail(call, errors::kSyntax);
   }
   return true;
 }

@@ -6,7 +6,7 @@ namespace sluice {
 
 namespace {
 
-const Command kRows[] = {
+const Command kBitRows[] = {
     {.name = "setbit",
      .arity = 4,
      .flags = kWrite | kDenyOom,
@@ -96,6 +96,6 @@ const Command kRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kBitCommands(kRows);
+const std::span<const Command> kBitCommands(kBitRows);
 
 }  // namespace sluice

@@ -51,41 +51,28 @@ bool parse_kill_option(Call& call, size_t at, KillFilter& filter) {
   const std::string value(call.args[at + 1]);
   if (call.option(at, "ID")) {
     const auto id = parse_i64(value);
-    if (!id || *id < 1) {
-      call.reply.error("ERR client-id should be greater than 0");
-      return false;
-    }
+    if (!id || *id < 1) return fail(call, "ERR client-id should be greater than 0");
     filter.id = static_cast<uint64_t>(*id);
   } else if (call.option(at, "MAXAGE")) {
     if (!call.integer(at + 1, filter.min_age_s, "ERR maxage is not an integer or out of range")) {
       return false;
     }
-    if (filter.min_age_s <= 0) {
-      call.reply.error("ERR maxage should be greater than 0");
-      return false;
-    }
+    if (filter.min_age_s <= 0) return fail(call, "ERR maxage should be greater than 0");
   } else if (call.option(at, "ADDR")) {
     filter.address = value;
   } else if (call.option(at, "LADDR")) {
     filter.local_address = value;
   } else if (call.option(at, "TYPE")) {
     filter.type = to_lower(value);
-    if (!is_client_type(filter.type)) {
-      call.reply.error("ERR Unknown client type '" + value + "'");
-      return false;
-    }
+    if (!is_client_type(filter.type)) return fail(call, "ERR Unknown client type '" + value + "'");
   } else if (call.option(at, "USER")) {
-    if (!call.engine.acl().exists(value)) {
-      call.reply.error("ERR No such user '" + value + "'");
-      return false;
-    }
+    if (!call.engine.acl().exists(value)) return fail(call, "ERR No such user '" + value + "'");
     filter.user = value;
   } else if (call.option(at, "SKIPME") &&
              (equals_ignore_case(value, "yes") || equals_ignore_case(value, "no"))) {
     filter.skip_me = equals_ignore_case(value, "yes");
   } else {
-    call.reply.error(errors::kSyntax);
-    return false;
+    return fail(call, errors::kSyntax);
   }
   return true;
 }
@@ -99,8 +86,7 @@ void reply_bad_count(Call& call) {
 
 bool check_client_name(Call& call, size_t argument) {
   if (is_printable_word(call.args[argument])) return true;
-  call.reply.error("ERR Client names cannot contain spaces, newlines or special characters.");
-  return false;
+  return fail(call, "ERR Client names cannot contain spaces, newlines or special characters.");
 }
 
 void client_id_command(Call& call) { call.reply.integer(static_cast<int64_t>(call.client.id)); }

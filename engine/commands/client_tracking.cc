@@ -17,11 +17,6 @@ struct TrackingRequest {
   std::vector<std::string> prefixes;
 };
 
-bool fail(const Call& call, Bytes error) {
-  call.reply.error(error);
-  return false;
-}
-
 bool parse_redirect(const Call& call, size_t argument, TrackingOptions& options) {
   if (options.redirect != 0) {
     return fail(call, "ERR A client can only redirect to a single other client");

@@ -51,64 +51,43 @@ LegacyRange legacy_range(const Command& command) {
   return range;
 }
 
+// Begins a field of a key specification. The map of its numbers follows.
+Reply& begin_part(MapReply& map, Bytes name, Bytes type) {
+  Reply& reply = map.field(name);
+  reply.map(2);
+  reply.bulk("type");
+  reply.bulk(type);
+  reply.bulk("spec");
+  return reply;
+}
+
 void reply_key_spec(Reply& reply, const KeySpec& spec) {
   const bool notes = spec.notes[0] != 0;
-  reply.map(notes ? 4 : 3);
-  if (notes) {
-    reply.bulk("notes");
-    reply.bulk(spec.notes);
-  }
-  reply.bulk("flags");
-  reply_names(reply, kKeyFlagNames, spec.flags);
-  reply.bulk("begin_search");
-  reply.map(2);
-  reply.bulk("type");
+  MapReply map(reply, notes ? 4 : 3);
+  if (notes) map.text("notes", spec.notes);
+  reply_names(map.field("flags"), kKeyFlagNames, spec.flags);
   if (spec.begin == KeySpec::Begin::kIndex) {
-    reply.bulk("index");
-    reply.bulk("spec");
-    reply.map(1);
-    reply.bulk("index");
-    reply.integer(spec.index);
+    MapReply begin(begin_part(map, "begin_search", "index"), 1);
+    begin.integer("index", spec.index);
   } else if (spec.begin == KeySpec::Begin::kKeyword) {
-    reply.bulk("keyword");
-    reply.bulk("spec");
-    reply.map(2);
-    reply.bulk("keyword");
-    reply.bulk(spec.keyword);
-    reply.bulk("startfrom");
-    reply.integer(spec.index);
+    MapReply begin(begin_part(map, "begin_search", "keyword"), 2);
+    begin.text("keyword", spec.keyword);
+    begin.integer("startfrom", spec.index);
   } else {
-    reply.bulk("unknown");
-    reply.bulk("spec");
-    reply.map(0);
+    begin_part(map, "begin_search", "unknown").map(0);
   }
-  reply.bulk("find_keys");
-  reply.map(2);
-  reply.bulk("type");
   if (spec.find == KeySpec::Find::kRange) {
-    reply.bulk("range");
-    reply.bulk("spec");
-    reply.map(3);
-    reply.bulk("lastkey");
-    reply.integer(spec.last);
-    reply.bulk("keystep");
-    reply.integer(spec.step);
-    reply.bulk("limit");
-    reply.integer(spec.limit);
+    MapReply find(begin_part(map, "find_keys", "range"), 3);
+    find.integer("lastkey", spec.last);
+    find.integer("keystep", spec.step);
+    find.integer("limit", spec.limit);
   } else if (spec.find == KeySpec::Find::kKeyNum) {
-    reply.bulk("keynum");
-    reply.bulk("spec");
-    reply.map(3);
-    reply.bulk("keynumidx");
-    reply.integer(spec.key_num_index);
-    reply.bulk("firstkey");
-    reply.integer(spec.first_key);
-    reply.bulk("keystep");
-    reply.integer(spec.step);
+    MapReply find(begin_part(map, "find_keys", "keynum"), 3);
+    find.integer("keynumidx", spec.key_num_index);
+    find.integer("firstkey", spec.first_key);
+    find.integer("keystep", spec.step);
   } else {
-    reply.bulk("unknown");
-    reply.bulk("spec");
-    reply.map(0);
+    begin_part(map, "find_keys", "unknown").map(0);
   }
 }
 
@@ -226,8 +205,7 @@ bool asked_keys(Call& call, std::vector<KeyPosition>& positions) {
     positions.clear();
   }
   if (!positions.empty() || (command->flags & kNoMandatoryKeys) != 0) return true;
-  call.reply.error("ERR Invalid arguments specified for command");
-  return false;
+  return fail(call, "ERR Invalid arguments specified for command");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "engine/execution/execution.h"
 #include "engine/execution/refusal.h"
 #include "engine/execution/transaction.h"
+#include "engine/ports/group_port.h"
 
 namespace sluice {
 
@@ -22,8 +23,7 @@ bool authenticate(Call& call, Bytes name, Bytes password) {
   std::shared_ptr<User> user = call.engine.acl().authenticate(name, password);
   if (user == nullptr) {
     log_failed_login(call.engine, call.client, call.args[0], name);
-    call.reply.error(kWrongPassword);
-    return false;
+    return fail(call, kWrongPassword);
   }
   call.client.user = std::move(user);
   return true;
@@ -37,10 +37,7 @@ bool take_hello_options(Call& call, int& wanted_protocol) {
     if (!call.integer(1, protocol, "ERR Protocol version is not an integer or out of range")) {
       return false;
     }
-    if (protocol < 2 || protocol > 3) {
-      call.reply.error("NOPROTO unsupported protocol version");
-      return false;
-    }
+    if (protocol < 2 || protocol > 3) return fail(call, "NOPROTO unsupported protocol version");
     wanted_protocol = static_cast<int>(protocol);
   }
   for (size_t at = 2; at < call.args.size(); ++at) {
@@ -52,8 +49,7 @@ bool take_hello_options(Call& call, int& wanted_protocol) {
       if (!check_client_name(call, ++at)) return false;
       call.client.name = call.args[at];
     } else {
-      call.reply.error("ERR Syntax error in HELLO option '" + std::string(call.args[at]) + "'");
-      return false;
+      return fail(call, "ERR Syntax error in HELLO option '" + std::string(call.args[at]) + "'");
     }
   }
   return true;
@@ -99,7 +95,8 @@ void hello_command(Call& call) {
   call.reply.bulk("mode");
   call.reply.bulk("standalone");
   call.reply.bulk("role");
-  call.reply.bulk("master");
+  const GroupPort* const group = call.engine.server().group();
+  call.reply.bulk(group == nullptr || group->view()->leads() ? "master" : "replica");
   call.reply.bulk("modules");
   call.reply.array(0);
 }

@@ -198,7 +198,7 @@ const Command kClientSubcommands[] = {
      .syntax = "<LIB-NAME libname | LIB-VER libver>"},
 };
 
-const Command kRows[] = {
+const Command kConnectionRows[] = {
     {.name = "auth",
      .arity = -2,
      .flags = kNoScript | kLoading | kStale | kFast | kNoAuth | kAllowBusy,
@@ -288,6 +288,6 @@ const Command kRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kConnectionCommands(kRows);
+const std::span<const Command> kConnectionCommands(kConnectionRows);
 
 }  // namespace sluice

@@ -29,8 +29,7 @@ bool parse_copy_options(const Call& call, CopyOptions& options) {
     } else if (call.option(at, "DB") && at + 1 < call.args.size()) {
       if (!call.database_number(++at, options.database)) return false;
     } else {
-      call.reply.error(errors::kSyntax);
-      return false;
+      return fail(call, errors::kSyntax);
     }
   }
   return true;
@@ -40,8 +39,7 @@ bool parse_copy_options(const Call& call, CopyOptions& options) {
 bool parse_swapped(const Call& call, size_t argument, Bytes place, int& database) {
   const auto number = parse_i64(call.args[argument]);
   if (!number || *number < INT32_MIN || *number > INT32_MAX) {
-    call.reply.error("ERR invalid " + std::string(place) + " DB index");
-    return false;
+    return fail(call, "ERR invalid " + std::string(place) + " DB index");
   }
   database = static_cast<int>(*number);
   return true;

@@ -151,6 +151,7 @@ constexpr Tool kTools[] = {
     {"RELOAD", 0, kAnyNumber, debug_reload, "RELOAD [MERGE] [NOFLUSH]"},
     {"LOADAOF", 0, 0, debug_reload, "LOADAOF"},
     {"DIGEST", 0, 0, debug_digest, "DIGEST"},
+    {"DIGEST-STATE", 0, 0, debug_digest, "DIGEST-STATE"},
     {"DIGEST-VALUE", 0, kAnyNumber, debug_digest_values, "DIGEST-VALUE <key> [<key> ...]"},
     {"PROTOCOL", 1, 1, show_protocol, "PROTOCOL <type>"},
     {"LOG", 1, 1,

@@ -42,6 +42,15 @@ bool positive(const Call& call, size_t argument, int64_t& value) {
   return value >= 0;
 }
 
+void digest_engine(Engine& engine, Digest& digest) {
+  digest.mix(std::to_string(engine.token_floor.load()));
+  engine.scripts().for_each_library([&](Bytes name, Bytes functions, Bytes code) {
+    Digest library;
+    for (const Bytes part : {name, functions, code}) library.mix(part);
+    digest.add(library.bytes());
+  });
+}
+
 }  // namespace
 
 void debug_populate(Call& call) {
@@ -50,6 +59,7 @@ void debug_populate(Call& call) {
   int64_t size = 0;
   if (!positive(call, 2, count) || (call.args.size() == 5 && !positive(call, 4, size))) return;
   const std::string prefix(call.args.size() == 3 ? Bytes("key") : call.args[3]);
+  if (call.engine.following.load()) return call.reply.error(errors::kReadOnly);
   if (!lock_everything(call)) return;
   size_t bytes = 0;
   for (int64_t i = 0; i < count; ++i) {
@@ -70,8 +80,10 @@ void debug_populate(Call& call) {
   call.reply.ok();
 }
 
-// The order of keys does not matter for the sum of their digests.
+// The order of keys does not matter for the sum of their digests. DIGEST-STATE: with everything
+// that is journaled.
 void debug_digest(Call& call) {
+  const bool state = call.option(1, "DIGEST-STATE");
   if (!lock_everything(call)) return;
   Digest digest;
   for (int number = 0; number < kDatabases; ++number) {
@@ -82,10 +94,12 @@ void debug_digest(Call& call) {
         Digest whole;
         whole.mix(entry->key());
         digest_value(*entry, whole);
+        if (state) digest_rest(*entry, whole);
         digest.add(whole.bytes());
       });
     }
   }
+  if (state) digest_engine(call.engine, digest);
   call.reply.simple(digest.text());
 }
 
@@ -102,6 +116,10 @@ void debug_digest_values(Call& call) {
 
 // LOADAOF does the same: the journal holds all acknowledged changes, and memory holds all of them.
 void debug_reload(Call& call) {
+  if (call.engine.server().group() != nullptr) {
+    return call.reply.error(
+        "ERR DEBUG RELOAD and LOADAOF are refused in a group: restart the node instead");
+  }
   for (size_t at = 2; at < call.args.size(); ++at) {
     if (call.option(at, "NOSAVE")) {
       return call.reply.error("ERR DEBUG RELOAD NOSAVE is refused: there is no RDB file to load");
@@ -112,6 +130,7 @@ void debug_reload(Call& call) {
         "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");
   }
   if (call.nested) return call.reply.error("ERR Command not allowed inside a transaction");
+  if (call.engine.following.load()) return call.reply.error(errors::kReadOnly);
   if (!lock_everything(call)) return;
   if (reload_data(call.engine)) return call.reply.ok();
   call.reply.error("ERR Error trying to load the RDB dump, check server logs.");

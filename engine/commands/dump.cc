@@ -24,19 +24,14 @@ bool parse_options(const Call& call, RestoreOptions& options) {
       options.absolute = true;
     } else if (call.option(at, "IDLETIME") && has_next && options.frequency == -1) {
       if (!call.integer(++at, options.idle_s)) return false;
-      if (options.idle_s < 0) {
-        call.reply.error("ERR Invalid IDLETIME value, must be >= 0");
-        return false;
-      }
+      if (options.idle_s < 0) return fail(call, "ERR Invalid IDLETIME value, must be >= 0");
     } else if (call.option(at, "FREQ") && has_next && options.idle_s == -1) {
       if (!call.integer(++at, options.frequency)) return false;
       if (options.frequency < 0 || options.frequency > 255) {
-        call.reply.error("ERR Invalid FREQ value, must be >= 0 and <= 255");
-        return false;
+        return fail(call, "ERR Invalid FREQ value, must be >= 0 and <= 255");
       }
     } else {
-      call.reply.error(errors::kSyntax);
-      return false;
+      return fail(call, errors::kSyntax);
     }
   }
   return true;
@@ -48,11 +43,9 @@ bool read_payload(const Call& call, OwnedEntry& value) {
     case rdb::PayloadFault::kNone:
       return true;
     case rdb::PayloadFault::kFooter:
-      call.reply.error("ERR DUMP payload version or checksum are wrong");
-      return false;
+      return fail(call, "ERR DUMP payload version or checksum are wrong");
     case rdb::PayloadFault::kData:
-      call.reply.error("ERR Bad data format");
-      return false;
+      return fail(call, "ERR Bad data format");
   }
   return false;
 }

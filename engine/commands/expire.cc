@@ -26,17 +26,14 @@ bool parse_conditions(const Call& call, Conditions& conditions) {
     } else if (call.option(at, "LT")) {
       conditions.if_earlier = true;
     } else {
-      call.reply.error("ERR Unsupported option " + std::string(call.args[at]));
-      return false;
+      return fail(call, "ERR Unsupported option " + std::string(call.args[at]));
     }
   }
   if (conditions.if_none && (conditions.if_some || conditions.if_later || conditions.if_earlier)) {
-    call.reply.error("ERR NX and XX, GT or LT options at the same time are not compatible");
-    return false;
+    return fail(call, "ERR NX and XX, GT or LT options at the same time are not compatible");
   }
   if (conditions.if_later && conditions.if_earlier) {
-    call.reply.error("ERR GT and LT options at the same time are not compatible");
-    return false;
+    return fail(call, "ERR GT and LT options at the same time are not compatible");
   }
   return true;
 }

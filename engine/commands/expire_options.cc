@@ -13,9 +13,8 @@ bool parse_expire_time(const Call& call, size_t argument, ExpireUnit unit, int64
   if (valid && seconds) valid = !__builtin_mul_overflow(value, 1000, &value);
   if (valid && relative) valid = !__builtin_add_overflow(value, call.now_ms(), &value);
   if (!valid) {
-    call.reply.error("ERR invalid expire time in '" + CommandTable::full_name(call.command) +
-                     "' command");
-    return false;
+    return fail(
+        call, "ERR invalid expire time in '" + CommandTable::full_name(call.command) + "' command");
   }
   expire_ms = value;
   return true;

@@ -96,11 +96,11 @@ void reply_function(Reply& reply, const FunctionInfo& function) {
   map.text("name", function.name);
   function.description ? map.text("description", *function.description) : map.null("description");
   size_t count = 0;
-  for (const FunctionFlagName& known : kFunctionFlagNames) {
+  for (const ScriptFlagName& known : kScriptFlagNames) {
     count += (function.flags & known.flag) != 0 ? 1 : 0;
   }
   map.field("flags").set(count);
-  for (const FunctionFlagName& known : kFunctionFlagNames) {
+  for (const ScriptFlagName& known : kScriptFlagNames) {
     if ((function.flags & known.flag) != 0) reply.simple(known.name);
   }
 }
@@ -245,7 +245,7 @@ const Command kFunctionSubcommands[] = {
      .tips = "nondeterministic_output request_policy:all_shards response_policy:special"},
 };
 
-const Command kRows[] = {
+const Command kFunctionRows[] = {
     {.name = "fcall",
      .arity = -3,
      .flags = kRunsLua,
@@ -284,6 +284,6 @@ const Command kRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kFunctionCommands = kRows;
+const std::span<const Command> kFunctionCommands = kFunctionRows;
 
 }  // namespace sluice

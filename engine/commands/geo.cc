@@ -16,8 +16,7 @@ bool parse_place(const Call& call, size_t argument, geohash::Place& place) {
   char text[2 * 320 + 64];  // the largest doubles have 309 digits before their point
   const int length = std::snprintf(text, sizeof(text), "ERR invalid longitude,latitude pair %f,%f",
                                    place.longitude, place.latitude);
-  call.reply.error({text, static_cast<size_t>(length)});
-  return false;
+  return fail(call, {text, static_cast<size_t>(length)});
 }
 
 bool parse_unit(const Call& call, size_t argument, double& unit_m) {
@@ -30,8 +29,7 @@ bool parse_unit(const Call& call, size_t argument, double& unit_m) {
     unit_m = metres;
     return true;
   }
-  call.reply.error("ERR unsupported unit provided. please use M, KM, FT, MI");
-  return false;
+  return fail(call, "ERR unsupported unit provided. please use M, KM, FT, MI");
 }
 
 bool find_place(const SortedSet& sorted, Bytes member, geohash::Place& place) {

@@ -26,7 +26,7 @@ constexpr const char* kSearchComplexity =
     "O(N+log(M)) where N is the number of elements in the grid-aligned bounding box area around "
     "the shape provided as the filter and M is the number of items inside the shape";
 
-const Command kRows[] = {
+const Command kGeoRows[] = {
     {.name = "geoadd",
      .arity = -5,
      .flags = kWrite | kDenyOom,
@@ -155,6 +155,6 @@ const Command kRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kGeoCommands(kRows);
+const std::span<const Command> kGeoCommands(kGeoRows);
 
 }  // namespace sluice

@@ -21,7 +21,7 @@ enum class Form : uint8_t {
 };
 enum class Sorting : uint8_t { kNone, kAscending, kDescending };
 
-struct Request {
+struct GeoSearchRequest {
   Form form = Form::kSearch;
   const SortedSet* sorted = nullptr;  // null: the key does not exist
   geohash::Shape shape;
@@ -49,11 +49,6 @@ struct FoundPoint {
   double score = 0;
 };
 
-bool fail(const Call& call, Bytes error) {
-  call.reply.error(error);
-  return false;
-}
-
 bool parse_radius(const Call& call, size_t argument, geohash::Shape& shape) {
   if (!call.real(argument, shape.radius, "ERR need numeric radius")) return false;
   if (shape.radius < 0) return fail(call, "ERR radius cannot be negative");
@@ -73,7 +68,7 @@ bool parse_box(const Call& call, size_t argument, geohash::Shape& shape) {
 }
 
 // If the key does not exist, the member is not checked.
-bool parse_member(const Call& call, size_t argument, Request& request) {
+bool parse_member(const Call& call, size_t argument, GeoSearchRequest& request) {
   if (request.sorted == nullptr ||
       find_place(*request.sorted, call.args[argument], request.shape.center)) {
     return true;
@@ -82,7 +77,7 @@ bool parse_member(const Call& call, size_t argument, Request& request) {
 }
 
 // Parses the arguments before the options; `first` is the first option.
-bool parse_fixed(const Call& call, Request& request, size_t& first) {
+bool parse_fixed(const Call& call, GeoSearchRequest& request, size_t& first) {
   switch (request.form) {
     case Form::kRadius:
     case Form::kRadiusReadOnly:
@@ -107,7 +102,7 @@ bool parse_fixed(const Call& call, Request& request, size_t& first) {
 enum class Option : uint8_t { kTaken, kFailed, kUnknown };
 
 // Takes an option that only GEOSEARCH and GEOSEARCHSTORE have; `at` ends at its last word.
-Option take_search_option(const Call& call, size_t& at, Request& request) {
+Option take_search_option(const Call& call, size_t& at, GeoSearchRequest& request) {
   const size_t left = call.args.size() - at - 1;
   bool good = true;
   if (call.option(at, "FROMMEMBER") && left >= 1 && !request.from_place) {
@@ -134,7 +129,7 @@ Option take_search_option(const Call& call, size_t& at, Request& request) {
   return good ? Option::kTaken : Option::kFailed;
 }
 
-Option take_option(const Call& call, size_t& at, Request& request) {
+Option take_option(const Call& call, size_t& at, GeoSearchRequest& request) {
   const bool has_next = at + 1 < call.args.size();
   if (call.option(at, "WITHDIST")) {
     request.with_distance = true;
@@ -164,7 +159,7 @@ Option take_option(const Call& call, size_t& at, Request& request) {
   return Option::kTaken;
 }
 
-bool parse_options(const Call& call, size_t first, Request& request) {
+bool parse_options(const Call& call, size_t first, GeoSearchRequest& request) {
   for (size_t at = first; at < call.args.size(); ++at) {
     switch (take_option(call, at, request)) {
       case Option::kTaken:
@@ -195,7 +190,7 @@ bool parse_options(const Call& call, size_t first, Request& request) {
 }
 
 // Members within the shape, in the order of the ranges and of scores. ANY stops the search early.
-std::vector<FoundPoint> search(const Request& request) {
+std::vector<FoundPoint> search(const GeoSearchRequest& request) {
   std::vector<FoundPoint> found;
   const size_t limit = request.any ? static_cast<size_t>(request.count) : SIZE_MAX;
   for (const geohash::ScoreRange& range : geohash::cover(request.shape)) {
@@ -213,7 +208,7 @@ std::vector<FoundPoint> search(const Request& request) {
 }
 
 // Sorts the result if that is requested or implied, and truncates it to COUNT.
-void sort_and_cut(const Request& request, std::vector<FoundPoint>& found) {
+void sort_and_cut(const GeoSearchRequest& request, std::vector<FoundPoint>& found) {
   const size_t count = request.count == 0
                            ? found.size()
                            : std::min(found.size(), static_cast<size_t>(request.count));
@@ -240,7 +235,8 @@ int64_t whole_score(double score) {
   return score >= -kLimit && score < kLimit ? static_cast<int64_t>(score) : INT64_MIN;
 }
 
-void reply_found(Call& call, const Request& request, const std::vector<FoundPoint>& found) {
+void reply_found(Call& call, const GeoSearchRequest& request,
+                 const std::vector<FoundPoint>& found) {
   const size_t more = (request.with_distance ? 1U : 0U) + (request.with_hash ? 1U : 0U) +
                       (request.with_place ? 1U : 0U);
   call.reply.array(found.size());
@@ -254,7 +250,7 @@ void reply_found(Call& call, const Request& request, const std::vector<FoundPoin
 }
 
 void search_generic(Call& call, Form form) {
-  Request request;
+  GeoSearchRequest request;
   request.form = form;
   const Found<const Entry> entry =
       call.read(call.key(form == Form::kStore ? 2 : 1), Type::kSortedSet);

@@ -17,7 +17,7 @@ const Field* find_field(const Entry* entry, Bytes name) {
 }
 
 // Puts all pairs and returns the number of new fields, or -1 with the error replied.
-int64_t put_pairs(Call& call) {
+int64_t put_fields(Call& call) {
   if (call.args.size() % 2 == 1) {
     call.reply.error("ERR wrong number of arguments for '" + std::string(call.command.name) +
                      "' command");
@@ -54,14 +54,14 @@ void reply_all(Call& call, bool names, bool values) {
 }  // namespace
 
 void hset_command(Call& call) {
-  const int64_t added = put_pairs(call);
+  const int64_t added = put_fields(call);
   if (added < 0) return;
   call.reply.integer(added);
   notify_put(call);
 }
 
 void hmset_command(Call& call) {
-  if (put_pairs(call) < 0) return;
+  if (put_fields(call) < 0) return;
   call.reply.ok();
   notify_put(call);
 }

@@ -7,7 +7,7 @@ namespace sluice {
 
 namespace {
 
-const Command kRows[] = {
+const Command kHashRows[] = {
     {.name = "hset",
      .arity = -4,
      .flags = kWrite | kDenyOom | kFast,
@@ -196,6 +196,6 @@ const Command kRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kHashCommands(kRows);
+const std::span<const Command> kHashCommands(kHashRows);
 
 }  // namespace sluice

@@ -61,8 +61,7 @@ bool merge_keys(const Call& call, hyperloglog::Registers& registers, bool& any_d
     if (entry == nullptr) continue;
     any_dense = any_dense || hyperloglog::is_dense(entry->string());
     if (hyperloglog::merge(entry->string(), registers)) continue;
-    call.reply.error(kDamaged);
-    return false;
+    return fail(call, kDamaged);
   }
   return true;
 }
@@ -107,8 +106,11 @@ void pfcount_command(Call& call) {
     count = hyperloglog::count(value);
     if (!count) return call.reply.error(kDamaged);
     const auto bytes = hyperloglog::encode_count(*count);
-    call.database(key).write_string(key, entry, hyperloglog::kCountOffset,
-                                    {bytes.data(), bytes.size()}, value.size());
+    // A standby changes nothing by itself.
+    if (!call.unit.paused) {
+      call.database(key).write_string(key, entry, hyperloglog::kCountOffset,
+                                      {bytes.data(), bytes.size()}, value.size());
+    }
   }
   call.reply.integer(static_cast<int64_t>(*count));
 }

@@ -7,7 +7,7 @@ namespace sluice {
 
 namespace {
 
-const Command kRows[] = {
+const Command kHyperLogLogRows[] = {
     {.name = "pfadd",
      .arity = -2,
      .flags = kWrite | kDenyOom | kFast,
@@ -73,6 +73,6 @@ const Command kRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kHyperLogLogCommands(kRows);
+const std::span<const Command> kHyperLogLogCommands(kHyperLogLogRows);
 
 }  // namespace sluice

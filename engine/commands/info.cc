@@ -65,7 +65,7 @@ void write_command_stats(Engine& engine, InfoWriter& out) {
   const CommandTable& table = CommandTable::instance();
   std::vector<Sum> sums(table.id_limit());
   engine.for_each_execution([&](Execution& execution) {
-    const auto stats = execution.stats();
+    const auto stats = execution.statistics.commands();
     for (size_t id = 0; id < stats.size(); ++id) {
       sums[id].calls += stats[id].calls.load(std::memory_order_relaxed);
       sums[id].ticks += stats[id].ticks.load(std::memory_order_relaxed);
@@ -99,7 +99,8 @@ std::string safe_name(std::string name) {
 
 void write_error_stats(Engine& engine, InfoWriter& out) {
   std::map<std::string, uint64_t> kinds;
-  engine.for_each_execution([&](Execution& execution) { execution.error_counts().add_to(kinds); });
+  engine.for_each_execution(
+      [&](Execution& execution) { execution.statistics.errors.add_to(kinds); });
   for (const auto& [kind, count] : kinds) {
     out.field("errorstat_" + safe_name(kind), "count=" + std::to_string(count));
   }

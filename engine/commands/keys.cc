@@ -54,8 +54,7 @@ bool check_flush_options(const Call& call) {
       (call.args.size() == 2 && (call.option(1, "SYNC") || call.option(1, "ASYNC")))) {
     return true;
   }
-  call.reply.error(errors::kSyntax);
-  return false;
+  return fail(call, errors::kSyntax);
 }
 
 void flush(Call& call, int first, int last, uint8_t recorded) {

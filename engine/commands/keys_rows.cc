@@ -87,7 +87,7 @@ constexpr char kSortComplexity[] =
     "O(N+M*log(M)) where N is the number of elements in the list or set to sort, and M the number "
     "of returned elements. When the elements are not sorted, complexity is O(N).";
 
-const Command kRows[] = {
+const Command kKeyRows[] = {
     {.name = "del",
      .arity = -2,
      .flags = kWrite,
@@ -450,6 +450,6 @@ const Command kRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kKeyCommands(kRows);
+const std::span<const Command> kKeyCommands(kKeyRows);
 
 }  // namespace sluice

@@ -16,7 +16,8 @@ namespace sluice {
 LatencySum command_latencies(Engine& engine, const Command& command) {
   LatencySum sum;
   engine.for_each_execution([&](Execution& execution) {
-    const auto* histogram = execution.stat(command).latencies.load(std::memory_order_acquire);
+    const auto* histogram =
+        execution.statistics.of(command.id).latencies.load(std::memory_order_acquire);
     if (histogram != nullptr) sum.add(*histogram);
   });
   return sum;
@@ -303,7 +304,7 @@ const Command kSubcommands[] = {
      .syntax = ""},
 };
 
-const Command kRows[] = {
+const Command kLatencyRows[] = {
     {.name = "latency",
      .arity = -2,
      .flags = kContainer,
@@ -318,6 +319,6 @@ const Command kRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kLatencyCommands = kRows;
+const std::span<const Command> kLatencyCommands = kLatencyRows;
 
 }  // namespace sluice

@@ -32,13 +32,11 @@ bool parse_options(const Call& call, LcsOptions& options) {
       if (!call.integer(++at, options.min_match_length)) return false;
       options.min_match_length = std::max<int64_t>(options.min_match_length, 0);
     } else {
-      call.reply.error(errors::kSyntax);
-      return false;
+      return fail(call, errors::kSyntax);
     }
   }
   if (!options.ranges || !options.length) return true;
-  call.reply.error("ERR If you want both the length and indexes, please just use IDX.");
-  return false;
+  return fail(call, "ERR If you want both the length and indexes, please just use IDX.");
 }
 
 // lengths[i * (b.size() + 1) + j] is for the prefixes of i and j bytes.

@@ -181,28 +181,21 @@ bool parse_position_options(const Call& call, PositionRequest& request) {
     if (has_value && call.option(at, "RANK")) {
       if (!call.integer(at + 1, request.rank)) return false;
       if (request.rank == 0) {
-        call.reply.error(
+        return fail(
+            call,
             "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or "
             "use negative to start from the end of the list");
-        return false;
       }
     } else if (has_value && call.option(at, "COUNT")) {
       constexpr Bytes kError = "ERR COUNT can't be negative";
       if (!call.integer(at + 1, request.count, kError)) return false;
-      if (request.count < 0) {
-        call.reply.error(kError);
-        return false;
-      }
+      if (request.count < 0) return fail(call, kError);
     } else if (has_value && call.option(at, "MAXLEN")) {
       constexpr Bytes kError = "ERR MAXLEN can't be negative";
       if (!call.integer(at + 1, request.max_compared, kError)) return false;
-      if (request.max_compared < 0) {
-        call.reply.error(kError);
-        return false;
-      }
+      if (request.max_compared < 0) return fail(call, kError);
     } else {
-      call.reply.error(errors::kSyntax);
-      return false;
+      return fail(call, errors::kSyntax);
     }
   }
   return true;

@@ -14,116 +14,60 @@ Bytes end_item(const Entry& entry, bool front) {
   return front ? items.front() : items.back();
 }
 
-KeyEvent pop_event(bool front) { return front ? KeyEvent::kLPop : KeyEvent::kRPop; }
+KeyEvent list_pop_event(bool front) { return front ? KeyEvent::kLPop : KeyEvent::kRPop; }
 
-// Writes one item and removes it. An empty list is removed as well.
-void pop_item(Call& call, const KeyRef& key, Entry* entry, bool front) {
-  call.reply.bulk(end_item(*entry, front));
-  Database database = call.database(key);
-  database.list_pop(key, entry, front);
-  database.notify(pop_event(front), key.key);
-  database.remove_if_empty(key, entry);
-}
+struct ListEnds {
+  static constexpr Type kType = Type::kList;
+  static constexpr Bytes kFirst = "LEFT";
+  static constexpr Bytes kSecond = "RIGHT";
+  static constexpr size_t kParts = 2;  // [key, item]
 
-void pop_items(Call& call, const KeyRef& key, Entry* entry, bool front, uint64_t count) {
-  const uint64_t size = collection_size(*entry);
-  count = std::min(count, size);
-  call.reply.array(count);
-  const PackedList& items = entry->object<List>().items;
-  auto at = front ? items.begin() : items.last();
-  for (uint64_t i = 0; i < count; ++i) {
-    call.reply.bulk(at.value());
-    front ? at.next() : at.prev();
+  // An empty list is removed as well.
+  static void pop_one(Call& call, const KeyRef& key, Entry* entry, bool front) {
+    call.reply.bulk(end_item(*entry, front));
+    Database database = call.database(key);
+    database.list_pop(key, entry, front);
+    database.notify(list_pop_event(front), key.key);
+    database.remove_if_empty(key, entry);
   }
-  Database database = call.database(key);
-  if (count == size) {
-    database.remove(key, entry);
-    database.notify(pop_event(front), key.key);
-    database.notify(KeyEvent::kDel, key.key);
-  } else {
-    database.list_trim(key, entry, front ? count : 0, size - count);
-    database.notify(pop_event(front), key.key);
-  }
-}
 
-void pop_generic(Call& call, bool front) {
+  static void pop_many(Call& call, const KeyRef& key, Entry* entry, bool front, uint64_t count) {
+    const uint64_t size = collection_size(*entry);
+    count = std::min(count, size);
+    call.reply.array(count);
+    const PackedList& items = entry->object<List>().items;
+    auto at = front ? items.begin() : items.last();
+    for (uint64_t i = 0; i < count; ++i) {
+      call.reply.bulk(at.value());
+      front ? at.next() : at.prev();
+    }
+    Database database = call.database(key);
+    if (count == size) {
+      database.remove(key, entry);
+      database.notify(list_pop_event(front), key.key);
+      database.notify(KeyEvent::kDel, key.key);
+    } else {
+      database.list_trim(key, entry, front ? count : 0, size - count);
+      database.notify(list_pop_event(front), key.key);
+    }
+  }
+};
+
+void list_pop_generic(Call& call, bool front) {
   const bool has_count = call.args.size() > 2;
   if (call.args.size() > 3) {
     return call.reply.error("ERR wrong number of arguments for '" + std::string(call.command.name) +
                             "' command");
   }
   int64_t count = 1;
-  if (has_count) {
-    if (!call.integer(2, count, errors::kNotPositive)) return;
-    if (count < 0) return call.reply.error(errors::kNotPositive);
-  }
+  if (!parse_pop_count(call, count)) return;
   const KeyRef key = call.key(1);
   const Found<Entry> entry = call.find(key, Type::kList);
   if (entry.refused()) return;
   if (entry == nullptr) return has_count ? call.reply.null_array() : call.reply.null();
-  if (has_count) {
-    if (count == 0) return call.reply.array(0);
-    return pop_items(call, key, entry, front, static_cast<uint64_t>(count));
-  }
-  pop_item(call, key, entry, front);
-}
-
-// [key, item], the reply of the blocking forms.
-void reply_popped(Call& call, const KeyRef& key, Entry* entry, bool front) {
-  call.reply.array(2);
-  call.reply.bulk(key.key);
-  pop_item(call, key, entry, front);
-}
-
-template <bool front>
-void serve_blocked_pop(Call& call, Bytes name) {
-  const KeyRef key(name);
-  reply_popped(call, key, call.find(key), front);
-}
-
-template <bool front>
-void blocking_pop(Call& call) {
-  int64_t timeout_ms = 0;
-  if (!parse_timeout(call, call.args.size() - 1, timeout_ms)) return;
-  const auto keys = call.args.subspan(1, call.args.size() - 2);
-  for (const Bytes name : keys) {
-    const KeyRef key(name);
-    const Found<Entry> entry = call.find(key, Type::kList);
-    if (entry.refused()) return;
-    if (entry != nullptr) return reply_popped(call, key, entry, front);
-  }
-  if (call.nested) return call.reply.null_array();
-  call.block(keys, Type::kList, timeout_ms, serve_blocked_pop<front>);
-}
-
-void pop_many(Call& call, const KeyRef& key, Entry* entry, const MultiPopRequest& request) {
-  call.reply.array(2);
-  call.reply.bulk(key.key);
-  pop_items(call, key, entry, request.first_word, request.count);
-}
-
-void serve_blocked_multi_pop(Call& call, Bytes name) {
-  MultiPopRequest request;
-  const bool parsed = parse_multi_pop(call, 2, "LEFT", "RIGHT", request);
-  CHECK(parsed);  // the same arguments as when it blocked
-  const KeyRef key(name);
-  pop_many(call, key, call.find(key), request);
-}
-
-// LMPOP and BLMPOP. The time-out of BLMPOP is the argument before the number of keys.
-void multi_pop(Call& call, bool blocking) {
-  MultiPopRequest request;
-  int64_t timeout_ms = 0;
-  if (!parse_multi_pop(call, blocking ? 2 : 1, "LEFT", "RIGHT", request)) return;
-  if (blocking && !parse_timeout(call, 1, timeout_ms)) return;
-  for (const Bytes name : request.keys) {
-    const KeyRef key(name);
-    const Found<Entry> entry = call.find(key, Type::kList);
-    if (entry.refused()) return;
-    if (entry != nullptr) return pop_many(call, key, entry, request);
-  }
-  if (!blocking || call.nested) return call.reply.null_array();
-  call.block(request.keys, Type::kList, timeout_ms, serve_blocked_multi_pop);
+  if (!has_count) return ListEnds::pop_one(call, key, entry, front);
+  if (count == 0) return call.reply.array(0);
+  ListEnds::pop_many(call, key, entry, front, static_cast<uint64_t>(count));
 }
 
 // --- Moves from one list to another ---
@@ -145,7 +89,7 @@ void move_item(Call& call, const KeyRef& from, const KeyRef& to, Entry* source, 
   target_database.list_push(to, target, item, move.to_front);
   target_database.notify(move.to_front ? KeyEvent::kLPush : KeyEvent::kRPush, to.key);
   call.reply.bulk(item);
-  source_database.notify(pop_event(move.from_front), from.key);
+  source_database.notify(list_pop_event(move.from_front), from.key);
   // Done after the push, because source and target may be the same key.
   source_database.remove_if_empty(from, source);
 }
@@ -156,8 +100,7 @@ bool parse_side(const Call& call, size_t argument, bool& front) {
   } else if (call.option(argument, "RIGHT")) {
     front = false;
   } else {
-    call.reply.error(errors::kSyntax);
-    return false;
+    return fail(call, errors::kSyntax);
   }
   return true;
 }
@@ -195,13 +138,12 @@ void blocking_move(Call& call, Move move, size_t timeout_at) {
 
 }  // namespace
 
-void lpop_command(Call& call) { pop_generic(call, true); }
-void rpop_command(Call& call) { pop_generic(call, false); }
-void blpop_command(Call& call) { blocking_pop<true>(call); }
-void brpop_command(Call& call) { blocking_pop<false>(call); }
-void lmpop_command(Call& call) { multi_pop(call, false); }
-
-void blmpop_command(Call& call) { multi_pop(call, true); }
+void lpop_command(Call& call) { list_pop_generic(call, true); }
+void rpop_command(Call& call) { list_pop_generic(call, false); }
+void blpop_command(Call& call) { blocking_pop<ListEnds, true>(call); }
+void brpop_command(Call& call) { blocking_pop<ListEnds, false>(call); }
+void lmpop_command(Call& call) { multi_pop<ListEnds>(call, false); }
+void blmpop_command(Call& call) { multi_pop<ListEnds>(call, true); }
 
 void lmove_command(Call& call) {
   Move move{};

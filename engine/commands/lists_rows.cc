@@ -7,7 +7,7 @@ namespace sluice {
 
 namespace {
 
-const Command kRows[] = {
+const Command kListRows[] = {
     {.name = "lpush",
      .arity = -3,
      .flags = kWrite | kDenyOom | kFast,
@@ -270,6 +270,6 @@ const Command kRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kListCommands(kRows);
+const std::span<const Command> kListCommands(kListRows);
 
 }  // namespace sluice

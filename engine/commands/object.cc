@@ -29,7 +29,7 @@ Bytes string_encoding(const Entry& entry) {
 const Entry* look_up(Call& call) {
   const KeyRef key = call.key(2);
   const Entry* entry = call.database(key).find(key);
-  call.execution.count_lookup(entry != nullptr);
+  call.execution.statistics.count_lookup(entry != nullptr);
   if (entry == nullptr) call.reply.null();
   return entry;
 }

@@ -73,7 +73,7 @@ const Command kPubsubSubcommands[] = {
      .syntax = "[pattern]"},
 };
 
-const Command kRows[] = {
+const Command kPubsubRows[] = {
     {.name = "subscribe",
      .arity = -2,
      .flags = kPubsub | kNoScript | kLoading | kStale,
@@ -179,6 +179,6 @@ const Command kRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kPubsubCommands(kRows);
+const std::span<const Command> kPubsubCommands(kPubsubRows);
 
 }  // namespace sluice

@@ -20,26 +20,22 @@ uint64_t random_number() {
 bool parse_random_request(const Call& call, Bytes with_word, RandomRequest& request) {
   if (call.args.size() == 2) return true;
   if (with_word.empty() && call.args.size() > 3) {  // before the count, unlike the others
-    call.reply.error(errors::kSyntax);
-    return false;
+    return fail(call, errors::kSyntax);
   }
   int64_t count = 0;
   if (!call.integer(2, count)) return false;
   if (count == INT64_MIN) {
-    call.reply.error(
-        "ERR value is out of range, value must between -9223372036854775807 and "
-        "9223372036854775807");
-    return false;
+    return fail(call,
+                "ERR value is out of range, value must between -9223372036854775807 and "
+                "9223372036854775807");
   }
   const bool with_given = call.args.size() == 4;
   if (call.args.size() > 4 || (with_given && !call.option(3, with_word))) {
-    call.reply.error(errors::kSyntax);
-    return false;
+    return fail(call, errors::kSyntax);
   }
   // Twice as many values as elements follow; a greater count would overflow in the header.
   if (with_given && (count < -(INT64_MAX / 2) || count > INT64_MAX / 2)) {
-    call.reply.error("ERR value is out of range");
-    return false;
+    return fail(call, "ERR value is out of range");
   }
   request.has_count = true;
   request.with_values = with_given;

@@ -1,146 +1,185 @@
-// ROLE, WAIT, WAITAOF and LOLWUT: the role of the server, and whether changes are durable. There is
-// no replication.
-#include <algorithm>
-#include <atomic>
+// ROLE, FAILOVER and REPLICAOF: which node of a group is the primary. A server without a group is a
+// primary without standbys.
 #include <memory>
-#include <utility>
+#include <optional>
+#include <string>
 
+#include "engine/base/limits.h"
 #include "engine/base/numbers.h"
 #include "engine/commands/server.h"
 #include "engine/execution/call.h"
 #include "engine/execution/engine.h"
 #include "engine/execution/execution.h"
-#include "engine/ports/persistence_port.h"
+#include "engine/ports/group_port.h"
 
 namespace sluice {
 
-void role_command(Call& call) {
-  call.reply.array(3);
-  call.reply.bulk("master");
-  call.reply.integer(0);
-  call.reply.array(0);
+namespace {
+
+int64_t offset_of(Lsn lsn) { return static_cast<int64_t>(lsn); }
+
+void reply_standbys(Reply& reply, const GroupView& view) {
+  reply.array(static_cast<size_t>(view.applied_by(0)));
+  for (const GroupMember& member : view.members) {
+    if (!view.is_standby(member)) continue;
+    reply.array(3);
+    reply.bulk(member.host);
+    reply.bulk(std::to_string(member.port));
+    reply.bulk(std::to_string(member.lsn));
+  }
 }
 
-void wait_command(Call& call) {
-  int64_t replicas = 0;
-  int64_t timeout_ms = 0;
-  if (!call.integer(1, replicas)) return;
-  if (!call.integer(2, timeout_ms, "ERR timeout is not an integer or out of range")) return;
-  if (timeout_ms < 0) return call.reply.error("ERR timeout is negative");
-  if (replicas <= 0 || call.nested) return call.reply.integer(0);
-  // No key wakes it.
-  auto waiter = std::make_shared<Waiter>();
-  waiter->timeout_ms = timeout_ms;
-  waiter->timed_out = [](const Waiter&, Reply& reply) { reply.integer(0); };
-  call.block({}, std::move(waiter));
+// Redis's words for the states of a replica.
+const char* link_state(const GroupView& view) {
+  if (view.role == GroupRole::kStarting) return "sync";
+  return view.primary() == nullptr ? "connect" : "connected";
+}
+
+}  // namespace
+
+void role_command(Call& call) {
+  GroupPort* const group = call.engine.server().group();
+  const auto view = group == nullptr ? std::make_shared<const GroupView>() : group->view();
+  if (group == nullptr || view->leads()) {
+    call.reply.array(3);
+    call.reply.bulk("master");
+    call.reply.integer(offset_of(view->lsn));
+    return reply_standbys(call.reply, *view);
+  }
+  const GroupMember* const primary = view->primary();
+  call.reply.array(5);
+  call.reply.bulk("slave");
+  call.reply.bulk(primary == nullptr ? "" : primary->host);
+  call.reply.integer(primary == nullptr ? 0 : primary->port);
+  call.reply.bulk(link_state(*view));
+  call.reply.integer(offset_of(view->lsn));
+}
+
+void replicaof_command(Call& call) {
+  GroupPort* const group = call.engine.server().group();
+  const bool no_one = call.option(1, "NO") && call.option(2, "ONE");
+  if (no_one && (group == nullptr || group->view()->leads())) return call.reply.ok();
+  if (!no_one) {
+    const auto port = parse_i64(call.args[2]);
+    if (!port || *port < 0 || *port > kMaxPort) return call.reply.error("ERR Invalid master port");
+  }
+  if (group == nullptr) {
+    return call.reply.error("ERR this server cannot be a replica of another one");
+  }
+  call.reply.error(
+      "ERR the journal in etcd decides which node of the group is the primary. Use FAILOVER at the "
+      "primary");
 }
 
 namespace {
 
-constexpr Bytes kNoJournal =
-    "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
-
-void reply_acknowledged(Reply& reply, bool here) {
-  reply.array(2);
-  reply.integer(here ? 1 : 0);
-  reply.integer(0);  // replicas
-}
-
-struct WaitaofRequest final : WaiterRequest {
-  std::atomic<bool> synced{false};
+struct FailoverOptions {
+  Bytes host;  // empty: any standby
+  int64_t port = 0;
+  int64_t timeout_ms = 0;
+  bool abort = false;
+  bool force = false;
 };
 
-bool is_synced(const Waiter& waiter) {
-  return static_cast<const WaitaofRequest&>(*waiter.request).synced.load();
+// Parses the arguments in Redis's order. Nothing, with the error replied, if they are not valid.
+std::optional<FailoverOptions> parse_failover(Call& call) {
+  FailoverOptions options;
+  const size_t count = call.args.size();
+  for (size_t at = 1; at < count; ++at) {
+    if (call.option(at, "TIMEOUT") && at + 1 < count && options.timeout_ms == 0) {
+      if (!call.integer(++at, options.timeout_ms)) return std::nullopt;
+      if (options.timeout_ms > 0) continue;
+      call.reply.error("ERR FAILOVER timeout must be greater than 0");
+      return std::nullopt;
+    }
+    if (call.option(at, "TO") && at + 2 < count && options.host.empty()) {
+      options.host = call.args[at + 1];
+      at += 2;
+      if (!call.integer(at, options.port)) return std::nullopt;
+      continue;
+    }
+    bool* const flag = call.option(at, "ABORT")   ? &options.abort
+                       : call.option(at, "FORCE") ? &options.force
+                                                  : nullptr;
+    if (flag == nullptr || *flag) {
+      call.reply.error(errors::kSyntax);
+      return std::nullopt;
+    }
+    *flag = true;
+  }
+  if (!options.abort || count == 2) return options;
+  call.reply.error(errors::kSyntax);
+  return std::nullopt;
 }
 
-bool parse_waitaof(Call& call, int64_t& here, int64_t& replicas, int64_t& timeout_ms) {
-  if (!call.integer(1, here)) return false;
-  if (here < 0 || here > 1) {
-    call.reply.error("ERR value is out of range, value must between 0 and 1");
-    return false;
+const GroupMember* find_target(const GroupView& view, const FailoverOptions& options) {
+  for (const GroupMember& member : view.members) {
+    const bool port = member.port == options.port || member.tls_port == options.port;
+    if (view.is_standby(member) && port && member.host == options.host) return &member;
   }
-  if (!call.integer(2, replicas, errors::kNotPositive)) return false;
-  if (replicas < 0) {
-    call.reply.error(errors::kNotPositive);
-    return false;
+  return nullptr;
+}
+
+// Why a hand-over cannot begin, in Redis's words; empty if it can.
+Bytes failover_refusal(const GroupView& view, const FailoverOptions& options) {
+  if (view.role == GroupRole::kResigning) return "ERR FAILOVER already in progress.";
+  if (!view.leads()) return "ERR FAILOVER is not valid when server is a replica.";
+  if (view.applied_by(0) == 0) return "ERR FAILOVER requires connected replicas.";
+  if (options.force && (options.timeout_ms == 0 || options.host.empty())) {
+    return "ERR FAILOVER with force option requires both a timeout and target HOST and IP.";
   }
-  if (!call.integer(3, timeout_ms, "ERR timeout is not an integer or out of range")) return false;
-  if (timeout_ms < 0) call.reply.error("ERR timeout is negative");
-  return timeout_ms >= 0;
+  if (!options.host.empty() && find_target(view, options) == nullptr) {
+    return "ERR FAILOVER target HOST and PORT is not a replica.";
+  }
+  return {};
+}
+
+// FAILOVER PAUSE and RESUME, which Redis does not have. They work at every node.
+void pause_group(Call& call, bool resumes) {
+  int64_t for_ms = 0;
+  if (call.args.size() != (resumes ? 2 : 3)) return call.reply.error(errors::kSyntax);
+  if (!resumes) {
+    if (!call.integer(2, for_ms)) return;
+    if (for_ms < 1 || for_ms > kMaxPauseMs) {
+      return call.reply.error("ERR FAILOVER PAUSE takes 1 to " + std::to_string(kMaxPauseMs) +
+                              " milliseconds");
+    }
+  }
+  GroupPort* const group = call.engine.server().group();
+  if (group == nullptr) return call.reply.error("ERR this server has no group");
+  const Status status = group->pause(for_ms);
+  status.ok() ? call.reply.ok() : call.reply.error("ERR " + status.message());
 }
 
 }  // namespace
 
-// Waits for all earlier writes of any connection, not only of its own.
-void waitaof_command(Call& call) {
-  int64_t here = 0;
-  int64_t replicas = 0;
-  int64_t timeout_ms = 0;
-  if (!parse_waitaof(call, here, replicas, timeout_ms)) return;
-  auto* const port = call.engine.server().persistence();
-  const bool journaling = port != nullptr && port->is_journaling();
-  if (here != 0 && !journaling) return call.reply.error(kNoJournal);
-  // Earlier commands of the batch must be in the journal; in a transaction that happens later.
+void failover_command(Call& call) {
+  if (call.args.size() > 1) {
+    const bool resumes = call.option(1, "RESUME");
+    if (resumes || call.option(1, "PAUSE")) return pause_group(call, resumes);
+  }
+  const std::optional<FailoverOptions> options = parse_failover(call);
+  if (!options) return;
+  GroupPort* const group = call.engine.server().group();
+  // Earlier commands of the batch must be in the journal before it is given away.
   if (!call.nested) call.execution.release();
-  const bool synced = journaling && call.unit.record_count == 0 && port->is_synced();
-  if (call.nested || (replicas == 0 && (here == 0 || synced))) {
-    return reply_acknowledged(call.reply, synced);
-  }
-  auto waiter = std::make_shared<Waiter>();
-  waiter->timeout_ms = timeout_ms;
-  waiter->request = std::make_unique<WaitaofRequest>();
-  waiter->timed_out = [](const Waiter& w, Reply& reply) {
-    reply_acknowledged(reply, is_synced(w));
-  };
-  call.block({}, waiter);
-  if (!journaling) return;
-  port->when_synced([waiter, here, replicas](bool is_on_disk) {
-    static_cast<WaitaofRequest&>(*waiter->request).synced.store(is_on_disk);
-    // Replicas never arrive: waiting for them lasts until the time-out.
-    if (is_on_disk ? replicas != 0 : here == 0) return;
-    if (!waiter->claim()) return;
-    ByteBuffer bytes;
-    RespReply reply(bytes, waiter->protocol);
-    is_on_disk ? reply_acknowledged(reply, true) : reply.error(kNoJournal);
-    waiter->port->deliver_blocked_reply(std::move(bytes), 0);
-  });
-}
-
-namespace {
-
-// A queue, drawn from the side: bars of random heights.
-std::string drawing(uint64_t seed) {
-  constexpr int kColumns = 40;
-  constexpr int kRows = 8;
-  std::string text;
-  for (int row = kRows; row > 0; --row) {
-    uint64_t random = seed;
-    for (int column = 0; column < kColumns; ++column) {
-      random = random * 6364136223846793005ULL + 1442695040888963407ULL;
-      text += static_cast<int>(random >> 61) + 1 >= row ? '#' : ' ';
+  if (options->abort) {
+    if (group == nullptr || !group->abort_hand_over().ok()) {
+      return call.reply.error("ERR No failover in progress.");
     }
-    text += '\n';
+    return call.reply.ok();
   }
-  return text + "\nA queue, drawn at random. ";
-}
-
-}  // namespace
-
-void lolwut_command(Call& call) {
-  int64_t version = 0;
-  if (call.args.size() >= 3 && call.option(1, "VERSION")) {
-    if (!call.integer(2, version)) return;
-    // The size of the picture in Redis; the one here is fixed.
-    const size_t sizes = version == 5 ? 3 : version == 6 ? 2 : 0;
-    int64_t size = 0;
-    for (size_t at = 3; at < std::min(call.args.size(), 3 + sizes); ++at) {
-      if (!call.integer(at, size)) return;
-    }
+  GroupView alone;
+  alone.role = GroupRole::kPrimary;
+  const GroupView view = group == nullptr ? alone : *group->view();
+  if (const Bytes refusal = failover_refusal(view, *options); !refusal.empty()) {
+    return call.reply.error(refusal);
   }
-  const bool draws = version == 5 || version == 6;
-  call.reply.verbatim("txt", (draws ? drawing(static_cast<uint64_t>(call.now_ms())) : "") +
-                                 std::string("Redis ver. 7.0.15\n"));
+  const GroupMember* const target = options->host.empty() ? nullptr : find_target(view, *options);
+  // FORCE has nothing to force: what is durable is enough for every standby.
+  const Status status =
+      group->hand_over(target == nullptr ? "" : target->name, options->timeout_ms);
+  status.ok() ? call.reply.ok() : call.reply.error("ERR " + status.message());
 }
 
 }  // namespace sluice

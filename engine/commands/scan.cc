@@ -16,8 +16,7 @@ bool parse_scan_cursor(const Call& call, size_t argument, ScanRequest& request) 
   if (*stop == '\0' && errno != ERANGE && std::isspace(static_cast<unsigned char>(text[0])) == 0) {
     return true;
   }
-  call.reply.error("ERR invalid cursor");
-  return false;
+  return fail(call, "ERR invalid cursor");
 }
 
 bool parse_scan_options(const Call& call, size_t first, ScanRequest& request) {
@@ -29,17 +28,11 @@ bool parse_scan_options(const Call& call, size_t first, ScanRequest& request) {
       --at;  // it has no value
       continue;
     }
-    if (at + 1 >= call.args.size()) {
-      call.reply.error(errors::kSyntax);
-      return false;
-    }
+    if (at + 1 >= call.args.size()) return fail(call, errors::kSyntax);
     if (call.option(at, "COUNT")) {
       int64_t count = 0;
       if (!call.integer(at + 1, count)) return false;
-      if (count < 1) {
-        call.reply.error(errors::kSyntax);
-        return false;
-      }
+      if (count < 1) return fail(call, errors::kSyntax);
       request.count = static_cast<size_t>(std::min<int64_t>(count, 1 << 20));
     } else if (call.option(at, "MATCH")) {
       request.pattern = call.args[at + 1];
@@ -48,8 +41,7 @@ bool parse_scan_options(const Call& call, size_t first, ScanRequest& request) {
       request.has_type = true;
       request.type = call.args[at + 1];
     } else {
-      call.reply.error(errors::kSyntax);
-      return false;
+      return fail(call, errors::kSyntax);
     }
   }
   return true;

@@ -114,7 +114,7 @@ const Command kScriptSubcommands[] = {
      .tips = "request_policy:all_nodes response_policy:all_succeeded"},
 };
 
-const Command kRows[] = {
+const Command kScriptingRows[] = {
     {.name = "eval",
      .arity = -3,
      .flags = kRunsLua,
@@ -177,6 +177,6 @@ const Command kRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kScriptingCommands = kRows;
+const std::span<const Command> kScriptingCommands = kScriptingRows;
 
 }  // namespace sluice

@@ -54,7 +54,7 @@ void shutdown_command(Call& call) {
 
 void save_command(Call& call) {
   call.execution.release();  // the checkpoint's walk needs every shard
-  call.reply_status(call.engine.server().checkpoint(true));
+  call.reply_status(call.engine.server().checkpoint());
 }
 
 namespace {

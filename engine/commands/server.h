@@ -36,8 +36,15 @@ void memory_help_command(Call& call);
 
 // roles.cc
 void role_command(Call& call);
+// NO ONE is the present state of a primary; a host is refused.
+void replicaof_command(Call& call);
+void failover_command(Call& call);
+
+// wait.cc
 void wait_command(Call& call);
 void waitaof_command(Call& call);
+
+// lolwut.cc
 void lolwut_command(Call& call);
 
 // info.cc

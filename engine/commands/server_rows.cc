@@ -252,7 +252,7 @@ const Command kCommandSubcommands[] = {
      .syntax = ""},
 };
 
-const Command kRows[] = {
+const Command kServerRows[] = {
     {.name = "time",
      .arity = 1,
      .flags = kLoading | kStale | kFast,
@@ -323,7 +323,7 @@ const Command kRows[] = {
      .group = "server",
      .since = "2.8.12",
      .complexity = "O(1)",
-     .summary = "Returns that this server is a master without replicas.",
+     .summary = "Returns whether this server is its group's primary, and the others.",
      .syntax = ""},
     {.name = "lolwut",
      .arity = -1,
@@ -342,7 +342,7 @@ const Command kRows[] = {
      .group = "generic",
      .since = "3.0.0",
      .complexity = "O(1)",
-     .summary = "Waits for replicas; since there are none, for the time-out.",
+     .summary = "Waits until standbys have applied earlier writes.",
      .syntax = "numreplicas timeout",
      .tips = "request_policy:all_shards response_policy:agg_min"},
     {.name = "waitaof",
@@ -353,7 +353,9 @@ const Command kRows[] = {
      .group = "generic",
      .since = "7.2.0",
      .complexity = "O(1)",
-     .summary = "Waits until earlier writes are on the disk. From Redis 7.2.",
+     .summary =
+         "Waits until earlier writes are in the journal, and applied by standbys. From Redis "
+         "7.2.",
      .syntax = "numlocal numreplicas timeout",
      .tips = "request_policy:all_shards response_policy:agg_min"},
     {.name = "lastsave",
@@ -433,6 +435,6 @@ const Command kRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kServerCommands(kRows);
+const std::span<const Command> kServerCommands(kServerRows);
 
 }  // namespace sluice

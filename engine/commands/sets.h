@@ -1,9 +1,14 @@
 // Handlers of the set family; the rows that name them are in sets_rows.cc.
 #pragma once
 
+#include <cstdint>
+
 namespace sluice {
 
 struct Call;
+
+// What a command computes of several sets, or of several sorted sets.
+enum class SetOperation : uint8_t { kUnion, kIntersection, kDifference };
 
 // sets.cc
 void sadd_command(Call& call);

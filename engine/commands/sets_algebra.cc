@@ -10,11 +10,9 @@ namespace sluice {
 
 namespace {
 
-enum class Operation : uint8_t { kUnion, kIntersection, kDifference };
-
 // A set of the result's members, made like a key's set so that the order of the members is the
 // same.
-struct Result {
+struct SetResult {
   Set set;
   void add(Bytes member) {
     const uint64_t hash = hash_bytes(member);
@@ -58,22 +56,22 @@ void intersect(std::vector<const Entry*> sets, Visit visit) {
   });
 }
 
-void compute(Operation operation, const std::vector<const Entry*>& sets, Result& result) {
+void compute(SetOperation operation, const std::vector<const Entry*>& sets, SetResult& result) {
   switch (operation) {
-    case Operation::kUnion:
+    case SetOperation::kUnion:
       for (const Entry* entry : sets) {
         if (entry == nullptr) continue;
         entry->object<Set>().members.for_each(
             [&](const Member* member) { result.add(member->bytes()); });
       }
       return;
-    case Operation::kIntersection:
+    case SetOperation::kIntersection:
       intersect(sets, [&](Bytes member) {
         result.add(member);
         return true;
       });
       return;
-    case Operation::kDifference:
+    case SetOperation::kDifference:
       if (sets[0] == nullptr) return;
       sets[0]->object<Set>().members.for_each([&](const Member* member) {
         for (size_t i = 1; i < sets.size(); ++i) {
@@ -85,30 +83,30 @@ void compute(Operation operation, const std::vector<const Entry*>& sets, Result&
   }
 }
 
-void algebra(Call& call, Operation operation) {
+void set_algebra(Call& call, SetOperation operation) {
   std::vector<const Entry*> sets;
   if (!find_sets(call, call.args.subspan(1), sets)) return;
-  Result result;
+  SetResult result;
   compute(operation, sets, result);
   reply_members(call, result.set);
 }
 
-KeyEvent store_event(Operation operation) {
+KeyEvent set_store_event(SetOperation operation) {
   switch (operation) {
-    case Operation::kUnion:
+    case SetOperation::kUnion:
       return KeyEvent::kSUnionStore;
-    case Operation::kIntersection:
+    case SetOperation::kIntersection:
       return KeyEvent::kSInterStore;
-    case Operation::kDifference:
+    case SetOperation::kDifference:
       return KeyEvent::kSDiffStore;
   }
   return KeyEvent::kSUnionStore;
 }
 
-void algebra_store(Call& call, Operation operation) {
+void set_algebra_store(Call& call, SetOperation operation) {
   std::vector<const Entry*> sets;
   if (!find_sets(call, call.args.subspan(2), sets)) return;
-  Result result;
+  SetResult result;
   compute(operation, sets, result);
   const KeyRef key(call.args[1]);
   Database database = call.database(key);
@@ -118,10 +116,10 @@ void algebra_store(Call& call, Operation operation) {
     result.set.members.for_each(
         [&](const Member* member) { database.set_add(key, entry, member->bytes()); });
     call.reply.integer(static_cast<int64_t>(result.set.members.size()));
-    return database.notify(store_event(operation), key.key);
+    return database.notify(set_store_event(operation), key.key);
   }
   // If a source is missing, Redis knows the result before it begins, and replies last.
-  const bool known = operation == Operation::kIntersection &&
+  const bool known = operation == SetOperation::kIntersection &&
                      std::find(sets.begin(), sets.end(), nullptr) != sets.end();
   if (!known) call.reply.integer(0);
   if (old != nullptr) {
@@ -133,12 +131,12 @@ void algebra_store(Call& call, Operation operation) {
 
 }  // namespace
 
-void sinter_command(Call& call) { algebra(call, Operation::kIntersection); }
-void sunion_command(Call& call) { algebra(call, Operation::kUnion); }
-void sdiff_command(Call& call) { algebra(call, Operation::kDifference); }
-void sinterstore_command(Call& call) { algebra_store(call, Operation::kIntersection); }
-void sunionstore_command(Call& call) { algebra_store(call, Operation::kUnion); }
-void sdiffstore_command(Call& call) { algebra_store(call, Operation::kDifference); }
+void sinter_command(Call& call) { set_algebra(call, SetOperation::kIntersection); }
+void sunion_command(Call& call) { set_algebra(call, SetOperation::kUnion); }
+void sdiff_command(Call& call) { set_algebra(call, SetOperation::kDifference); }
+void sinterstore_command(Call& call) { set_algebra_store(call, SetOperation::kIntersection); }
+void sunionstore_command(Call& call) { set_algebra_store(call, SetOperation::kUnion); }
+void sdiffstore_command(Call& call) { set_algebra_store(call, SetOperation::kDifference); }
 
 void sintercard_command(Call& call) {
   const auto numkeys = parse_i64(call.args[1]);

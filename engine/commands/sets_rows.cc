@@ -7,7 +7,7 @@ namespace sluice {
 
 namespace {
 
-const Command kRows[] = {
+const Command kSetRows[] = {
     {.name = "sadd",
      .arity = -3,
      .flags = kWrite | kDenyOom | kFast,
@@ -214,6 +214,6 @@ const Command kRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kSetCommands(kRows);
+const std::span<const Command> kSetCommands(kSetRows);
 
 }  // namespace sluice

@@ -37,9 +37,6 @@ struct SortElement {
   std::optional<std::string> weight;  // BY with ALPHA; empty: the key does not exist
 };
 
-// In Redis patterns end at their first NUL.
-Bytes up_to_nul(Bytes text) { return text.substr(0, text.find('\0')); }
-
 bool may_read_every_key(const Call& call) {
   const User* user = call.client.user.get();
   return user == nullptr || user->unrestricted.load(std::memory_order_relaxed) ||
@@ -52,16 +49,14 @@ bool parse_by(const Call& call, Bytes pattern, SortRequest& request) {
   if (up_to_nul(pattern).find('*') == Bytes::npos) {
     request.unsorted = true;
   } else if (!may_read_every_key(call)) {
-    call.reply.error("ERR BY option of SORT denied due to insufficient ACL permissions.");
-    return false;
+    return fail(call, "ERR BY option of SORT denied due to insufficient ACL permissions.");
   }
   return true;
 }
 
 bool parse_get(const Call& call, Bytes pattern, SortRequest& request) {
   if (!may_read_every_key(call)) {
-    call.reply.error("ERR GET option of SORT denied due to insufficient ACL permissions.");
-    return false;
+    return fail(call, "ERR GET option of SORT denied due to insufficient ACL permissions.");
   }
   request.gets.push_back(pattern);
   return true;
@@ -86,8 +81,7 @@ bool parse(const Call& call, bool read_only, SortRequest& request) {
     } else if (call.option(at, "GET") && left >= 1) {
       if (!parse_get(call, call.args[++at], request)) return false;
     } else {
-      call.reply.error(errors::kSyntax);
-      return false;
+      return fail(call, errors::kSyntax);
     }
   }
   return true;

@@ -44,8 +44,7 @@ bool parse_add_options(const Call& call, SortedAddOptions& options, size_t& at) 
     error = "ERR INCR option supports a single increment-element pair";
   }
   if (error.empty()) return true;
-  call.reply.error(error);
-  return false;
+  return fail(call, error);
 }
 
 enum class AddResult : uint8_t { kNothing, kAdded, kUpdated, kNotANumber };

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "engine/base/numbers.h"
+#include "engine/commands/sets.h"
 #include "engine/commands/sorted_sets.h"
 #include "engine/execution/call.h"
 
@@ -12,7 +13,6 @@ namespace sluice {
 
 namespace {
 
-enum class Operation : uint8_t { kUnion, kIntersection, kDifference };
 enum class Aggregate : uint8_t { kSum, kMin, kMax };
 
 struct Source {
@@ -45,8 +45,8 @@ struct Source {
   }
 };
 
-struct Request {
-  Operation operation = Operation::kUnion;
+struct AlgebraRequest {
+  SetOperation operation = SetOperation::kUnion;
   Aggregate aggregate = Aggregate::kSum;
   bool store = false;
   bool cardinality = false;
@@ -55,12 +55,7 @@ struct Request {
   std::vector<Source> sources;
 };
 
-bool fail(const Call& call, Bytes error) {
-  call.reply.error(error);
-  return false;
-}
-
-bool parse_weights(const Call& call, size_t& at, Request& request) {
+bool parse_weights(const Call& call, size_t& at, AlgebraRequest& request) {
   if (call.args.size() - at - 1 < request.sources.size()) return fail(call, errors::kSyntax);
   for (Source& source : request.sources) {
     const auto weight = parse_double(call.args[++at]);
@@ -70,7 +65,7 @@ bool parse_weights(const Call& call, size_t& at, Request& request) {
   return true;
 }
 
-bool parse_aggregate(const Call& call, size_t& at, Request& request) {
+bool parse_aggregate(const Call& call, size_t& at, AlgebraRequest& request) {
   ++at;
   if (call.option(at, "SUM")) {
     request.aggregate = Aggregate::kSum;
@@ -84,8 +79,8 @@ bool parse_aggregate(const Call& call, size_t& at, Request& request) {
   return true;
 }
 
-bool parse_options(const Call& call, size_t first, Request& request) {
-  const bool combines = request.operation != Operation::kDifference && !request.cardinality;
+bool parse_options(const Call& call, size_t first, AlgebraRequest& request) {
+  const bool combines = request.operation != SetOperation::kDifference && !request.cardinality;
   for (size_t at = first; at < call.args.size(); ++at) {
     const bool has_next = at + 1 < call.args.size();
     if (combines && has_next && call.option(at, "WEIGHTS")) {
@@ -106,7 +101,7 @@ bool parse_options(const Call& call, size_t first, Request& request) {
 }
 
 // Parses `numkeys key [key ...] [options]` from the argument `numkeys_at` on.
-bool parse(const Call& call, size_t numkeys_at, Request& request) {
+bool parse(const Call& call, size_t numkeys_at, AlgebraRequest& request) {
   const auto numkeys = parse_i64(call.args[numkeys_at]);
   if (!numkeys) return fail(call, errors::kNotInteger);
   if (*numkeys < 1) {
@@ -150,16 +145,16 @@ double combine(Aggregate aggregate, double a, double b) {
   return a;
 }
 
-using Result = std::vector<std::pair<std::string, double>>;
+using ScoredMembers = std::vector<std::pair<std::string, double>>;
 
 // The smallest source comes first, as in Redis: it bounds the work of an intersection, and the
 // order affects the rounding of sums.
-void order_by_size(Request& request) {
+void order_by_size(AlgebraRequest& request) {
   std::stable_sort(request.sources.begin(), request.sources.end(),
                    [](const Source& a, const Source& b) { return a.size() < b.size(); });
 }
 
-Result unite(Request& request) {
+ScoredMembers unite(AlgebraRequest& request) {
   order_by_size(request);
   std::unordered_map<std::string, double> scores;
   for (const Source& source : request.sources) {
@@ -172,8 +167,8 @@ Result unite(Request& request) {
   return {scores.begin(), scores.end()};
 }
 
-Result intersect(Request& request) {
-  Result result;
+ScoredMembers intersect(AlgebraRequest& request) {
+  ScoredMembers result;
   order_by_size(request);
   const Source& smallest = request.sources[0];
   bool full = false;
@@ -193,8 +188,8 @@ Result intersect(Request& request) {
   return result;
 }
 
-Result subtract(const Request& request) {
-  Result result;
+ScoredMembers subtract(const AlgebraRequest& request) {
+  ScoredMembers result;
   request.sources[0].for_each([&](Bytes member, double score) {
     for (size_t i = 1; i < request.sources.size(); ++i) {
       if (request.sources[i].score(member)) return;
@@ -204,19 +199,19 @@ Result subtract(const Request& request) {
   return result;
 }
 
-Result compute(Request& request) {
+ScoredMembers compute(AlgebraRequest& request) {
   switch (request.operation) {
-    case Operation::kUnion:
+    case SetOperation::kUnion:
       return unite(request);
-    case Operation::kIntersection:
+    case SetOperation::kIntersection:
       return intersect(request);
-    case Operation::kDifference:
+    case SetOperation::kDifference:
       return subtract(request);
   }
   return {};
 }
 
-void reply_members(Call& call, const Request& request, Result& result) {
+void reply_members(Call& call, const AlgebraRequest& request, ScoredMembers& result) {
   std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) {
     return a.second != b.second ? a.second < b.second : a.first < b.first;
   });
@@ -229,33 +224,33 @@ void reply_members(Call& call, const Request& request, Result& result) {
   }
 }
 
-void algebra(Call& call, Operation operation) {
-  Request request;
+void sorted_set_algebra(Call& call, SetOperation operation) {
+  AlgebraRequest request;
   request.operation = operation;
   if (!parse(call, 1, request)) return;
-  Result result = compute(request);
+  ScoredMembers result = compute(request);
   reply_members(call, request, result);
 }
 
-KeyEvent store_event(Operation operation) {
+KeyEvent sorted_set_store_event(SetOperation operation) {
   switch (operation) {
-    case Operation::kUnion:
+    case SetOperation::kUnion:
       return KeyEvent::kZUnionStore;
-    case Operation::kIntersection:
+    case SetOperation::kIntersection:
       return KeyEvent::kZInterStore;
-    case Operation::kDifference:
+    case SetOperation::kDifference:
       return KeyEvent::kZDiffStore;
   }
   return KeyEvent::kZUnionStore;
 }
 
-void algebra_store(Call& call, Operation operation) {
-  Request request;
+void sorted_set_algebra_store(Call& call, SetOperation operation) {
+  AlgebraRequest request;
   request.operation = operation;
   request.store = true;
   if (!parse(call, 2, request)) return;
-  const Result result = compute(request);
-  store_scored_members(call, 1, result, store_event(operation));
+  const ScoredMembers result = compute(request);
+  store_scored_members(call, 1, result, sorted_set_store_event(operation));
 }
 
 // Redis chooses the encoding of the complete result, and only a listpack turns -0 into 0.
@@ -288,16 +283,18 @@ void store_scored_members(Call& call, size_t argument,
   database.notify(KeyEvent::kDel, key.key);
 }
 
-void zunion_command(Call& call) { algebra(call, Operation::kUnion); }
-void zinter_command(Call& call) { algebra(call, Operation::kIntersection); }
-void zdiff_command(Call& call) { algebra(call, Operation::kDifference); }
-void zunionstore_command(Call& call) { algebra_store(call, Operation::kUnion); }
-void zinterstore_command(Call& call) { algebra_store(call, Operation::kIntersection); }
-void zdiffstore_command(Call& call) { algebra_store(call, Operation::kDifference); }
+void zunion_command(Call& call) { sorted_set_algebra(call, SetOperation::kUnion); }
+void zinter_command(Call& call) { sorted_set_algebra(call, SetOperation::kIntersection); }
+void zdiff_command(Call& call) { sorted_set_algebra(call, SetOperation::kDifference); }
+void zunionstore_command(Call& call) { sorted_set_algebra_store(call, SetOperation::kUnion); }
+void zinterstore_command(Call& call) {
+  sorted_set_algebra_store(call, SetOperation::kIntersection);
+}
+void zdiffstore_command(Call& call) { sorted_set_algebra_store(call, SetOperation::kDifference); }
 
 void zintercard_command(Call& call) {
-  Request request;
-  request.operation = Operation::kIntersection;
+  AlgebraRequest request;
+  request.operation = SetOperation::kIntersection;
   request.cardinality = true;
   if (!parse(call, 1, request)) return;
   call.reply.integer(static_cast<int64_t>(compute(request).size()));

@@ -10,23 +10,17 @@ namespace sluice {
 
 namespace {
 
-// The first or last member. REQUIRES: the set is not empty.
-ScoredMember* end_member(const SortedSet& sorted, bool lowest) {
-  return lowest ? sorted.order.front().value : sorted.order.back().value;
-}
-
-KeyEvent pop_event(bool lowest) { return lowest ? KeyEvent::kZPopMin : KeyEvent::kZPopMax; }
+KeyEvent sorted_pop_event(bool lowest) { return lowest ? KeyEvent::kZPopMin : KeyEvent::kZPopMax; }
 
 // Writes and removes `count` members from one end. `nested_pairs`: each as [member, score].
+// REQUIRES: there are so many.
 void pop_members(Call& call, const KeyRef& key, Entry* entry, bool lowest, uint64_t count,
                  bool nested_pairs) {
   Database database = call.database(key);
-  const uint64_t size = collection_size(*entry);
-  count = std::min(count, size);
-  call.reply.array(nested_pairs ? count : count * 2);
+  database.notify(sorted_pop_event(lowest), key.key);
   for (uint64_t i = 0; i < count; ++i) {
-    ScoredMember* member = end_member(entry->object<SortedSet>(), lowest);
-    if (i == 0) database.notify(pop_event(lowest), key.key);
+    const auto& order = entry->object<SortedSet>().order;
+    ScoredMember* member = lowest ? order.front().value : order.back().value;
     if (nested_pairs) call.reply.array(2);
     call.reply.bulk(member->bytes());
     call.reply.number(member->score());
@@ -35,97 +29,47 @@ void pop_members(Call& call, const KeyRef& key, Entry* entry, bool lowest, uint6
   database.remove_if_empty(key, entry);
 }
 
-void pop_generic(Call& call, bool lowest) {
+struct SortedEnds {
+  static constexpr Type kType = Type::kSortedSet;
+  static constexpr Bytes kFirst = "MIN";
+  static constexpr Bytes kSecond = "MAX";
+  static constexpr size_t kParts = 3;  // [key, member, score]
+
+  static void pop_one(Call& call, const KeyRef& key, Entry* entry, bool lowest) {
+    pop_members(call, key, entry, lowest, 1, false);
+  }
+
+  static void pop_many(Call& call, const KeyRef& key, Entry* entry, bool lowest, uint64_t count) {
+    count = std::min(count, collection_size(*entry));
+    call.reply.array(count);
+    pop_members(call, key, entry, lowest, count, true);
+  }
+};
+
+void sorted_pop_generic(Call& call, bool lowest) {
   int64_t count = 1;
   const bool has_count = call.args.size() > 2;
   if (call.args.size() > 3) return call.reply.error(errors::kSyntax);
-  if (has_count) {
-    if (!call.integer(2, count, errors::kNotPositive)) return;
-    if (count < 0) return call.reply.error(errors::kNotPositive);
-  }
+  if (!parse_pop_count(call, count)) return;
   const KeyRef key = call.key(1);
   const Found<Entry> entry = call.find(key, Type::kSortedSet);
   if (entry.refused()) return;
   if (entry == nullptr || count == 0) return call.reply.array(0);
+  const uint64_t popped = std::min(static_cast<uint64_t>(count), collection_size(*entry));
   // RESP3 nests the pairs only if a count was given.
-  pop_members(call, key, entry, lowest, static_cast<uint64_t>(count),
-              has_count && call.reply.protocol() == 3);
-}
-
-// [key, member, score], the reply of the blocking forms.
-void reply_popped(Call& call, const KeyRef& key, Entry* entry, bool lowest) {
-  ScoredMember* member = end_member(entry->object<SortedSet>(), lowest);
-  call.reply.array(3);
-  call.reply.bulk(key.key);
-  Database database = call.database(key);
-  database.notify(pop_event(lowest), key.key);
-  call.reply.bulk(member->bytes());
-  call.reply.number(member->score());
-  database.sorted_remove(key, entry, member);
-  database.remove_if_empty(key, entry);
-}
-
-template <bool lowest>
-void serve_blocked_pop(Call& call, Bytes name) {
-  const KeyRef key(name);
-  reply_popped(call, key, call.find(key), lowest);
-}
-
-template <bool lowest>
-void blocking_pop(Call& call) {
-  int64_t timeout_ms = 0;
-  if (!parse_timeout(call, call.args.size() - 1, timeout_ms)) return;
-  const auto keys = call.args.subspan(1, call.args.size() - 2);
-  for (const Bytes name : keys) {
-    const KeyRef key(name);
-    const Found<Entry> entry = call.find(key, Type::kSortedSet);
-    if (entry.refused()) return;
-    if (entry != nullptr) return reply_popped(call, key, entry, lowest);
-  }
-  if (call.nested) return call.reply.null_array();
-  call.block(keys, Type::kSortedSet, timeout_ms, serve_blocked_pop<lowest>);
-}
-
-// [key, [[member, score], ...]]
-void pop_many(Call& call, const KeyRef& key, Entry* entry, const MultiPopRequest& request) {
-  call.reply.array(2);
-  call.reply.bulk(key.key);
-  pop_members(call, key, entry, request.first_word, request.count, true);
-}
-
-void serve_blocked_multi_pop(Call& call, Bytes name) {
-  MultiPopRequest request;
-  const bool parsed = parse_multi_pop(call, 2, "MIN", "MAX", request);
-  CHECK(parsed);  // the same arguments as when it blocked
-  const KeyRef key(name);
-  pop_many(call, key, call.find(key), request);
-}
-
-// ZMPOP and BZMPOP. The time-out of BZMPOP is the argument before the number of keys.
-void multi_pop(Call& call, bool blocking) {
-  MultiPopRequest request;
-  int64_t timeout_ms = 0;
-  if (!parse_multi_pop(call, blocking ? 2 : 1, "MIN", "MAX", request)) return;
-  if (blocking && !parse_timeout(call, 1, timeout_ms)) return;
-  for (const Bytes name : request.keys) {
-    const KeyRef key(name);
-    const Found<Entry> entry = call.find(key, Type::kSortedSet);
-    if (entry.refused()) return;
-    if (entry != nullptr) return pop_many(call, key, entry, request);
-  }
-  if (!blocking || call.nested) return call.reply.null_array();
-  call.block(request.keys, Type::kSortedSet, timeout_ms, serve_blocked_multi_pop);
+  const bool nested_pairs = has_count && call.reply.protocol() == 3;
+  call.reply.array(nested_pairs ? popped : popped * 2);
+  pop_members(call, key, entry, lowest, popped, nested_pairs);
 }
 
 }  // namespace
 
-void zpopmin_command(Call& call) { pop_generic(call, true); }
-void zpopmax_command(Call& call) { pop_generic(call, false); }
-void bzpopmin_command(Call& call) { blocking_pop<true>(call); }
-void bzpopmax_command(Call& call) { blocking_pop<false>(call); }
+void zpopmin_command(Call& call) { sorted_pop_generic(call, true); }
+void zpopmax_command(Call& call) { sorted_pop_generic(call, false); }
+void bzpopmin_command(Call& call) { blocking_pop<SortedEnds, true>(call); }
+void bzpopmax_command(Call& call) { blocking_pop<SortedEnds, false>(call); }
 
-void zmpop_command(Call& call) { multi_pop(call, false); }
-
-void bzmpop_command(Call& call) { multi_pop(call, true); }
+void zmpop_command(Call& call) { multi_pop<SortedEnds>(call, false); }
+void bzmpop_command(Call& call) { multi_pop<SortedEnds>(call, true); }
 
 }  // namespace sluice

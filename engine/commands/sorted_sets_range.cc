@@ -52,8 +52,7 @@ bool parse_scores(const Call& call, size_t low, size_t high, ScoreRange& range) 
       parse_score_end(call.args[high], range.high, range.high_open)) {
     return true;
   }
-  call.reply.error("ERR min or max is not a float");
-  return false;
+  return fail(call, "ERR min or max is not a float");
 }
 
 bool parse_member_end(Bytes text, Bytes& member, bool& open, int& infinite) {
@@ -72,8 +71,7 @@ bool parse_members(const Call& call, size_t low, size_t high, MemberRange& range
       parse_member_end(call.args[high], range.high, range.high_open, range.high_infinite)) {
     return true;
   }
-  call.reply.error("ERR min or max not valid string range item");
-  return false;
+  return fail(call, "ERR min or max not valid string range item");
 }
 
 Ranks ranks_of(const SortedSet& sorted, const ScoreRange& range) {
@@ -143,18 +141,16 @@ bool parse_range_options(const Call& call, size_t first, bool store, bool fixed_
       request.by = By::kScore;
       fixed_by = true;
     } else {
-      call.reply.error(errors::kSyntax);
-      return false;
+      return fail(call, errors::kSyntax);
     }
   }
   if (request.limit != -1 && request.by == By::kRank) {
-    call.reply.error(
+    return fail(
+        call,
         "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX");
-    return false;
   }
   if (request.with_scores && request.by == By::kMember) {
-    call.reply.error("ERR syntax error, WITHSCORES not supported in combination with BYLEX");
-    return false;
+    return fail(call, "ERR syntax error, WITHSCORES not supported in combination with BYLEX");
   }
   return true;
 }

@@ -7,7 +7,7 @@ namespace sluice {
 
 namespace {
 
-const Command kRows[] = {
+const Command kSortedSetRows[] = {
     {.name = "zadd",
      .arity = -4,
      .flags = kWrite | kDenyOom | kFast,
@@ -436,6 +436,6 @@ const Command kRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kSortedSetCommands(kRows);
+const std::span<const Command> kSortedSetCommands(kSortedSetRows);
 
 }  // namespace sluice

@@ -1,7 +1,5 @@
 #include "engine/commands/standalone.h"
 
-#include "engine/base/limits.h"
-#include "engine/base/numbers.h"
 #include "engine/commands/help.h"
 #include "engine/execution/call.h"
 
@@ -22,13 +20,6 @@ void module_refused_command(Call& call) {
 
 void module_help_command(Call& call) { reply_help(call); }
 
-void replicaof_command(Call& call) {
-  if (call.option(1, "NO") && call.option(2, "ONE")) return call.reply.ok();
-  const auto port = parse_i64(call.args[2]);
-  if (!port || *port < 0 || *port > kMaxPort) return call.reply.error("ERR Invalid master port");
-  call.reply.error("ERR this server cannot be a replica of another one");
-}
-
 namespace {
 
 struct Refusal {
@@ -37,7 +28,6 @@ struct Refusal {
 };
 
 constexpr Refusal kRefusals[] = {
-    {"failover", "ERR FAILOVER requires connected replicas."},  // Redis's text
     {"migrate",
      "ERR MIGRATE is refused, because it would block the server on the network. Use DUMP here and "
      "RESTORE there"},

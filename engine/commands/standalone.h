@@ -1,6 +1,6 @@
-// Handlers of commands for clusters, modules and replication; the rows that name them are in
-// standalone_rows.cc. None of these exist here, so the commands reply like a redis-server without
-// them.
+// Handlers of commands for clusters, modules and Redis's replication; the rows that name them are
+// in standalone_rows.cc. None of these exist here, so the commands reply like a redis-server
+// without them.
 #pragma once
 
 namespace sluice {
@@ -15,9 +15,7 @@ void module_list_command(Call& call);
 void module_refused_command(Call& call);
 void module_help_command(Call& call);
 
-// NO ONE is the present state; a host is refused.
-void replicaof_command(Call& call);
-// FAILOVER, MIGRATE, PSYNC, REPLCONF, RESTORE-ASKING, SYNC: refused, each with its reason.
+// MIGRATE, PSYNC, REPLCONF, RESTORE-ASKING, SYNC: refused, each with its reason.
 void refused_command(Call& call);
 
 }  // namespace sluice

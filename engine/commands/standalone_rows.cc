@@ -2,6 +2,7 @@
 #include "engine/commands/standalone.h"
 
 #include "engine/commands/families.h"
+#include "engine/commands/server.h"
 
 namespace sluice {
 
@@ -10,7 +11,7 @@ namespace {
 constexpr uint32_t kAclDangerousAdmin = kAclAdmin | kAclSlow | kAclDangerous;
 constexpr const char* kNoCluster = "Refused: there is no cluster.";
 constexpr const char* kNoModules = "Refused: there are no modules.";
-constexpr const char* kNotAReplica = "Accepts NO ONE, and refuses a host: there is no replication.";
+constexpr const char* kNotAReplica = "Refuses a host: the nodes of a group follow its journal.";
 // Flags of commands that would change the cluster or its modules.
 constexpr uint32_t kChangesCluster = kAdmin | kStale | kNoAsyncLoading;
 constexpr uint32_t kChangesModules = kAdmin | kNoScript | kNoAsyncLoading;
@@ -170,17 +171,18 @@ void find_migrated_keys(std::span<const Bytes> args, std::vector<KeyPosition>& p
   for (++at; at < args.size(); ++at) positions.push_back({at, kMoved});
 }
 
-const Command kRows[] = {
+const Command kStandaloneRows[] = {
     {.name = "failover",
      .arity = -1,
      .flags = kAdmin | kNoScript | kStale,
      .acl = kAclDangerousAdmin,
-     .handler = refused_command,
+     .handler = failover_command,
      .group = "server",
      .since = "6.2.0",
      .complexity = "O(1)",
-     .summary = "Refused: there are no replicas.",
-     .syntax = "[TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]"},
+     .summary = "Hands the group over to a standby, or keeps others from taking over for a while.",
+     .syntax = "<[TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds] | PAUSE milliseconds | "
+               "RESUME>"},
     {.name = "migrate",
      .arity = -6,
      .flags = kWrite | kMovableKeys,
@@ -242,6 +244,6 @@ const Command kRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kStandaloneCommands(kRows);
+const std::span<const Command> kStandaloneCommands(kStandaloneRows);
 
 }  // namespace sluice

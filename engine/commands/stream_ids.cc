@@ -55,8 +55,7 @@ bool read_stream_id(Bytes text, StreamId& id, uint64_t missing_seq, bool strict,
 
 bool stream_id_argument(const Call& call, size_t argument, StreamId& id) {
   if (read_stream_id(call.args[argument], id, 0, true)) return true;
-  call.reply.error(kInvalidStreamId);
-  return false;
+  return fail(call, kInvalidStreamId);
 }
 
 namespace {
@@ -68,8 +67,7 @@ bool interval_end_of(const Call& call, size_t argument, uint64_t missing_seq, St
   open = text.size() > 1 && text[0] == '(';
   if (open) text.remove_prefix(1);
   if (read_stream_id(text, id, missing_seq, open)) return true;
-  call.reply.error(kInvalidStreamId);
-  return false;
+  return fail(call, kInvalidStreamId);
 }
 
 }  // namespace
@@ -78,16 +76,14 @@ bool interval_start(const Call& call, size_t argument, StreamId& id) {
   bool open = false;
   if (!interval_end_of(call, argument, 0, id, open)) return false;
   if (!open || id.increment()) return true;
-  call.reply.error("ERR invalid start ID for the interval");
-  return false;
+  return fail(call, "ERR invalid start ID for the interval");
 }
 
 bool interval_end(const Call& call, size_t argument, StreamId& id) {
   bool open = false;
   if (!interval_end_of(call, argument, UINT64_MAX, id, open)) return false;
   if (!open || id.decrement()) return true;
-  call.reply.error("ERR invalid end ID for the interval");
-  return false;
+  return fail(call, "ERR invalid end ID for the interval");
 }
 
 bool stream_ids_arguments(const Call& call, size_t first, std::vector<StreamId>& ids) {
@@ -127,8 +123,6 @@ void reply_stream_range(Reply& reply, const Stream& stream, const StreamId& from
   reverse ? stream.each_reverse(from, to, visit) : stream.each(from, to, visit);
   reply.close_array(mark, replied);
 }
-
-Bytes up_to_nul(Bytes text) { return text.substr(0, text.find('\0')); }
 
 StreamGroup* find_group(const Call& call, const KeyRef& key, Bytes name, Entry*& entry) {
   const Found<Entry> found_entry = call.read(key, Type::kStream);

@@ -29,8 +29,6 @@ void reply_stream_entry(Reply& reply, const StreamEntry& entry);
 void reply_stream_range(Reply& reply, const Stream& stream, const StreamId& from,
                         const StreamId& to, uint64_t count, bool reverse = false);
 
-// The bytes up to the first NUL, as a C program prints them in messages.
-Bytes up_to_nul(Bytes text);
 // The group of the stream at `key`, or null with NOGROUP or WRONGTYPE replied.
 StreamGroup* find_group(const Call& call, const KeyRef& key, Bytes name, Entry*& entry);
 

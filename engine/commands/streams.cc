@@ -5,6 +5,7 @@
 
 #include "engine/base/numbers.h"
 #include "engine/commands/stream_ids.h"
+#include "engine/keyspace/stream_edits.h"
 
 namespace sluice {
 
@@ -23,11 +24,6 @@ struct AddOptions {
   StreamId id;
   size_t next = 0;  // the argument after the options, which is the id of XADD
 };
-
-bool fail(const Call& call, Bytes error) {
-  call.reply.error(error);
-  return false;
-}
 
 // Parses MAXLEN or MINID at `at`, which moves to its last argument.
 bool parse_trim(const Call& call, StreamTrim::By by, size_t& at, StreamTrim& trim) {
@@ -157,13 +153,12 @@ void xadd_command(Call& call) {
   if (bytes > kMaxEntryBytes) return call.reply.error(kTooLarge);
   Database database = call.database(key);
   if (entry == nullptr) entry = database.create(key, Type::kStream);
-  database.stream_add(key, entry, id, words);
+  StreamEdits edits(database, key, entry);
+  edits.add(id, words);
   reply_stream_id(call.reply, id);
   database.notify(KeyEvent::kXAdd, key.key);
   if (options.trim.by == StreamTrim::By::kNothing) return;
-  if (database.stream_trim(key, entry, options.trim) != 0) {
-    database.notify(KeyEvent::kXTrim, key.key);
-  }
+  if (edits.trim(options.trim) != 0) database.notify(KeyEvent::kXTrim, key.key);
 }
 
 void xtrim_command(Call& call) {
@@ -174,7 +169,7 @@ void xtrim_command(Call& call) {
   if (entry.refused()) return;
   if (entry == nullptr) return call.reply.integer(0);
   Database database = call.database(key);
-  const uint64_t trimmed = database.stream_trim(key, entry, options.trim);
+  const uint64_t trimmed = StreamEdits(database, key, entry).trim(options.trim);
   if (trimmed != 0) database.notify(KeyEvent::kXTrim, key.key);
   call.reply.integer(static_cast<int64_t>(trimmed));
 }
@@ -187,8 +182,9 @@ void xdel_command(Call& call) {
   std::vector<StreamId> ids;
   if (!stream_ids_arguments(call, 2, ids)) return;
   Database database = call.database(key);
+  StreamEdits edits(database, key, entry);
   int64_t deleted = 0;
-  for (const StreamId& id : ids) deleted += database.stream_delete(key, entry, id) ? 1 : 0;
+  for (const StreamId& id : ids) deleted += edits.erase(id) ? 1 : 0;
   if (deleted != 0) database.notify(KeyEvent::kXDel, key.key);
   call.reply.integer(deleted);
 }
@@ -263,9 +259,9 @@ void xsetid_command(Call& call) {
     }
   }
   Database database = call.database(key);
-  database.stream_set_head(key, entry, id,
-                           max_deleted.is_zero() ? stream.max_deleted_id : max_deleted,
-                           added == -1 ? stream.entries_added : static_cast<uint64_t>(added));
+  StreamEdits(database, key, entry)
+      .set_head(id, max_deleted.is_zero() ? stream.max_deleted_id : max_deleted,
+                added == -1 ? stream.entries_added : static_cast<uint64_t>(added));
   call.reply.ok();
   database.notify(KeyEvent::kXSetId, key.key);
 }

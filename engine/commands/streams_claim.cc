@@ -4,6 +4,7 @@
 #include "engine/base/numbers.h"
 #include "engine/commands/stream_ids.h"
 #include "engine/commands/streams.h"
+#include "engine/keyspace/stream_edits.h"
 
 namespace sluice {
 
@@ -23,18 +24,17 @@ struct Claim {
 
 // A deleted entry cannot be assigned: it is no longer pending.
 void drop_pending(Call& call, const Claim& claim, const StreamId& id) {
-  call.database(claim.key).stream_acknowledge(claim.key, claim.entry, claim.group_name, {&id, 1});
+  StreamEdits(call.database(claim.key), claim.key, claim.entry)
+      .acknowledge(claim.group_name, {&id, 1});
 }
 
 void give(Call& call, Claim& claim, const StreamId& id, int64_t deliveries) {
+  StreamEdits edits(call.database(claim.key), claim.key, claim.entry);
   // A consumer is made only when it gets an entry.
   if (claim.consumer == nullptr) {
-    claim.consumer = call.database(claim.key).stream_see_consumer(
-        claim.key, claim.entry, claim.group_name, claim.consumer_name);
+    claim.consumer = edits.see_consumer(claim.group_name, claim.consumer_name);
   }
-  call.database(claim.key).stream_put_pending(claim.key, claim.entry, claim.group_name,
-                                              claim.consumer, {&id, 1}, claim.delivered_ms,
-                                              deliveries);
+  edits.put_pending(claim.group_name, claim.consumer, {&id, 1}, claim.delivered_ms, deliveries);
   if (claim.only_id) return reply_stream_id(call.reply, id);
   claim.entry->object<Stream>().each(id, id, [&](const StreamEntry& entry) {
     reply_stream_entry(call.reply, entry);
@@ -81,9 +81,8 @@ bool parse_claim_options(const Call& call, size_t at, ClaimOptions& options) {
     } else if (more && call.option(at, "LASTID")) {
       if (!stream_id_argument(call, ++at, options.last_id)) return false;
     } else {
-      call.reply.error("ERR Unrecognized XCLAIM option '" + std::string(up_to_nul(call.args[at])) +
-                       "'");
-      return false;
+      return fail(call,
+                  "ERR Unrecognized XCLAIM option '" + std::string(up_to_nul(call.args[at])) + "'");
     }
   }
   return true;
@@ -140,7 +139,7 @@ void xclaim_command(Call& call) {
   if (!parse_claim(call, options)) return;
   Database database = call.database(key);
   if (options.last_id > group->last_id) {
-    database.stream_put_group(key, entry, call.args[2], options.last_id, group->entries_read);
+    StreamEdits(database, key, entry).put_group(call.args[2], options.last_id, group->entries_read);
   }
   Claim claim{key, entry, call.args[2], *group, call.args[3]};
   claim.delivered_ms = options.delivered_ms;
@@ -176,14 +175,12 @@ bool parse_auto_claim(const Call& call, AutoClaimOptions& options) {
       constexpr int64_t kMaxCount = INT64_MAX / 16;
       if (!call.integer(++at, options.count, "ERR COUNT must be > 0")) return false;
       if (options.count < 1 || options.count > kMaxCount) {
-        call.reply.error("ERR COUNT must be > 0");
-        return false;
+        return fail(call, "ERR COUNT must be > 0");
       }
     } else if (call.option(at, "JUSTID")) {
       options.only_id = true;
     } else {
-      call.reply.error(errors::kSyntax);
-      return false;
+      return fail(call, errors::kSyntax);
     }
   }
   return true;

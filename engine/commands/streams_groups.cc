@@ -3,6 +3,7 @@
 
 #include "engine/commands/stream_ids.h"
 #include "engine/commands/streams.h"
+#include "engine/keyspace/stream_edits.h"
 
 namespace sluice {
 
@@ -30,8 +31,7 @@ bool parse_group_options(Call& call, bool creates, GroupOptions& options) {
     } else if (call.option(at, "ENTRIESREAD") && at + 1 < call.args.size()) {
       if (!call.integer(++at, options.entries_read)) return false;
       if (options.entries_read < 0 && options.entries_read != StreamGroup::kUnknownReads) {
-        call.reply.error("ERR value for ENTRIESREAD must be positive or -1");
-        return false;
+        return fail(call, "ERR value for ENTRIESREAD must be positive or -1");
       }
     } else {
       reply_bad_subcommand(call);
@@ -48,8 +48,7 @@ bool find_group_stream(Call& call, bool may_be_absent, Entry*& entry) {
   if (found.refused()) return false;
   entry = found;
   if (entry != nullptr || may_be_absent) return true;
-  call.reply.error(kNoStream);
-  return false;
+  return fail(call, kNoStream);
 }
 
 // Finds its group as well, with XGROUP's error texts.
@@ -71,8 +70,7 @@ bool parse_group_id(const Call& call, const Entry* entry, bool strict, StreamId&
     return true;
   }
   if (read_stream_id(call.args[4], id, 0, strict)) return true;
-  call.reply.error(kInvalidStreamId);
-  return false;
+  return fail(call, kInvalidStreamId);
 }
 
 }  // namespace
@@ -95,7 +93,7 @@ void xgroup_create_command(Call& call) {
   } else if (entry->object<Stream>().groups.contains(call.args[3])) {
     return call.reply.error("BUSYGROUP Consumer Group name already exists");
   }
-  database.stream_put_group(key, entry, call.args[3], id, options.entries_read);
+  StreamEdits(database, key, entry).put_group(call.args[3], id, options.entries_read);
   call.reply.ok();
   database.notify(KeyEvent::kXGroupCreate, key.key);
 }
@@ -111,7 +109,7 @@ void xgroup_setid_command(Call& call) {
   if (!parse_group_id(call, entry, false, id)) return;
   const KeyRef key = call.key(2);
   Database database = call.database(key);
-  database.stream_put_group(key, entry, call.args[3], id, options.entries_read);
+  StreamEdits(database, key, entry).put_group(call.args[3], id, options.entries_read);
   call.reply.ok();
   database.notify(KeyEvent::kXGroupSetId, key.key);
 }
@@ -121,7 +119,7 @@ void xgroup_destroy_command(Call& call) {
   if (!find_group_stream(call, false, entry)) return;
   const KeyRef key = call.key(2);
   Database database = call.database(key);
-  const bool removed = database.stream_remove_group(key, entry, call.args[3]);
+  const bool removed = StreamEdits(database, key, entry).remove_group(call.args[3]);
   call.reply.integer(removed ? 1 : 0);
   if (removed) database.notify(KeyEvent::kXGroupDestroy, key.key);
 }
@@ -132,7 +130,7 @@ void xgroup_createconsumer_command(Call& call) {
   if (group == nullptr) return;
   const bool is_new = group->find_consumer(call.args[4]) == nullptr;
   const KeyRef key = call.key(2);
-  if (is_new) call.database(key).stream_see_consumer(key, entry, call.args[3], call.args[4]);
+  if (is_new) StreamEdits(call.database(key), key, entry).see_consumer(call.args[3], call.args[4]);
   call.reply.integer(is_new ? 1 : 0);
 }
 
@@ -145,7 +143,7 @@ void xgroup_delconsumer_command(Call& call) {
   const auto pending = static_cast<int64_t>(consumer->pending.size());
   const KeyRef key = call.key(2);
   Database database = call.database(key);
-  database.stream_remove_consumer(key, entry, call.args[3], call.args[4]);
+  StreamEdits(database, key, entry).remove_consumer(call.args[3], call.args[4]);
   database.notify(KeyEvent::kXGroupDelConsumer, key.key);
   call.reply.integer(pending);
 }
@@ -159,8 +157,8 @@ void xack_command(Call& call) {
   }
   std::vector<StreamId> ids;
   if (!stream_ids_arguments(call, 3, ids)) return;
-  call.reply.integer(
-      static_cast<int64_t>(call.database(key).stream_acknowledge(key, entry, call.args[2], ids)));
+  call.reply.integer(static_cast<int64_t>(
+      StreamEdits(call.database(key), key, entry).acknowledge(call.args[2], ids)));
 }
 
 // --- XPENDING ---
@@ -180,10 +178,7 @@ bool parse_pending(const Call& call, PendingRequest& request) {
   size_t at = 3;
   if (call.option(3, "IDLE")) {
     if (!call.integer(4, request.min_idle_ms)) return false;
-    if (call.args.size() < 8) {
-      call.reply.error(errors::kSyntax);
-      return false;
-    }
+    if (call.args.size() < 8) return fail(call, errors::kSyntax);
     at = 5;
   }
   if (!call.integer(at + 2, request.count)) return false;

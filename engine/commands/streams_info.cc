@@ -20,9 +20,9 @@ bool parse_info(const Call& call, InfoOptions& options) {
   if (!options.full) return true;
   if ((words != 1 && words != 3) || !call.option(3, "FULL") ||
       (words == 3 && !call.option(4, "COUNT"))) {
-    call.reply.error("ERR unknown subcommand or wrong number of arguments for '" +
-                     std::string(up_to_nul(call.args[1]).substr(0, 128)) + "'. Try XINFO HELP.");
-    return false;
+    return fail(call, "ERR unknown subcommand or wrong number of arguments for '" +
+                          std::string(up_to_nul(call.args[1]).substr(0, 128)) +
+                          "'. Try XINFO HELP.");
   }
   if (words == 1) return true;
   int64_t count = 0;

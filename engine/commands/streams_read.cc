@@ -3,6 +3,7 @@
 #include "engine/commands/stream_ids.h"
 #include "engine/commands/streams.h"
 #include "engine/execution/execution.h"
+#include "engine/keyspace/stream_edits.h"
 
 namespace sluice {
 
@@ -39,11 +40,6 @@ struct StreamWait final : WaiterRequest {
   bool no_ack = false;
   uint64_t count = kMaxAfterWaiting;
 };
-
-bool fail(const Call& call, Bytes error) {
-  call.reply.error(error);
-  return false;
-}
 
 bool parse_block(const Call& call, size_t argument, ReadRequest& request) {
   // A script's commands do not belong to a connection.
@@ -203,20 +199,16 @@ void deliver(Call& call, const KeyRef& key, Entry* entry, Bytes group_name, Stre
   });
   call.reply.close_array(mark, replied);
   if (replied == 0) return;
-  Database database = call.database(key);
-  if (!no_ack) {
-    database.stream_put_pending(key, entry, group_name, consumer, ids, call.now_ms(), 1);
-  }
-  if (last != group.last_id || read != group.entries_read) {
-    database.stream_put_group(key, entry, group_name, last, read);
-  }
+  StreamEdits edits(call.database(key), key, entry);
+  if (!no_ack) edits.put_pending(group_name, consumer, ids, call.now_ms(), 1);
+  if (last != group.last_id || read != group.entries_read) edits.put_group(group_name, last, read);
 }
 
 // Replies the consumer's pending entries after `after`, which counts as another delivery.
 void reply_history(Call& call, const KeyRef& key, Entry* entry, Bytes group,
                    StreamConsumer* consumer, const StreamId& after, uint64_t count) {
   const Stream& stream = entry->object<Stream>();
-  Database database = call.database(key);
+  StreamEdits edits(call.database(key), key, entry);
   StreamId from = after;
   from.increment();
   uint64_t replied = 0;
@@ -232,8 +224,7 @@ void reply_history(Call& call, const KeyRef& key, Entry* entry, Bytes group,
     });
     if (is_there) {
       // The consumer does not change, so the order that is walked here does not change either.
-      database.stream_put_pending(key, entry, group, consumer, {&id, 1}, call.now_ms(),
-                                  at.value()->deliveries + 1);
+      edits.put_pending(group, consumer, {&id, 1}, call.now_ms(), at.value()->deliveries + 1);
     } else {
       call.reply.array(2);
       reply_stream_id(call.reply, id);
@@ -260,7 +251,8 @@ void read_place(Call& call, const ReadRequest& request, const ReadPlace& place, 
   call.reply.bulk(key.key);
   StreamConsumer* consumer = nullptr;
   if (group != nullptr) {
-    consumer = call.database(key).stream_see_consumer(key, entry, request.group, request.consumer);
+    consumer =
+        StreamEdits(call.database(key), key, entry).see_consumer(request.group, request.consumer);
   }
   if (place.of_history) {
     reply_history(call, key, entry, request.group, consumer, after, request.count);
@@ -313,7 +305,7 @@ void serve_blocked_read(Call& call, Bytes name) {
   call.reply.bulk(name);
   if (group != nullptr) {
     StreamConsumer* consumer =
-        call.database(key).stream_see_consumer(key, entry, wait.group, wait.consumer);
+        StreamEdits(call.database(key), key, entry).see_consumer(wait.group, wait.consumer);
     deliver(call, key, entry, wait.group, *group, consumer, wait.count, wait.no_ack);
     return;
   }

@@ -8,6 +8,17 @@ namespace sluice {
 
 namespace {
 
+// The first half of what follows the word STREAMS.
+constexpr KeySpec keys_of_streams(int first_word) {
+  return {.flags = kKeyRo | kKeyAccess,
+          .begin = KeySpec::Begin::kKeyword,
+          .index = first_word,
+          .keyword = "STREAMS",
+          .find = KeySpec::Find::kRange,
+          .last = -1,
+          .limit = 2};
+}
+
 const Command kGroupSubcommands[] = {
     {.name = "create",
      .arity = -5,
@@ -124,7 +135,7 @@ const Command kInfoSubcommands[] = {
      .syntax = ""},
 };
 
-const Command kRows[] = {
+const Command kStreamRows[] = {
     {.name = "xadd",
      .arity = -5,
      .flags = kWrite | kDenyOom | kFast,
@@ -210,13 +221,7 @@ const Command kRows[] = {
      .arity = -4,
      .flags = kReadonly | kBlocking | kMovableKeys,
      .acl = kAclRead | kAclStream | kAclSlow | kAclBlocking,
-     .keys = {{.flags = kKeyRo | kKeyAccess,
-               .begin = KeySpec::Begin::kKeyword,
-               .index = 1,
-               .keyword = "STREAMS",
-               .find = KeySpec::Find::kRange,
-               .last = -1,
-               .limit = 2}},
+     .keys = {keys_of_streams(1)},
      .handler = xread_command,
      .group = "stream",
      .since = "5.0.0",
@@ -241,13 +246,7 @@ const Command kRows[] = {
      .arity = -7,
      .flags = kWrite | kBlocking | kMovableKeys,
      .acl = kAclWrite | kAclStream | kAclSlow | kAclBlocking,
-     .keys = {{.flags = kKeyRo | kKeyAccess,
-               .begin = KeySpec::Begin::kKeyword,
-               .index = 4,
-               .keyword = "STREAMS",
-               .find = KeySpec::Find::kRange,
-               .last = -1,
-               .limit = 2}},
+     .keys = {keys_of_streams(4)},
      .handler = xreadgroup_command,
      .group = "stream",
      .since = "5.0.0",
@@ -337,6 +336,6 @@ const Command kRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kStreamCommands(kRows);
+const std::span<const Command> kStreamCommands(kStreamRows);
 
 }  // namespace sluice

@@ -62,8 +62,7 @@ bool parse_set_options(const Call& call, size_t first, bool is_set, SetOptions& 
     } else if (!is_set && call.option(at, "PERSIST") && options.unit == ExpireUnit::kNone) {
       options.persist = true;
     } else if (!parse_expire_option(call, at, options)) {
-      call.reply.error(errors::kSyntax);
-      return false;
+      return fail(call, errors::kSyntax);
     }
   }
   return true;
@@ -111,10 +110,16 @@ void set_generic(Call& call, Bytes value, const SetOptions& options, Bytes if_do
   integer_reply ? call.reply.integer(1) : call.reply.simple(if_done);
 }
 
+void set_with_expiry(Call& call, ExpireUnit unit) {
+  SetOptions options;
+  options.unit = unit;
+  options.expire_argument = 2;
+  set_generic(call, call.args[3], options, "OK", false);
+}
+
 bool fits(const Call& call, uint64_t size) {
   if (size <= call.engine.options().max_bulk_bytes.load(std::memory_order_relaxed)) return true;
-  call.reply.error("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
-  return false;
+  return fail(call, "ERR string exceeds maximum allowed size (proto-max-bulk-len)");
 }
 
 void add_integer(Call& call, int64_t by) {
@@ -167,19 +172,8 @@ void setnx_command(Call& call) {
   set_generic(call, call.args[2], options, {}, true);
 }
 
-void setex_command(Call& call) {
-  SetOptions options;
-  options.unit = ExpireUnit::kSeconds;
-  options.expire_argument = 2;
-  set_generic(call, call.args[3], options, "OK", false);
-}
-
-void psetex_command(Call& call) {
-  SetOptions options;
-  options.unit = ExpireUnit::kMilliseconds;
-  options.expire_argument = 2;
-  set_generic(call, call.args[3], options, "OK", false);
-}
+void setex_command(Call& call) { set_with_expiry(call, ExpireUnit::kSeconds); }
+void psetex_command(Call& call) { set_with_expiry(call, ExpireUnit::kMilliseconds); }
 
 void mget_command(Call& call) {
   call.reply.array(call.args.size() - 1);
@@ -197,9 +191,8 @@ namespace {
 
 bool check_pairs(Call& call) {
   if (call.args.size() % 2 == 1) return true;
-  call.reply.error("ERR wrong number of arguments for '" + std::string(call.command.name) +
-                   "' command");
-  return false;
+  return fail(call,
+              "ERR wrong number of arguments for '" + std::string(call.command.name) + "' command");
 }
 
 void put_pairs(Call& call) {

@@ -7,7 +7,7 @@ namespace sluice {
 
 namespace {
 
-const Command kRows[] = {
+const Command kStringRows[] = {
     {.name = "get",
      .arity = 2,
      .flags = kReadonly | kFast,
@@ -291,6 +291,6 @@ const Command kRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kStringCommands(kRows);
+const std::span<const Command> kStringCommands(kStringRows);
 
 }  // namespace sluice

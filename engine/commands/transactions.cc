@@ -132,7 +132,7 @@ void unwatch_command(Call& call) {
 
 constexpr uint32_t kControlFlags = kNoScript | kLoading | kStale | kFast | kAllowBusy;
 
-const Command kRows[] = {
+const Command kTransactionRows[] = {
     {.name = "multi",
      .arity = 1,
      .flags = kControlFlags | kNotQueued,
@@ -189,6 +189,6 @@ const Command kRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kTransactionCommands = kRows;
+const std::span<const Command> kTransactionCommands = kTransactionRows;
 
 }  // namespace sluice

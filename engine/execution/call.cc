@@ -22,7 +22,7 @@ Entry* Call::find(const KeyRef& key) const {
 Entry* Call::read(const KeyRef& key) const {
   Database keys = database(key);
   Entry* entry = keys.find(key);
-  execution.count_lookup(entry != nullptr);
+  execution.statistics.count_lookup(entry != nullptr);
   if (entry == nullptr) keys.notify(KeyEvent::kKeyMiss, key.key);
   return entry;
 }
@@ -53,20 +53,14 @@ Entry* Call::find_or_create(const KeyRef& key, Type type) const {
 
 bool Call::integer(size_t argument, int64_t& value, Bytes error) const {
   const auto parsed = parse_i64(args[argument]);
-  if (!parsed) {
-    reply.error(error);
-    return false;
-  }
+  if (!parsed) return fail(*this, error);
   value = *parsed;
   return true;
 }
 
 bool Call::real(size_t argument, double& value, Bytes error) const {
   const auto parsed = parse_double(args[argument]);
-  if (!parsed) {
-    reply.error(error);
-    return false;
-  }
+  if (!parsed) return fail(*this, error);
   value = *parsed;
   return true;
 }
@@ -75,13 +69,9 @@ bool Call::database_number(size_t argument, int& number) const {
   int64_t value = 0;
   if (!integer(argument, value)) return false;
   if (value < INT32_MIN || value > INT32_MAX) {
-    reply.error("ERR value is out of range, value must between -2147483648 and 2147483647");
-    return false;
+    return fail(*this, "ERR value is out of range, value must between -2147483648 and 2147483647");
   }
-  if (value < 0 || value >= kDatabases) {
-    reply.error("ERR DB index is out of range");
-    return false;
-  }
+  if (value < 0 || value >= kDatabases) return fail(*this, "ERR DB index is out of range");
   number = static_cast<int>(value);
   return true;
 }
@@ -122,23 +112,14 @@ void Call::block(std::span<const Bytes> keys, std::shared_ptr<Waiter> blocked) {
 
 bool parse_timeout(const Call& call, size_t argument, int64_t& timeout_ms) {
   const auto seconds = parse_long_double(call.args[argument]);
-  if (!seconds) {
-    call.reply.error("ERR timeout is not a float or out of range");
-    return false;
-  }
+  if (!seconds) return fail(call, "ERR timeout is not a float or out of range");
   const long double ms = *seconds * 1000;
   // In Redis a value that does not fit into 64 bits overflows to a negative time and is reported as
   // negative.
   const bool fits = ms < static_cast<long double>(INT64_MAX);
   if (fits) timeout_ms = static_cast<int64_t>(std::ceil(ms));
-  if (!fits || timeout_ms < 0) {
-    call.reply.error("ERR timeout is negative");
-    return false;
-  }
-  if (timeout_ms > INT64_MAX - call.now_ms()) {
-    call.reply.error("ERR timeout is out of range");
-    return false;
-  }
+  if (!fits || timeout_ms < 0) return fail(call, "ERR timeout is negative");
+  if (timeout_ms > INT64_MAX - call.now_ms()) return fail(call, "ERR timeout is out of range");
   return true;
 }
 

@@ -84,6 +84,15 @@ struct Call {
   LentWord* lent = nullptr;  // Request::lent
 };
 
+// The bytes up to the first NUL, as Redis reads patterns and prints arguments in messages.
+inline Bytes up_to_nul(Bytes text) { return text.substr(0, text.find('\0')); }
+
+// Replies the error. Returns false, as parsers of arguments do then.
+inline bool fail(const Call& call, Bytes error) {
+  call.reply.error(error);
+  return false;
+}
+
 // Converts the time-out of a blocking command (seconds, a double as text) to milliseconds; 0 means
 // no time-out. Returns false with the error replied ("timeout is negative", "timeout is out of
 // range", "timeout is not a float or out of range").

@@ -4,7 +4,6 @@
 
 #include "engine/access/acl.h"
 #include "engine/access/acl_log.h"
-#include "engine/adopted/adopted_work.h"
 #include "engine/base/ticks.h"
 #include "engine/clients/latency_monitor.h"
 #include "engine/clients/pubsub.h"
@@ -14,9 +13,6 @@
 #include "engine/execution/scripts.h"
 #include "engine/execution/transaction.h"
 #include "engine/keyspace/events.h"
-#include "engine/keyspace/queue_timers.h"
-#include "engine/keyspace/replay_expiries.h"
-#include "engine/queue/queue.h"
 #include "engine/reply/statistics.h"
 
 namespace sluice {
@@ -97,13 +93,16 @@ void Engine::observe_tracking() {
 
 DueTimes Engine::next_due() const {
   DueTimes next;
+  const bool acts = !following.load(std::memory_order_relaxed);
   for (const Shard& shard : shards_) {
+    if (!acts) break;
     next.wall_ms = std::min(next.wall_ms, shard.next_due_ms.load(std::memory_order_acquire));
     next.queue_ms =
         std::min(next.queue_ms, shard.next_due_queue_ms.load(std::memory_order_acquire));
     next.steady_ms =
         std::min(next.steady_ms, shard.next_due_steady_ms.load(std::memory_order_acquire));
   }
+  if (next.steady_ms != kNeverMs) next.steady_ms += leases_begin_ms.load();
   if (tracking_->must_sweep() || owing_shards.load(std::memory_order_acquire) != 0 ||
       departures_.has_late()) {
     next.steady_ms = 0;
@@ -187,173 +186,19 @@ void Engine::for_each_execution(const std::function<void(Execution&)>& visit) {
 
 uint64_t Engine::keyspace_hits() {
   uint64_t hits = 0;
-  for_each_execution([&](Execution& execution) { hits += execution.keyspace_hits; });
+  for_each_execution([&](Execution& execution) { hits += execution.statistics.keyspace_hits; });
   return hits;
 }
 
 uint64_t Engine::keyspace_misses() {
   uint64_t misses = 0;
-  for_each_execution([&](Execution& execution) { misses += execution.keyspace_misses; });
+  for_each_execution([&](Execution& execution) { misses += execution.statistics.keyspace_misses; });
   return misses;
 }
 
 void Engine::reset_stats() {
   expired_keys = 0;
-  for_each_execution([](Execution& execution) { execution.reset_stats(); });
+  for_each_execution([](Execution& execution) { execution.statistics.reset(); });
 }
-
-// --- Recovery ---
-
-namespace {
-
-class EngineReplay final : public Replay {
- public:
-  explicit EngineReplay(Engine& engine) : engine_(engine) {
-    unit_.replaying = true;
-    unit_.replay_expiries = &expiries_;
-    engine_.replaying.store(true);
-  }
-  ~EngineReplay() override { engine_.replaying.store(false); }
-
-  bool apply(Bytes records, uint64_t count) override {
-    while (count != 0) {
-      const size_t several = std::min<uint64_t>(count, kAhead);
-      if (!decode_several(records, several) || !apply_several(several)) return false;
-      count -= several;
-    }
-    return records.empty();
-  }
-
-  // Expiries and timers are not read before.
-  void finish(const std::function<void()>& pulse) override {
-    for (unsigned shard = 0; shard < kShards; ++shard) {
-      for (int i = 0; i < kDatabases; ++i) {
-        expiries_.build(shard, i, keyspace_of(shard, i).expiries);
-      }
-      pulse();
-    }
-    for (Queue* queue : unit_.dirty_queues) {
-      queue->head_dirty = false;
-      queue->end_replay(pulse);
-      queue->lanes.run_rates(queue->queue_ms);
-      if (queue->adopted != nullptr)
-        AdoptedWork(engine_.adopted(), kAllShards, unit_).watch(*queue);
-      list_queue_timers(engine_.shard(KeyRef(queue->key).shard), *queue);
-    }
-    unit_.clear();
-    set_places();
-    engine_.queue_clock.outgrow(unit_.greatest_queue_ms);
-  }
-
- private:
-  // The number of records that are decoded ahead, so that waits for memory overlap: the keys and
-  // elements of most records are in no cache.
-  static constexpr size_t kAhead = 16;
-
-  bool decode_several(Bytes& records, size_t several) {
-    for (size_t i = 0; i < several; ++i) {
-      Effect& effect = effects_[i];
-      if (!decode_effect(records, effect)) return false;
-      if (effect.type == EffectType::kFlush) continue;
-      if (effect.database >= kDatabases) return false;
-      keys_[i] = KeyRef(effect.key);
-      Database::prefetch_key(engine_.shard(keys_[i].shard), keys_[i], effect);
-    }
-    return true;
-  }
-
-  bool apply_several(size_t several) {
-    for (size_t i = 0; i < several; ++i) {
-      elements_[i] = {};
-      if (effects_[i].type == EffectType::kFlush || effects_[i].type == EffectType::kMoveKey) {
-        continue;
-      }
-      elements_[i] = Database::element_of(engine_.shard(keys_[i].shard), keys_[i], effects_[i]);
-      elements_[i].prefetch_for_change();
-    }
-    for (size_t i = 0; i < several; ++i) elements_[i].prefetch_node();
-    for (size_t i = 0; i < several; ++i) {
-      const Effect& effect = effects_[i];
-      if (effect.type == EffectType::kFlush) {
-        if (!flush(effect.database)) return false;
-        continue;
-      }
-      if (effect.type == EffectType::kTokenFloor) {
-        const auto token = static_cast<uint64_t>(effect.number);
-        if (engine_.token_floor.load() < token) engine_.token_floor.store(token);
-        continue;
-      }
-      if (effect.type == EffectType::kQueueTime) {
-        engine_.queue_clock.outgrow(effect.number);
-        continue;
-      }
-      if (effect.type == EffectType::kDatabasePlaces) {
-        if (!take_places(effect.value)) return false;
-        continue;
-      }
-      if (effect.type == EffectType::kMoveKey) {
-        if (!Database::apply_move(engine_.shards(), unit_, effect)) return false;
-        continue;
-      }
-      if (is_function_effect(effect.type)) {
-        if (!engine_.scripts().replay_library(effect)) return false;
-        continue;
-      }
-      Shard& shard = engine_.shard(keys_[i].shard);
-      if (!Database::apply(shard, unit_, keys_[i], effect)) return false;
-    }
-    if (!unit_.retired.empty()) engine_.reclaimer().take(unit_.retired);
-    return true;
-  }
-
-  bool flush(uint8_t database) {
-    if (database >= kDatabases && database != kAllDatabases) return false;
-    for (unsigned shard = 0; shard < kShards; ++shard) {
-      for (int i = 0; i < kDatabases; ++i) {
-        if (database != kAllDatabases && database != i) continue;
-        Database(engine_.shard(shard), i, unit_).clear();
-      }
-    }
-    return true;
-  }
-
-  // Until the end of replay the index of every database is its number, as in the records.
-  bool take_places(Bytes bytes) {
-    DatabasePlaces sorted{};
-    if (bytes.size() != sorted.size()) return false;
-    std::copy(bytes.begin(), bytes.end(), sorted.begin());
-    places_ = sorted;
-    std::sort(sorted.begin(), sorted.end());
-    return sorted == places_at_first();
-  }
-
-  void set_places() NO_THREAD_SAFETY_ANALYSIS {
-    for (unsigned index = 0; index < kShards; ++index) {
-      Shard& shard = engine_.shard(index);
-      shard.places = places_;
-      for (int number = 0; number < kDatabases; ++number) {
-        const size_t size = Database(shard, number, unit_).size();
-        shard.key_counts[static_cast<size_t>(number)].store(size, std::memory_order_relaxed);
-      }
-    }
-  }
-
-  // Replay is the only user of the engine.
-  Keyspace& keyspace_of(unsigned shard, int database) NO_THREAD_SAFETY_ANALYSIS {
-    return engine_.shard(shard).databases[static_cast<size_t>(database)];
-  }
-
-  Engine& engine_;
-  Unit unit_;
-  ReplayExpiries expiries_;
-  DatabasePlaces places_ = places_at_first();
-  std::array<Effect, kAhead> effects_;
-  std::array<KeyRef, kAhead> keys_;
-  std::array<ElementPlace, kAhead> elements_;
-};
-
-}  // namespace
-
-std::unique_ptr<Replay> Engine::begin_replay() { return std::make_unique<EngineReplay>(*this); }
 
 }  // namespace sluice

@@ -51,6 +51,8 @@ struct RuntimeOptions {
   std::atomic<int64_t> busy_reply_threshold_ms{5000};
   std::atomic<uint64_t> script_memory_limit_bytes{256U << 20};
   std::atomic<uint64_t> max_bulk_bytes{512U << 20};
+  // What the arguments of a command that changes data may have together. 0: no limit.
+  std::atomic<uint64_t> max_request_bytes{0};
   std::atomic<DebugAccess> debug_access{DebugAccess::kNobody};
   // The disk has less free space than configured: commands that grow the data are refused. Set by
   // storage.
@@ -101,6 +103,17 @@ class Engine {
   // True while that object exists: shards are filled without their locks, so keys must not be read.
   // Thread-safe.
   std::atomic<bool> replaying{false};
+  // A standby: records of another node change the data (engine/execution/follower.h), commands that
+  // write are refused, nothing expires or becomes due by itself. Set under the locks of all shards.
+  std::atomic<bool> following{false};
+  // When the clock of leases begins, by the steady clock: INT64_MAX while the engine follows, the
+  // moment at which it has taken over, else 0. So every lease then gets its whole term again.
+  std::atomic<int64_t> leases_begin_ms{0};
+  // The clock of leases, Times::steady_ms in every unit.
+  int64_t lease_clock_ms(int64_t steady_ms) const {
+    const int64_t begin_ms = leases_begin_ms.load(std::memory_order_relaxed);
+    return steady_ms > begin_ms ? steady_ms - begin_ms : 0;
+  }
   // A fuzzy walk over everything, for any thread. Only one at a time.
   std::unique_ptr<CheckpointWalk> begin_walk();
 

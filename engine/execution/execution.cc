@@ -64,11 +64,10 @@ bool is_http(Bytes name) {
 }  // namespace
 
 Execution::Execution(Engine& engine)
-    : engine_(engine),
+    : statistics(CommandTable::instance().id_limit()),
+      engine_(engine),
       observer_(engine),
-      long_ticks_(static_cast<uint64_t>(kLongBatchUs * ticks_per_microsecond())),
-      stats_(std::make_unique<CommandStat[]>(CommandTable::instance().id_limit())),
-      stat_count_(CommandTable::instance().id_limit()) {
+      long_ticks_(static_cast<uint64_t>(kLongBatchUs * ticks_per_microsecond())) {
   engine_.add_execution(this);
 }
 
@@ -253,6 +252,7 @@ void Execution::lock_for(Client& client, const Request& request,
   if ((command.flags & kAllowBusy) != 0) return lock_unless_busy(mask);
   lock(mask);
   if (engine_.adopted().queues.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    if (engine_.following.load(std::memory_order_relaxed)) return lock(kAllShards);
     const bool one_key = (command.flags & (kEveryShard | kScriptShards)) == 0 &&
                          only_key_argument(command, request.args) != 0;
     lock_adopted(mask, one_key ? &first_key : nullptr);
@@ -282,7 +282,7 @@ void Execution::reject(Client& client, const Command* command, Bytes message, Re
 
 void Execution::note_rejected(const Command& command, Reply& reply) {
   reply.attribute_errors();
-  add_one(stat(command).rejected);
+  add_one(statistics.of(command.id).rejected);
 }
 
 void Execution::warn_of_attack(const Client& client) {
@@ -340,11 +340,26 @@ Status Execution::check(Client& client, const Command& command, std::span<const 
   if (client.in_multi && (command.flags & kEndsTransaction) == 0 && memory_is_full(engine_)) {
     return refusal(std::string(errors::kOutOfMemory));
   }
-  return (command.flags & kNeedsRoom) != 0 ? refuse_growth(engine_, command.flags) : Status();
+  if (engine_.following.load(std::memory_order_relaxed)) [[unlikely]] {
+    const Status status = refuse_writes(command, args);
+    if (!status.ok()) return status;
+  }
+  if (Status large = refuse_large(engine_, command, args); !large.ok()) return large;
+  const bool may_lack_room = (command.flags & (kNeedsRoom | kWrite)) != 0;
+  return may_lack_room ? refuse_growth(engine_, command.flags) : Status();
+}
+
+// On a standby. A script without flags runs until it writes.
+Status Execution::refuse_writes(const Command& command, std::span<const Bytes> args) {
+  const bool writes =
+      (command.flags & kWrite) != 0 ||
+      ((command.flags & kScriptShards) != 0 &&
+       engine_.scripts().declared_writes(*this, command, args) == ScriptWrites::kData);
+  return writes ? refusal(std::string(errors::kReadOnly)) : Status();
 }
 
 void Execution::execute(Client& client, const Request& request, RespReply& reply) {
-  add_one(commands_processed);
+  add_one(statistics.commands_processed);
   if (!admit(client, request, reply)) return;
   const Command* const command = request.command;
   if (client.protocol == 2 && client.subscriptions() != 0 && !may_run_while_subscribed(*command)) {
@@ -374,15 +389,21 @@ void Execution::execute(Client& client, const Request& request, RespReply& reply
 }
 
 bool Execution::must_wait(Client& client, const Request& request) {
-  const PauseMode mode = engine_.pause.mode(times_.steady_ms);
+  const PauseMode mode = engine_.pause.mode(steady_ms_);
   if (mode == PauseMode::kNone) return false;
   const Command* const command = request.command;
   // Invalid requests get their errors at once.
   if (command == nullptr || request.names_unknown_subcommand()) return false;
   if (!check(client, *command, request.args).ok()) return false;
+  if (mode == PauseMode::kData && !concerns_data(client, *command)) return false;
   if (mode == PauseMode::kWrites && !may_change_data(client, *command, request.args)) return false;
   client.last_command = command;
   return true;
+}
+
+bool Execution::concerns_data(const Client& client, const Command& command) {
+  return !runs_without_data(command) ||
+         ((command.flags & kRunsQueued) != 0 && !client.queued.empty());
 }
 
 bool Execution::may_change_data(const Client& client, const Command& command,
@@ -390,7 +411,7 @@ bool Execution::may_change_data(const Client& client, const Command& command,
   if ((command.flags & (kWrite | kSeenByOthers)) != 0) return true;
   if ((command.flags & kScriptShards) != 0) {
     return (command.flags & kReadonly) == 0 &&
-           engine_.scripts().may_change_data(*this, command, args);
+           engine_.scripts().declared_writes(*this, command, args) != ScriptWrites::kNothing;
   }
   if ((command.flags & kRunsQueued) == 0) return false;
   return std::any_of(client.queued.begin(), client.queued.end(), [&](const QueuedCommand& queued) {
@@ -443,7 +464,8 @@ void Execution::begin_unit() {
   unit_.times = times_;
   unit_.journal = engine_.journal();
   unit_.recording = unit_.journal != nullptr;
-  unit_.paused = engine_.pause.mode(times_.steady_ms) != PauseMode::kNone;
+  unit_.paused = engine_.pause.mode(steady_ms_) != PauseMode::kNone ||
+                 engine_.following.load(std::memory_order_relaxed);
   observe();
 }
 
@@ -470,7 +492,7 @@ void Execution::handle(Call& call) {
   if (!call.nested && !unit_.ready.empty()) serve_waiters();
   const uint64_t ticks = read_ticks() - begin_ticks;
   if (!call.nested) batch_ticks_ += ticks;
-  CommandStat& counters = stat(command);
+  CommandStat& counters = statistics.of(command.id);
   add_one(counters.calls);
   counters.ticks.store(counters.ticks.load(std::memory_order_relaxed) + ticks,
                        std::memory_order_relaxed);

@@ -40,20 +40,24 @@ class Execution {
   // Sets the clocks for the next requests. The I/O thread reads them once for a batch. All
   // executions of an engine use the same clocks.
   void set_times(const Times& times) {
+    steady_ms_ = times.steady_ms;
     times_ = times;
-    access_s_ = Entry::access_second(times.steady_ms);
+    times_.steady_ms = engine_.lease_clock_ms(steady_ms_);
+    access_s_ = Entry::access_second(times_.steady_ms);
   }
   // The same if the wall clock is never stepped: queue time equals it.
-  void set_now_ms(int64_t now_ms) { set_times(Times::agreeing(now_ms, times_.steady_ms)); }
+  void set_now_ms(int64_t now_ms) { set_times(Times::agreeing(now_ms, steady_ms_)); }
   int64_t now_ms() const { return times_.wall_ms; }
   void set_steady_ms(int64_t steady_ms) { set_times(Times::agreeing(times_.wall_ms, steady_ms)); }
-  int64_t steady_ms() const { return times_.steady_ms; }
+  int64_t steady_ms() const { return steady_ms_; }
 
   // Runs one request of `client`: writes its reply, queues it (MULTI), or blocks the client
   // (client.waiter is set then, and no reply written).
   void execute(Client& client, const Request& request, RespReply& reply);
-  // Whether CLIENT PAUSE suspends this request. Notes the request in `client` then.
+  // Whether a pause suspends this request. Notes the request in `client` then.
   bool must_wait(Client& client, const Request& request);
+  // Whether the request reads or changes data, or runs queued requests that may.
+  static bool concerns_data(const Client& client, const Command& command);
 
   // Ends the lock hold. Every reply written since the last finish() may be sent once the journal's
   // durable lsn has reached the result.
@@ -97,6 +101,13 @@ class Execution {
   Unit& unit() { return unit_; }
   Engine& engine() { return engine_; }
 
+  // For the records of another node (engine/execution/follower.h): locks shards and begins a unit
+  // in which records decide.
+  Unit& begin_told(ShardMask mask);
+  // Ends it: lists the timers of its queues and serves those who wait to read. It is the unit with
+  // this lsn; nothing is journaled.
+  void end_told(Lsn lsn);
+
   // Deletes expired keys, runs due timers of queues, and serves waiters of those and owed turns, a
   // bounded number in each lock hold. Returns true if more is due already.
   bool run_timers(const Times& now);
@@ -109,24 +120,9 @@ class Execution {
   // EXEC and scripts. Pops at queues have a budget for each batch; run_timers continues with them.
   void serve_waiters();
 
-  CommandStat& stat(const Command& command) { return stats_[command.id]; }
-  // Counts the errors of replies that this thread writes.
-  ErrorCounts& error_counts() { return error_counts_; }
+  Statistics statistics;
   // The command was refused with the last error in the reply.
   void note_rejected(const Command& command, Reply& reply);
-  // A blocked command has been answered with an error.
-  void note_failed(const Command& command) { add_one(stat(command).failed); }
-  std::span<CommandStat> stats() { return {stats_.get(), stat_count_}; }
-  // Thread-safe. A command that ends at the same moment may write its old number back.
-  void reset_stats();
-  std::atomic<uint64_t> commands_processed{0};
-  std::atomic<uint64_t> keyspace_hits{0};
-  std::atomic<uint64_t> keyspace_misses{0};
-  // Look-ups of commands that only read, for INFO.
-  void count_lookup(bool hit) {
-    std::atomic<uint64_t>& counter = hit ? keyspace_hits : keyspace_misses;
-    counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  }
 
  private:
   // Checks the command: unknown command or subcommand, arity, state. Returns false with the error
@@ -137,6 +133,7 @@ class Execution {
   void run(Client& client, const Request& request, RespReply& reply);
   void lock_for(Client& client, const Request& request, KeyRef& first_key);
   bool busy() const;
+  Status refuse_writes(const Command& command, std::span<const Bytes> args);
   bool may_change_data(const Client& client, const Command& command, std::span<const Bytes> args);
   // Sets time, journal and observers of the unit, under the locks.
   void begin_unit();
@@ -160,9 +157,13 @@ class Execution {
   void serve_pop(const SignalledKey& ready, QueueWork& work, const std::shared_ptr<Waiter>& waiter);
   void spend_serving(size_t cost);
   void owe(const SignalledKey& ready);
-  // Gives the owed turns, alternating between shards and queues. Each pop that gets something has
+  // Answers waiters within the batch's remaining budget; the others are due.
+  void answer(const SignalledKey& ready, std::span<const std::shared_ptr<Waiter>> concerned);
+  // Gives what is owed, alternating between shards and queues. Each pop that gets something has
   // its own unit.
   void serve_owed();
+  void answer_due(const SignalledKey& owed);
+  void read_on(const SignalledKey& owed);
   void serve_turns(const SignalledKey& owed);
   void pass_over(const SignalledKey& owed, const std::shared_ptr<Waiter>& waiter);
   // Serves waiters whose time is over (Departures::leave_late).
@@ -198,7 +199,8 @@ class Execution {
   Engine& engine_;
   Unit unit_;
   KeyObserver observer_;
-  Times times_;
+  Times times_;  // as units see them: the steady clock is that of leases
+  int64_t steady_ms_ = 0;
   uint32_t access_s_ = Entry::kFirstAccess;
   ShardMask locked_ = 0;
   Lsn gate_ = 0;
@@ -207,9 +209,6 @@ class Execution {
   uint64_t batch_ticks_ = 0;
   bool hold_shards_ = false;
   bool nested_in_another_ = false;
-  std::unique_ptr<CommandStat[]> stats_;
-  size_t stat_count_ = 0;
-  ErrorCounts error_counts_;
   std::vector<KeyPosition> key_positions_;
   Client waiter_client_;
   // The remaining budget of this batch for serving pops; when it is used up, others run.

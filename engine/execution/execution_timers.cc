@@ -60,8 +60,8 @@ void Execution::run_due_queue(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
 bool Execution::run_timers(const Times& now) NO_THREAD_SAFETY_ANALYSIS {
   set_times(now);
   if (engine_.pause.end_ms() != 0) [[unlikely]] {
-    if (engine_.pause.mode(now.steady_ms) != PauseMode::kNone) return false;
-    engine_.pause.end_if_over(now.steady_ms);
+    if (engine_.pause.mode(steady_ms_) != PauseMode::kNone) return false;
+    engine_.pause.end_if_over(steady_ms_);
   }
   Tracking& tracking = engine_.tracking();
   if (tracking.must_sweep()) tracking.sweep(kMaxSweptItems);
@@ -69,12 +69,13 @@ bool Execution::run_timers(const Times& now) NO_THREAD_SAFETY_ANALYSIS {
   serve_owed();
   if (engine_.departures().has_late()) serve_late();
   size_t names = kMaxUntied;
-  for (unsigned index = 0; index < kShards; ++index) {
+  const unsigned shards = engine_.following.load(std::memory_order_relaxed) ? 0 : kShards;
+  for (unsigned index = 0; index < shards; ++index) {
     Shard& shard = engine_.shard(index);
     const auto is_due = [&] {
-      return shard.next_due_ms.load(std::memory_order_acquire) <= now.wall_ms ||
-             shard.next_due_queue_ms.load(std::memory_order_acquire) <= now.queue_ms ||
-             shard.next_due_steady_ms.load(std::memory_order_acquire) <= now.steady_ms;
+      return shard.next_due_ms.load(std::memory_order_acquire) <= times_.wall_ms ||
+             shard.next_due_queue_ms.load(std::memory_order_acquire) <= times_.queue_ms ||
+             shard.next_due_steady_ms.load(std::memory_order_acquire) <= times_.steady_ms;
     };
     if (!is_due()) continue;
     end_hold();

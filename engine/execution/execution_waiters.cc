@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <span>
+#include <utility>
 
 #include "engine/execution/execution.h"
 #include "engine/work/quiet.h"
@@ -60,13 +62,13 @@ void Execution::serve(const Waiter& waiter, Bytes key) {
   std::vector<Bytes> args(waiter.arguments.begin(), waiter.arguments.end());
   Delivery delivery{waiter.port, {}, true};
   RespReply reply(delivery.bytes, waiter.protocol);
-  reply.count_errors_in(error_counts_);
+  reply.count_errors_in(statistics.errors);
   const auto place = static_cast<std::ptrdiff_t>(unit_.deliveries.size());
   Call call{engine_, *this, waiter_client_, unit_, *waiter.command, args, reply, true, {}};
   call.waiter = &waiter;
   unit_.served = {waiter.client_id, &delivery.bytes};
   waiter.serve(call, key);
-  if (reply.unattributed_errors() != 0) note_failed(*waiter.command);
+  if (reply.unattributed_errors() != 0) add_one(statistics.of(waiter.command->id).failed);
   unit_.served = {};
   CHECK(!delivery.bytes.empty());
   // Before the invalidations of the client's own command.
@@ -78,10 +80,11 @@ void Execution::serve(const Waiter& waiter, Bytes key) {
 
 namespace {
 
-// The cost of serving: a waiter, a job, and this many waiters that were examined for it. One batch
-// takes about a millisecond, including sending the replies.
+// The cost of serving: a waiter, a job, a slice of a reading, and this many waiters that were
+// examined. One batch takes about a millisecond, including sending the replies.
 constexpr size_t kWaiterCost = 2;
 constexpr size_t kJobCost = 1;
+constexpr size_t kReadingCost = 32;
 constexpr size_t kLooksForOne = 8;
 // The most turns in one lock hold, while no pop gets anything.
 constexpr size_t kTurnsAtOnce = 64;
@@ -105,10 +108,59 @@ void Execution::serve_queue(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS
   const auto concerned = entry != nullptr && entry->type() == Type::kQueue
                              ? concerned_waiters(*waiters, ready, *entry)
                              : waiters_of_lost_queue(*waiters);
-  for (const std::shared_ptr<Waiter>& waiter : concerned) {
+  answer(ready, concerned);
+}
+
+void Execution::answer(const SignalledKey& ready,
+                       std::span<const std::shared_ptr<Waiter>> concerned)
+    NO_THREAD_SAFETY_ANALYSIS {
+  WaiterLists& lists = engine_.shard(ready.shard).waiters;
+  while (!concerned.empty() && serving_left_ != 0) {
+    spend_serving(kWaiterCost);
+    const std::shared_ptr<Waiter>& waiter = concerned.front();
     lists.remove(ready.key, waiter.get());
     if (waiter->claim()) serve(*waiter, ready.key);
+    concerned = concerned.subspan(1);
   }
+  QueueWaiters* waiters = lists.find_queue(ready.database, ready.key);
+  if (concerned.empty() || waiters == nullptr) return;
+  for (const std::shared_ptr<Waiter>& waiter : concerned) {
+    // One that waits for several jobs may have been answered above.
+    if (waiter->is_waiting()) waiters->due.emplace(waiter->order, waiter);
+  }
+  lists.list_owing(ready.database, ready.key, *waiters);
+  engine_.owing_shards.fetch_or(1U << ready.shard, std::memory_order_release);
+}
+
+// Those that have not fitted into their batch. One for which the answer no longer holds waits on.
+void Execution::answer_due(const SignalledKey& owed) NO_THREAD_SAFETY_ANALYSIS {
+  WaiterLists& lists = engine_.shard(owed.shard).waiters;
+  Database database(engine_.shard(owed.shard), owed.database, unit_);
+  while (serving_left_ != 0) {
+    QueueWaiters* waiters = lists.find_queue(owed.database, owed.key);
+    if (waiters == nullptr || waiters->due.empty()) return;
+    const std::shared_ptr<Waiter> waiter = waiters->due.extract(waiters->due.begin()).mapped();
+    spend_serving(kWaiterCost);
+    const Entry* entry = database.find(KeyRef(owed.key));
+    const bool is_there = entry != nullptr && entry->type() == Type::kQueue;
+    const bool holds = !is_there || waiter->accepts == nullptr || waiter->accepts(*waiter, *entry);
+    if (!holds) continue;
+    lists.remove(owed.key, waiter.get());
+    if (waiter->claim()) serve(*waiter, owed.key);
+  }
+}
+
+// A slice of the first reading.
+void Execution::read_on(const SignalledKey& owed) NO_THREAD_SAFETY_ANALYSIS {
+  WaiterLists& lists = engine_.shard(owed.shard).waiters;
+  const QueueWaiters* waiters = lists.find_queue(owed.database, owed.key);
+  if (waiters == nullptr || waiters->reading.empty()) return;
+  const std::shared_ptr<Waiter> waiter = waiters->reading.begin()->second;
+  spend_serving(kReadingCost);
+  const Queue* queue = queue_at(owed);
+  if (queue != nullptr && waiter->request->read_on(*queue)) return;
+  lists.remove(owed.key, waiter.get());
+  if (waiter->claim()) serve(*waiter, owed.key);
 }
 
 const Queue* Execution::queue_at(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS {
@@ -130,11 +182,11 @@ void Execution::serve_pops(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS 
     const QueueWaiters* waiters = lists.find_queue(ready.database, ready.key);
     if (waiters == nullptr || waiters->all_pops.empty()) return;
     if (serving_left_ == 0) return owe(ready);
-    size_t looks = 0;
-    const std::shared_ptr<Waiter> waiter = next_pop(*waiters, work, UINT64_MAX, looks);
-    spend_serving(kWaiterCost + looks / kLooksForOne);
-    if (waiter == nullptr) return;
-    serve_pop(ready, work, waiter);
+    NextPop next = next_pop(*waiters, work, UINT64_MAX);
+    spend_serving(kWaiterCost + next.looks / kLooksForOne);
+    if (next.too_many) owe(ready);
+    if (next.waiter == nullptr) return;
+    serve_pop(ready, work, next.waiter);
   }
 }
 
@@ -171,10 +223,18 @@ void Execution::serve_turns(const SignalledKey& owed) NO_THREAD_SAFETY_ANALYSIS 
     QueueWaiters* waiters = lists.find_queue(owed.database, owed.key);
     if (waiters == nullptr) break;
     std::shared_ptr<Waiter> waiter;
-    if (work && waiters->may_repeat) waiter = next_pop(*waiters, *work, waiters->had_turn, looks);
+    if (work && waiters->may_repeat) {
+      NextPop repeated = next_pop(*waiters, *work, waiters->had_turn);
+      looks += repeated.looks;
+      waiters->turns_again = waiters->turns_again || repeated.too_many;
+      waiter = std::move(repeated.waiter);
+    }
     waiters->may_repeat = waiter != nullptr;
     if (waiter == nullptr) {
-      const auto next = waiters->all_pops.upper_bound(waiters->had_turn);
+      auto next = waiters->all_pops.upper_bound(waiters->had_turn);
+      if (next == waiters->all_pops.end() && std::exchange(waiters->turns_again, false)) {
+        next = waiters->all_pops.begin();
+      }
       waiters->owes_turns = next != waiters->all_pops.end();
       if (!waiters->owes_turns) break;
       ++looks;
@@ -211,22 +271,18 @@ void Execution::serve_owed() NO_THREAD_SAFETY_ANALYSIS {
     begin_unit();
     spend_serving(1);
     SignalledKey owed{index, 0, {}};
-    if (engine_.shard(index).waiters.next_owing(owed.database, owed.key)) {
-      serve_turns(owed);
+    WaiterLists& lists = engine_.shard(index).waiters;
+    if (lists.next_owing(owed.database, owed.key)) {
+      answer_due(owed);
+      read_on(owed);
+      const QueueWaiters* waiters = lists.find_queue(owed.database, owed.key);
+      if (waiters != nullptr && waiters->owes_turns) serve_turns(owed);
       serve_waiters();
     } else {
       engine_.owing_shards.fetch_and(~(1U << index), std::memory_order_release);
     }
     end_hold();
   }
-}
-
-void Execution::reset_stats() {
-  commands_processed = 0;
-  keyspace_hits = 0;
-  keyspace_misses = 0;
-  for (CommandStat& counters : stats()) counters.reset();
-  error_counts_.reset();
 }
 
 }  // namespace sluice

@@ -13,11 +13,10 @@ using NamesAt = OrderedIndex<Queue*, QueueTimers::ByKey>::Iterator;
 
 // The first queue of a database (Database::index()) after a name; null: the first one of all.
 NamesAt behind(const Shard& shard, int index, const std::string* name) NO_THREAD_SAFETY_ANALYSIS {
-  const auto wanted = static_cast<uint64_t>(index);
-  return shard.queue_timers.by_name.lower_bound_by(
-      [&](uint64_t major, uint64_t, const Queue* queue) {
-        return major < wanted || (major == wanted && name != nullptr && queue->key <= *name);
-      });
+  const auto& by_name = shard.queue_timers[static_cast<size_t>(index)].by_name;
+  if (name == nullptr) return by_name.begin();
+  return by_name.lower_bound_by(
+      [&](uint64_t, uint64_t, const Queue* queue) { return queue->key <= *name; });
 }
 
 }  // namespace
@@ -30,7 +29,7 @@ std::vector<std::string> queue_names(Engine& engine, int database, const std::st
     if (!engine.lock_patiently(shard)) continue;
     const int index = shard.places[static_cast<size_t>(database)];
     auto at = behind(shard, index, after);
-    for (size_t i = 0; i < limit && at.valid() && at.value()->database == index; ++i, at.next()) {
+    for (size_t i = 0; i < limit && at.valid(); ++i, at.next()) {
       names.push_back(at.value()->key);
     }
     shard.mutex.unlock();
@@ -51,14 +50,16 @@ std::vector<Line> QueueWalk::next_lines(Engine& engine, size_t limit,
       skipped_ = true;
       continue;
     }
-    auto at =
-        last_ ? behind(shard, last_->first, &last_->second) : shard.queue_timers.by_name.begin();
-    for (; lines.size() < limit && at.valid(); at.next()) {
-      const Queue* queue = at.value();
-      const auto place = std::find(shard.places.begin(), shard.places.end(), queue->database);
-      lines.push_back(
-          make(*queue, QueueName{static_cast<int>(place - shard.places.begin()), queue->key}));
-      last_ = {queue->database, queue->key};
+    for (int index = last_ ? last_->first : 0; index < kDatabases; ++index) {
+      const bool goes_on = last_ && last_->first == index;
+      const auto place = std::find(shard.places.begin(), shard.places.end(), index);
+      auto at = behind(shard, index, goes_on ? &last_->second : nullptr);
+      for (; lines.size() < limit && at.valid(); at.next()) {
+        const Queue* queue = at.value();
+        lines.push_back(
+            make(*queue, QueueName{static_cast<int>(place - shard.places.begin()), queue->key}));
+        last_ = {index, queue->key};
+      }
     }
     shard.mutex.unlock();
     if (!lines.empty()) break;
@@ -197,7 +198,7 @@ FoundGroups find_groups_of(Engine& engine, const QueueName& queue, const std::st
   return found;
 }
 
-void GroupCount::add(const GroupCount& other) {
+void ScopeCount::add(const ScopeCount& other) {
   pending += other.pending;
   active += other.active;
   delayed += other.delayed;
@@ -206,44 +207,67 @@ void GroupCount::add(const GroupCount& other) {
   slots += other.slots;
 }
 
-void LargestGroups::leave_out(const GroupCount& count) {
+void LargestScopes::leave_out(const ScopeCount& count) {
   if (!rest_) rest_.emplace();
   rest_->add(count);
 }
 
-// Only the few best are kept in order during the scan: sorting all of them would take longer than
-// scanning.
-void LargestGroups::keep(const Group& group) {
-  const auto larger = [](const GroupCount& a, const GroupCount& b) {
-    return a.jobs() != b.jobs() ? a.jobs() > b.jobs() : a.name < b.name;
-  };
-  if (group.idle()) return;
-  GroupCount count = {{},
-                      group.pending,
-                      group.active,
-                      group.delayed,
-                      group.blocked,
-                      group.waiting,
-                      group.limiter.used,
-                      group.limiter.max_active};
-  if (best_.size() == limit_ && count.jobs() < best_.back().jobs()) return leave_out(count);
-  count.name = group.name;
-  const auto place = std::upper_bound(best_.begin(), best_.end(), count, larger);
-  best_.insert(place, std::move(count));
+namespace {
+
+bool is_larger(const ScopeCount& a, const ScopeCount& b) {
+  return a.size != b.size ? a.size > b.size : a.name < b.name;
+}
+
+ScopeCount count_of(const Group& group) {
+  return {.pending = group.pending,
+          .active = group.active,
+          .delayed = group.delayed,
+          .blocked = group.blocked,
+          .waiting = group.waiting,
+          .slots = group.limiter.used,
+          .max_active = group.limiter.max_active,
+          .size = group.waiting + group.active};
+}
+
+ScopeCount count_of(const Key& key) {
+  const Limiter& limiter = key.limiter;
+  return {.slots = limiter.used, .max_active = limiter.max_active, .size = limiter.used};
+}
+
+}  // namespace
+
+void LargestScopes::keep(ScopeCount count, const std::string& name) {
+  if (best_.size() == limit_ && count.size < best_.front().size) return leave_out(count);
+  count.name = name;
+  best_.push_back(std::move(count));
+  std::push_heap(best_.begin(), best_.end(), is_larger);
   if (best_.size() <= limit_) return;
+  std::pop_heap(best_.begin(), best_.end(), is_larger);
   leave_out(best_.back());
   best_.pop_back();
 }
 
-bool LargestGroups::go_on(Engine& engine) {
+bool LargestScopes::go_on(const Queue& queue) {
   constexpr size_t kStep = 1000;
-  uint64_t next = 0;
-  const Lsn gate = read_queue(engine, queue_, [&](const Queue& queue) {
-    next = queue.lanes.groups().scan(cursor_, kStep, [&](const Group* group) { keep(*group); });
-  });
-  gate_ = std::max(gate_, gate);
-  cursor_ = next;
+  const auto scan = [&](const auto& map) {
+    return map.scan(cursor_, kStep, [&](const auto* scope) {
+      if (!scope->idle()) keep(count_of(*scope), scope->name);
+    });
+  };
+  cursor_ = level_ == ConfigLevel::kGroup ? scan(queue.lanes.groups()) : scan(queue.lanes.keys());
   return cursor_ != 0;
+}
+
+bool LargestScopes::go_on(Engine& engine, const QueueName& name) {
+  bool more = false;
+  const Lsn gate = read_queue(engine, name, [&](const Queue& queue) { more = go_on(queue); });
+  gate_ = std::max(gate_, gate);
+  return more;
+}
+
+const std::vector<ScopeCount>& LargestScopes::in_order() {
+  std::sort(best_.begin(), best_.end(), is_larger);
+  return best_;
 }
 
 }  // namespace sluice

@@ -14,11 +14,12 @@
 #include <vector>
 
 #include "engine/ports/journal.h"
+#include "engine/queue/queue_config.h"
 
 namespace sluice {
 
 class Engine;
-struct Group;
+class Queue;
 
 struct QueueName {
   int database = 0;  // as clients number them
@@ -132,8 +133,9 @@ struct FoundGroups {
 FoundGroups find_groups_of(Engine& engine, const QueueName& queue, const std::string& begin,
                            uint64_t cursor, size_t limit);
 
-struct GroupCount {
-  std::string name;
+// The jobs and slots of a group; of a key only its slots are known.
+struct ScopeCount {
+  std::string name{};
   uint64_t pending = 0;
   uint64_t active = 0;
   uint64_t delayed = 0;
@@ -141,37 +143,39 @@ struct GroupCount {
   uint64_t waiting = 0;  // in any state
   uint64_t slots = 0;    // in use
   uint64_t max_active = 0;
+  uint64_t size = 0;  // the jobs of a group, the slots in use of a key
 
-  uint64_t jobs() const { return waiting + active; }
   // Adds everything except the cap.
-  void add(const GroupCount& other);
+  void add(const ScopeCount& other);
 };
 
-// Finds the groups of a queue with the most jobs. It scans all groups in parts: scanning a million
-// at once would block the shard for a tenth of a second.
-class LargestGroups {
+// Finds the groups of a queue with the most jobs, or the keys with the most slots in use. It scans
+// all of them in parts: scanning a million at once would block the shard for a tenth of a second.
+class LargestScopes {
  public:
-  LargestGroups(QueueName queue, size_t limit) : queue_(std::move(queue)), limit_(limit) {}
+  LargestScopes(ConfigLevel level, size_t limit) : level_(level), limit_(limit) {}
 
-  // Scans about a thousand more. Returns false at the end.
-  bool go_on(Engine& engine);
-  // At most `limit` groups, the largest so far, in descending order. Each has its numbers at the
-  // time it was scanned.
-  const std::vector<GroupCount>& groups() const { return best_; }
+  // Scans about a thousand more. Returns false at the end. The second form finds the queue and
+  // locks its shard.
+  bool go_on(const Queue& queue);
+  bool go_on(Engine& engine, const QueueName& name);
+  // Call it at the end: the largest, in descending order. Each has its numbers at the time it was
+  // scanned.
+  const std::vector<ScopeCount>& in_order();
   // The sum of the others, if any.
-  const std::optional<GroupCount>& rest() const { return rest_; }
+  const std::optional<ScopeCount>& rest() const { return rest_; }
   // The results are durable when the journal has reached this.
   Lsn gate() const { return gate_; }
 
  private:
-  void keep(const Group& group);
-  void leave_out(const GroupCount& count);
+  void keep(ScopeCount count, const std::string& name);
+  void leave_out(const ScopeCount& count);
 
-  const QueueName queue_;
+  const ConfigLevel level_;
   const size_t limit_;
   uint64_t cursor_ = 0;
-  std::vector<GroupCount> best_;
-  std::optional<GroupCount> rest_;
+  std::vector<ScopeCount> best_;  // a heap with the smallest in front
+  std::optional<ScopeCount> rest_;
   Lsn gate_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include "engine/access/acl.h"
 #include "engine/clients/describe_client.h"
 #include "engine/execution/call.h"
+#include "engine/ports/group_port.h"
 #include "engine/reply/reply.h"
 
 namespace sluice {
@@ -99,17 +100,47 @@ bool memory_is_full(Engine& engine) {
   return is_full();
 }
 
+namespace {
+
+// Whether the replicated log has room; a server without a group has no such log.
+Status refuse_for_log(Engine& engine, bool grows) {
+  const GroupPort* const group = engine.server().group();
+  const LogRoom room = group == nullptr ? LogRoom::kAll : group->log_room();
+  if (room == LogRoom::kAll || (room == LogRoom::kNoGrowth && !grows)) return {};
+  const bool nothing = room == LogRoom::kNothing;
+  const std::shared_ptr<const GroupView> view = group->view();
+  return refusal(std::string("MISCONF The journal in etcd holds more than ") +
+                 (nothing ? "95" : "75") + " % of journal-log-bytes (" +
+                 std::to_string(view->log_limit_bytes) +
+                 "): " + (nothing ? "all changes" : "commands that grow the data") +
+                 " are refused until it is trimmed. What keeps it: " + view->log_kept_by +
+                 ". A larger journal-log-bytes gives time.");
+}
+
+}  // namespace
+
 Status refuse_growth(Engine& engine, uint32_t flags) {
-  if ((flags & kNeedsRoom) == 0) return {};
+  const bool grows = (flags & kNeedsRoom) != 0;
   if ((flags & kDenyOom) != 0 && memory_is_full(engine)) {
     return refusal(std::string(errors::kOutOfMemory));
   }
-  if (engine.options().disk_nearly_full.load(std::memory_order_relaxed)) {
+  if (grows && engine.options().disk_nearly_full.load(std::memory_order_relaxed)) {
     return refusal(
         "MISCONF The disk is nearly full: commands that grow the data are refused until "
         "more than min-free-disk is free again.");
   }
-  return {};
+  return grows || (flags & kWrite) != 0 ? refuse_for_log(engine, grows) : Status();
+}
+
+Status refuse_large(Engine& engine, const Command& command, std::span<const Bytes> args) {
+  if ((command.flags & (kWrite | kScriptShards)) == 0) return {};
+  const uint64_t limit = engine.options().max_request_bytes.load(std::memory_order_relaxed);
+  if (limit == 0) return {};
+  uint64_t bytes = 0;
+  for (const Bytes arg : args) bytes += arg.size();
+  if (bytes <= limit) return {};
+  return refusal("ERR the arguments have " + std::to_string(bytes) + " bytes: at most " +
+                 std::to_string(limit) + ", a quarter of journal-log-bytes, are allowed");
 }
 
 void log_failed_login(Engine& engine, const Client& client, Bytes command, Bytes username) {

@@ -29,7 +29,10 @@ bool may_also_use_prefix(const Call& call, Bytes prefix);
 void log_failed_login(Engine& engine, const Client& client, Bytes command, Bytes username);
 
 bool memory_is_full(Engine& engine);
-// Whether memory and disk have room for the growth by a command with these flags (Command::flags).
+// Whether memory, disk and the replicated log have room for a command with these flags
+// (Command::flags). Only the log may also refuse changes that grow nothing.
 Status refuse_growth(Engine& engine, uint32_t flags);
+// Whether the journal takes as much as these arguments hold.
+Status refuse_large(Engine& engine, const Command& command, std::span<const Bytes> args);
 
 }  // namespace sluice

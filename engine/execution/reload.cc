@@ -35,9 +35,7 @@ std::vector<Piece> all_records(Engine& engine) {
 struct Aside {
   std::array<Keyspace, kDatabases> databases;
   DatabasePlaces places = places_at_first();
-  OrderedIndex<Queue*, QueueTimers::ByKey> queues_by_name;
-  OrderedIndex<Queue*> timers_by_time;
-  OrderedIndex<Queue*> timers_by_steady;
+  std::array<QueueTimers, kDatabases> queue_timers;
   std::unique_ptr<AdoptedWatches> adopted;
   size_t watched_keys = 0;
   WaiterLists waiters;
@@ -48,9 +46,11 @@ struct Aside {
       std::swap(databases[i].expiries, shard.databases[i].expiries);
     }
     std::swap(places, shard.places);
-    std::swap(queues_by_name, shard.queue_timers.by_name);
-    std::swap(timers_by_time, shard.queue_timers.by_time);
-    std::swap(timers_by_steady, shard.queue_timers.by_steady);
+    // The floors stay.
+    for (size_t i = 0; i < databases.size(); ++i) {
+      std::swap(queue_timers[i], shard.queue_timers[i]);
+      std::swap(queue_timers[i].floor, shard.queue_timers[i].floor);
+    }
     std::swap(adopted, shard.adopted);
   }
   // Replay uses functions that invalidate watches and wake waiters.
@@ -99,21 +99,23 @@ void keep_queue(Queue& from, Queue& queue) {
   if (from.adopted != nullptr) keep_members(*from.adopted, *queue.adopted);
   queue.lost_connections = from.lost_connections;
   std::swap(queue.stats, from.stats);
-  queue.keep_workers(from);
+  queue.workers.keep(from.workers);
   queue.adaptive_runs = from.adaptive_runs;
   queue.timer_lag_ms = from.timer_lag_ms;
 }
 
 void keep_queues(Aside& from, Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
-  for (auto at = from.timers_by_time.begin(); at.valid(); at.next()) {
-    Queue& old = *at.value();
-    const KeyRef key(old.key);
-    Entry* entry =
-        shard.databases[static_cast<size_t>(old.database)].entries.find(key.key, key.hash);
-    CHECK(entry != nullptr && entry->type() == Type::kQueue);
-    Queue& queue = entry->object<Queue>();
-    keep_queue(old, queue);
-    list_queue_timers(shard, queue);
+  for (const QueueTimers& timers : from.queue_timers) {
+    for (auto at = timers.by_name.begin(); at.valid(); at.next()) {
+      Queue& old = *at.value();
+      const KeyRef key(old.key);
+      Entry* entry =
+          shard.databases[static_cast<size_t>(old.database)].entries.find(key.key, key.hash);
+      CHECK(entry != nullptr && entry->type() == Type::kQueue);
+      Queue& queue = entry->object<Queue>();
+      keep_queue(old, queue);
+      list_queue_timers(shard, queue);
+    }
   }
 }
 

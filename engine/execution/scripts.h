@@ -2,6 +2,7 @@
 // ScriptEngine (engine/script/script_engine.h) implements it; the engine owns it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -16,6 +17,9 @@ class Execution;
 struct Command;
 struct Effect;
 
+// kUndeclared: a script without flags, or one that cannot run.
+enum class ScriptWrites : uint8_t { kUndeclared, kNothing, kData };
+
 class Scripts {
  public:
   virtual ~Scripts() = default;
@@ -23,9 +27,9 @@ class Scripts {
   // The shards that EVAL, EVALSHA, FCALL or a variant with these arguments needs.
   virtual ShardMask shards(Execution& execution, const Command& command,
                            std::span<const Bytes> args) = 0;
-  // Returns false if the script or function has declared that it writes nothing.
-  virtual bool may_change_data(Execution& execution, const Command& command,
-                               std::span<const Bytes> args) = 0;
+  // Whether the script or function has declared that it writes.
+  virtual ScriptWrites declared_writes(Execution& execution, const Command& command,
+                                       std::span<const Bytes> args) = 0;
   // The error of other commands while a script or a function is slow. Thread-safe.
   virtual Bytes busy_error() const = 0;
 

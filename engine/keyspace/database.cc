@@ -142,7 +142,7 @@ void Database::unlink(const KeyRef& key, Entry* entry) {
 Entry* Database::find(const KeyRef& key) {
   Entry* entry = keyspace().entries.find(key.key, key.hash);
   if (entry == nullptr) return nullptr;
-  if (entry->expire_ms() != 0 && entry->expire_ms() <= unit_->times.wall_ms && !unit_->replaying) {
+  if (entry->expire_ms() != 0 && entry->expire_ms() <= unit_->times.wall_ms && !unit_->told) {
     if (unit_->paused) return nullptr;
     remove(key, entry);
     notify(KeyEvent::kExpired, key.key);
@@ -168,9 +168,8 @@ Entry* Database::make(const KeyRef& key, Type type, bool replaces) {
     queue.key = key.key;
     queue.database = index_;
     queue.events.spill_to(shard_->event_spill);
-    if (unit_->replaying) {
-      queue.begin_replay();
-    } else {  // replay reads it from the head's record
+    if (unit_->bulk()) queue.begin_replay();
+    if (!unit_->told) {  // otherwise the head's record holds it
       queue.next_token = shard_->token_floor->load(std::memory_order_relaxed);
       queue.events.set_last_seq(queue.next_token - 1);
     }
@@ -190,7 +189,7 @@ void Database::discard(Entry* entry) {
     return;
   }
   Queue* queue = &entry->object<Queue>();
-  if (queue->adopted != nullptr && !unit_->replaying) note_queue_gone(*shard_, *unit_, *queue);
+  if (queue->adopted != nullptr && !unit_->told) note_queue_gone(*shard_, *unit_, *queue);
   Entry::release(entry);
   retire_queue(*shard_, *unit_, queue);
 }
@@ -399,9 +398,9 @@ void Database::sorted_put(const KeyRef& key, Entry* entry, ScoredMember* found, 
        member.size() > g_encoding_limits.sorted_listpack_value_bytes)) {
     sorted.listpack = false;
   }
-  // Redis's listpacks have no negative zero. During replay the score has been converted already, or
+  // Redis's listpacks have no negative zero. The score of a record has been converted already, or
   // the set was larger at the time.
-  if (sorted.listpack && score == 0 && !unit_->replaying) score = 0;
+  if (sorted.listpack && score == 0 && !unit_->told) score = 0;
   if (unit_->recording) unit_->record().sorted_put(index_, key.key, score, member);
   if (has_adopted_keys()) [[unlikely]] {
     note_sorted_put(*shard_, *unit_, index_, key.key, member, found, score);

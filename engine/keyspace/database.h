@@ -1,5 +1,6 @@
 // Database: one numbered database of one locked shard, as seen by a unit of work. Keys are changed
-// only by its functions: each changes memory and, if the unit records, writes the effect.
+// only by its functions, streams by those of StreamEdits: each changes memory and, if the unit
+// records, writes the effect.
 //
 // A handle of three pointers, made for each command and never kept. REQUIRES for all functions: the
 // unit holds the shard's mutex. Pointers to entries are valid until the entry's key is deleted,
@@ -52,8 +53,6 @@ struct MoveLimits {
   std::atomic<size_t> memory_bytes{1024 * 1024};
 };
 extern MoveLimits g_move_limits;
-
-struct StreamRecord;
 
 class Database {
  public:
@@ -143,32 +142,6 @@ class Database {
   // Keeps `count` items from `first` on.
   void list_trim(const KeyRef& key, Entry* entry, size_t first, size_t count);
 
-  // --- Streams ---
-  // An empty stream is not removed. REQUIRES: `id` is greater than the stream's last one. `words`:
-  // names and values alternate.
-  void stream_add(const KeyRef& key, Entry* entry, const StreamId& id,
-                  std::span<const Bytes> words);
-  bool stream_delete(const KeyRef& key, Entry* entry, const StreamId& id);
-  // Returns the number of removed entries. REQUIRES: trim.by is not kNothing.
-  uint64_t stream_trim(const KeyRef& key, Entry* entry, const StreamTrim& trim);
-  void stream_set_head(const KeyRef& key, Entry* entry, const StreamId& last_id,
-                       const StreamId& max_deleted_id, uint64_t entries_added);
-  // Makes the group if it is new.
-  void stream_put_group(const KeyRef& key, Entry* entry, Bytes name, const StreamId& last_id,
-                        int64_t entries_read);
-  bool stream_remove_group(const KeyRef& key, Entry* entry, Bytes name);
-  // REQUIRES for the functions below: the group exists.
-  // Returns the consumer, which is made if it is new, and updates when it was last seen. For an
-  // existing consumer that time is journaled only with its next pending entries.
-  StreamConsumer* stream_see_consumer(const KeyRef& key, Entry* entry, Bytes group, Bytes name);
-  void stream_remove_consumer(const KeyRef& key, Entry* entry, Bytes group, Bytes name);
-  // REQUIRES: `ids` is not empty.
-  void stream_put_pending(const KeyRef& key, Entry* entry, Bytes group, StreamConsumer* consumer,
-                          std::span<const StreamId> ids, int64_t delivered_ms, int64_t deliveries);
-  // Returns how many of them were pending.
-  uint64_t stream_acknowledge(const KeyRef& key, Entry* entry, Bytes group,
-                              std::span<const StreamId> ids);
-
   // Invalidates WATCHes and tracked copies of the key, as every change here does. For commands that
   // do so in Redis even if they change nothing (LTRIM).
   void break_watches(Bytes key);
@@ -191,8 +164,9 @@ class Database {
 
   Shard& shard() { return *shard_; }
 
-  // Applies one decoded effect during replay; `key` is effect.key. Returns false if the effect is
-  // damaged. Queues that it changed are added to unit.dirty_queues, for their timers.
+  // Applies one decoded effect where records decide (Unit::told); `key` is effect.key. Returns
+  // false if the effect is damaged. Queues that it changed are added to unit.dirty_queues, for
+  // their timers.
   static bool apply(Shard& shard, Unit& unit, const KeyRef& key, const Effect& effect);
   // The same for kMoveKey, which may name another shard.
   static bool apply_move(Shards& shards, Unit& unit, const Effect& effect);
@@ -208,6 +182,8 @@ class Database {
   static void record_places(Unit& unit, const Shard& shard);
 
  private:
+  friend class StreamEdits;
+
   Keyspace& mutable_keyspace() NO_THREAD_SAFETY_ANALYSIS {
     return shard_->databases[static_cast<size_t>(index_)];
   }
@@ -237,9 +213,7 @@ class Database {
   void apply_list(const KeyRef& key, const Effect& effect);
   void apply_sorted(const KeyRef& key, const Effect& effect);
   bool apply_queue(const KeyRef& key, const Effect& effect);
-  void record_stream(const KeyRef& key, EffectType type, const StreamRecord& record);
-  // Records a change that does not invalidate WATCHes.
-  void stream_changed(const KeyRef& key, EffectType type, const StreamRecord& record);
+  void signal_told(const KeyRef& key, const Effect& effect, const Queue& queue, uint64_t last_seq);
   void record_whole(const KeyRef& key, const Entry& entry);
   void record_string(Bytes key, Bytes value, int64_t expire_ms, LentWord* lent);
   void record_differences(const KeyRef& key, Bytes old, Bytes value);

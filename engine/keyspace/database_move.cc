@@ -84,7 +84,7 @@ void Database::move(const KeyRef& from, Entry* entry, Database target, const Key
 // numbers are greater than those of any earlier queue of the new name.
 void Database::leave_for(Queue& queue, const Database& target, const KeyRef& to) {
   unlist_queue_timers(*shard_, queue);
-  if (!unit_->replaying) {  // replay reads them from the head's record
+  if (!unit_->told) {  // otherwise the head's record holds them
     raise_token_floor(*shard_, *unit_, floor_over(queue));
     queue.next_token = shard_->token_floor->load(std::memory_order_relaxed);
     queue.events.renumber_from(queue.next_token);
@@ -94,10 +94,10 @@ void Database::leave_for(Queue& queue, const Database& target, const KeyRef& to)
 }
 
 void Database::arrive(const KeyRef& to, Queue& queue, bool by_record) {
-  if (unit_->replaying) return;  // the end of replay lists the queue
+  if (unit_->bulk()) return;  // the end of replay lists the queue
   // Recorded at once: the new numbers must come before events in the rest of the unit.
   if (by_record) record_head(*unit_, queue);
-  if (queue.adopted != nullptr) note_queue_moved(*shard_, *unit_, queue);
+  if (queue.adopted != nullptr && !unit_->told) note_queue_moved(*shard_, *unit_, queue);
   list_queue_timers(*shard_, queue);
   tie_clients(*shard_, queue);
   signal_queue(to.key);
@@ -108,8 +108,8 @@ bool Database::apply_move(Shards& shards, Unit& unit, const Effect& effect) {
   if (effect.size >= kDatabases) return false;
   const KeyRef from(effect.key);
   const KeyRef to(effect.field);
-  Database source(shards[from.shard], effect.database, unit);
-  Database target(shards[to.shard], static_cast<int>(effect.size), unit);
+  Database source = at_index(shards[from.shard], effect.database, unit);
+  Database target = at_index(shards[to.shard], static_cast<int>(effect.size), unit);
   Entry* entry = source.keyspace().entries.find(from.key, from.hash);
   // The state is exactly the one before the record, so the value exists.
   if (entry == nullptr || (source.index_ == target.index_ && from.key == to.key)) return false;

@@ -2,7 +2,9 @@
 
 #include <cstdio>
 
+#include "engine/base/varint.h"
 #include "engine/keyspace/collections.h"
+#include "engine/keyspace/stream_records.h"
 #include "engine/queue/queue.h"
 #include "engine/queue/queue_records.h"
 #include "engine/structures/stream.h"
@@ -83,10 +85,24 @@ void digest_stream(const Stream& stream, Digest& digest) {
   });
 }
 
+// Takes from a record of a queue what time alone changes. Returns false if nothing is left.
+bool without_time(EffectType type, Bytes& value) {
+  uint64_t queue_ms = 0;
+  if (type == EffectType::kQueueHead) return take_varint(value, queue_ms);
+  if (type == EffectType::kQueueShare) {
+    // Behind level and share is the time up to which a rate has given its tokens out. A share of 0
+    // may be recorded for that alone.
+    constexpr Bytes kNoShare("\0\0\0\0\0\0\0\0", sizeof(double));
+    value = value.substr(0, 1 + sizeof(double));
+    return value.substr(1) != kNoShare;
+  }
+  return type != EffectType::kQueueEvents;  // these hold only the bounds
+}
+
 void digest_queue(const Queue& queue, Digest& digest) {
   QueueCursor cursor;
   const auto add = [&](EffectType type, Bytes field, Bytes value) {
-    if (type == EffectType::kQueueEvents) return;  // these hold only the bounds
+    if (!without_time(type, value)) return;
     Digest record;
     record.mix_number(static_cast<uint32_t>(type));
     record.mix(field);
@@ -107,7 +123,29 @@ void digest_queue(const Queue& queue, Digest& digest) {
   });
 }
 
+// What Redis's digest leaves out of a stream: its numbers and its groups.
+void digest_groups(const Stream& stream, Digest& digest) {
+  StreamCursor cursor;
+  const auto add = [&](EffectType type, Bytes field, Bytes value) {
+    if (type == EffectType::kStreamNode) return;
+    int64_t seen_ms = 0;  // recorded with the consumer's next pending entries only
+    if (type == EffectType::kStreamConsumer && !take_signed(value, seen_ms)) return;
+    Digest record;
+    record.mix_number(static_cast<uint32_t>(type));
+    record.mix(field);
+    record.mix(value);
+    digest.add(record.bytes());
+  };
+  while (walk_stream(stream, cursor, SIZE_MAX, add)) {
+  }
+}
+
 }  // namespace
+
+void digest_rest(const Entry& entry, Digest& digest) {
+  if (entry.type() == Type::kStream) digest_groups(entry.object<Stream>(), digest);
+  digest.mix(std::to_string(entry.expire_ms()));
+}
 
 void digest_value(const Entry& entry, Digest& digest) {
   digest.mix_number(redis_number(entry.type()));

@@ -2,7 +2,8 @@
 // types of Redis. The digest of a native queue is defined here: the number of its type (7) is mixed
 // in; then each record that a checkpoint writes of it (engine/queue/queue_records.h: number, field,
 // value mixed) and each retained event (number, time, type, id, fields mixed) is digested by itself
-// and added.
+// and added. What time alone changes is left out: queue time, and the debts of rates. So two
+// servers that hold the same units have the same digest, whatever was read there.
 //
 // Pure functions of values whose shards are locked.
 #pragma once
@@ -33,5 +34,7 @@ class Digest {
 
 // Mixes in the value, and a marker if it has an expiry.
 void digest_value(const Entry& entry, Digest& digest);
+// Mixes in what Redis's digest leaves out: when it expires, the groups of a stream.
+void digest_rest(const Entry& entry, Digest& digest);
 
 }  // namespace sluice

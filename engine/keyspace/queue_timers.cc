@@ -17,7 +17,7 @@ void lower(std::atomic<int64_t>& due, int64_t to) {
   if (to < due.load(std::memory_order_relaxed)) due.store(to, std::memory_order_release);
 }
 
-// Every queue of a shard is in by_time. Queues without work have this time, after all others.
+// Every queue is in by_time. Queues without work have this time, after all others.
 constexpr int64_t kNothingDue = kNeverMs - 1;
 
 // The order of queues with the same time does not matter. Queues without work may be many, so each
@@ -50,6 +50,32 @@ void relist(OrderedIndex<Queue*>& index, int64_t& listed, int64_t due, Queue* qu
   if (listed != kNeverMs) index.insert(static_cast<uint64_t>(listed), tie_of(due, queue), queue);
 }
 
+QueueTimers& timers_of(Shard& shard, const Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
+  return shard.queue_timers[static_cast<size_t>(queue.database)];
+}
+
+// The first of an index, if it is earlier.
+void take_earlier(const OrderedIndex<Queue*>& index, int64_t& due, Queue*& queue) {
+  if (index.empty() || static_cast<int64_t>(index.front().major) >= due) return;
+  due = static_cast<int64_t>(index.front().major);
+  queue = index.front().value;
+}
+
+// The earliest of all databases by each of the clocks; null: none.
+struct Earliest {
+  int64_t due_ms = kNeverMs;
+  Queue* queue = nullptr;
+  int64_t due_steady = kNeverMs;
+  Queue* queue_steady = nullptr;
+
+  explicit Earliest(const Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
+    for (const QueueTimers& timers : shard.queue_timers) {
+      take_earlier(timers.by_time, due_ms, queue);
+      take_earlier(timers.by_steady, due_steady, queue_steady);
+    }
+  }
+};
+
 // Keeps its head from being recorded, which would restore the key at replay.
 void retire(Queue& queue) {
   queue.head_dirty = true;
@@ -67,11 +93,9 @@ void list_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
   // A time before the clock's beginning is due at its beginning.
   const int64_t due_ms = std::clamp<int64_t>(queue.next_due_ms(), 0, kNothingDue);
   const int64_t due_steady = std::max<int64_t>(queue.next_due_steady(), 0);
-  QueueTimers& timers = shard.queue_timers;
+  QueueTimers& timers = timers_of(shard, queue);
   timers.floor = std::max(timers.floor, floor_over(queue));
-  if (queue.listed_due_ms == kNeverMs) {
-    timers.by_name.insert(static_cast<uint64_t>(queue.database), first_bytes(queue.key), &queue);
-  }
+  if (queue.listed_due_ms == kNeverMs) timers.by_name.insert(first_bytes(queue.key), 0, &queue);
   if (due_ms != queue.listed_due_ms) {
     relist(timers.by_time, queue.listed_due_ms, due_ms, &queue);
     if (due_ms != kNothingDue) lower(shard.next_due_queue_ms, due_ms);
@@ -83,41 +107,31 @@ void list_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
 }
 
 Queue* due_queue(Shard& shard, const Times& now) NO_THREAD_SAFETY_ANALYSIS {
-  const auto lag = [](const OrderedIndex<Queue*>& index, int64_t now_ms) {
-    return index.empty() ? int64_t{-1} : now_ms - static_cast<int64_t>(index.front().major);
-  };
-  const int64_t lag_ms = lag(shard.queue_timers.by_time, now.queue_ms);
-  const int64_t steady_lag_ms = lag(shard.queue_timers.by_steady, now.steady_ms);
+  const Earliest first(shard);
+  const int64_t lag_ms = now.queue_ms - std::min(first.due_ms, now.queue_ms + 1);
+  const int64_t steady_lag_ms = now.steady_ms - std::min(first.due_steady, now.steady_ms + 1);
   if (lag_ms < 0 && steady_lag_ms < 0) return nullptr;
-  const auto& longest =
-      lag_ms > steady_lag_ms ? shard.queue_timers.by_time : shard.queue_timers.by_steady;
-  Queue* queue = longest.front().value;
+  Queue* queue = lag_ms > steady_lag_ms ? first.queue : first.queue_steady;
   queue->timer_lag_ms = std::max(lag_ms, steady_lag_ms);
   return queue;
 }
 
 void set_queue_due_times(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
-  const QueueTimers& timers = shard.queue_timers;
-  int64_t due_steady = kNeverMs;
-  const int64_t due_ms =
-      timers.by_time.empty() ? kNothingDue : static_cast<int64_t>(timers.by_time.front().major);
+  const Earliest first(shard);
   // Only queues use these clocks.
-  shard.next_due_queue_ms.store(due_ms == kNothingDue ? kNeverMs : due_ms,
+  shard.next_due_queue_ms.store(first.due_ms == kNothingDue ? kNeverMs : first.due_ms,
                                 std::memory_order_release);
-  if (!timers.by_steady.empty()) {
-    due_steady = static_cast<int64_t>(timers.by_steady.front().major);
-  }
-  shard.next_due_steady_ms.store(due_steady, std::memory_order_release);
+  shard.next_due_steady_ms.store(first.due_steady, std::memory_order_release);
 }
 
 void unlist_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
+  QueueTimers& timers = timers_of(shard, queue);
   if (queue.listed_due_ms != kNeverMs) {
-    const bool was_there = shard.queue_timers.by_name.erase(static_cast<uint64_t>(queue.database),
-                                                            first_bytes(queue.key), &queue);
+    const bool was_there = timers.by_name.erase(first_bytes(queue.key), 0, &queue);
     CHECK(was_there);
   }
-  relist(shard.queue_timers.by_time, queue.listed_due_ms, kNeverMs, &queue);
-  relist(shard.queue_timers.by_steady, queue.listed_due_steady, kNeverMs, &queue);
+  relist(timers.by_time, queue.listed_due_ms, kNeverMs, &queue);
+  relist(timers.by_steady, queue.listed_due_steady, kNeverMs, &queue);
 }
 
 void retire_queue(Shard& shard, Unit& unit, Queue* queue) {
@@ -128,51 +142,31 @@ void retire_queue(Shard& shard, Unit& unit, Queue* queue) {
   unit.retired.push_back(Retired::of(queue));
 }
 
-namespace {
-
-std::vector<Queue*> queues_of(const QueueTimers& timers, int database) {
-  std::vector<Queue*> queues;
-  auto at = timers.by_name.lower_bound(static_cast<uint64_t>(database));
-  for (; at.valid() && at.value()->database == database; at.next()) queues.push_back(at.value());
-  return queues;
-}
-
-}  // namespace
-
 std::vector<Queue*> retire_queues(Shard& shard, Unit& unit,
                                   int database) NO_THREAD_SAFETY_ANALYSIS {
   std::erase_if(unit.dirty_queues, [&](const Queue* queue) {
     return queue->database == database && KeyRef(queue->key).shard == shard.index;
   });
-  QueueTimers& timers = shard.queue_timers;
-  const auto in_database = static_cast<uint64_t>(database);
-  const uint64_t count = timers.by_name.count_between(in_database, in_database + 1);
-  if (count == 0) return {};
+  QueueTimers& timers = shard.queue_timers[static_cast<size_t>(database)];
+  if (timers.by_name.empty()) return {};
   raise_token_floor(shard, unit, timers.floor);
   std::vector<Queue*> adopting;
   if (shard.adopted != nullptr) {
-    adopting = queues_of(timers, database);
-    std::erase_if(adopting, [](const Queue* queue) { return queue->adopted == nullptr; });
-  }
-  if (count == timers.by_name.size()) {
-    // A swap touches none of the queues, however many they are.
-    auto gone = std::make_unique<QueueTimers>();
-    gone->floor = timers.floor;
-    std::swap(*gone, timers);
-    timers.floor = gone->floor;
-    unit.retired.push_back(Retired::of(gone.release()));
-  } else {
-    for (Queue* queue : queues_of(timers, database)) {
-      unlist_queue_timers(shard, *queue);
-      retire(*queue);
+    for (auto at = timers.by_name.begin(); at.valid(); at.next()) {
+      if (at.value()->adopted != nullptr) adopting.push_back(at.value());
     }
   }
+  // A swap touches none of the queues, however many they are.
+  auto gone = std::make_unique<QueueTimers>();
+  std::swap(*gone, timers);
+  timers.floor = gone->floor;
+  unit.retired.push_back(Retired::of(gone.release()));
   return adopting;
 }
 
 void raise_token_floor(Shard& shard, Unit& unit, uint64_t token) {
-  // During replay the record of the floor follows. A queue that never gave a lease needs none.
-  if (unit.replaying || token <= 1) return;
+  // The record of the floor follows, if records decide. A queue that never gave a lease needs none.
+  if (unit.told || token <= 1) return;
   // Recorded even if the floor is already higher: the unit that raised it may not be in the journal
   // yet.
   if (unit.recording) unit.record().token_floor(token);
@@ -183,13 +177,15 @@ void raise_token_floor(Shard& shard, Unit& unit, uint64_t token) {
 }
 
 void outgrow_tokens(Shard& shard, Unit& unit, int first, int second) NO_THREAD_SAFETY_ANALYSIS {
+  if (unit.told) return;  // the heads have been recorded
   std::vector<Queue*> queues;
   uint64_t greatest = 1;
-  for (auto at = shard.queue_timers.by_time.begin(); at.valid(); at.next()) {
-    Queue* queue = at.value();
-    if (queue->database != first && queue->database != second) continue;
-    queues.push_back(queue);
-    greatest = std::max(greatest, floor_over(*queue));
+  for (const int database : {first, second}) {
+    const QueueTimers& timers = shard.queue_timers[static_cast<size_t>(database)];
+    for (auto at = timers.by_name.begin(); at.valid(); at.next()) {
+      queues.push_back(at.value());
+      greatest = std::max(greatest, floor_over(*at.value()));
+    }
   }
   raise_token_floor(shard, unit, greatest);
   // A deleted queue may have had the name as well.
@@ -197,7 +193,8 @@ void outgrow_tokens(Shard& shard, Unit& unit, int first, int second) NO_THREAD_S
   for (Queue* queue : queues) {
     queue->next_token = std::max(queue->next_token, floor);
     queue->events.renumber_from(floor);
-    shard.queue_timers.floor = std::max(shard.queue_timers.floor, floor_over(*queue));
+    QueueTimers& timers = timers_of(shard, *queue);
+    timers.floor = std::max(timers.floor, floor_over(*queue));
     // Recorded at once: the new numbers must come before events in the rest of the unit.
     record_head(unit, *queue);
   }

@@ -20,15 +20,16 @@ class Unit;
 struct Shard;
 struct Times;
 
-// The queues of a shard by name, and by the time at which run_queue_timers() has work for them.
-// Does not own them.
+// The queues of one database in a shard by name, and by the time at which run_queue_timers() has
+// work for them. Does not own them. Each database has its own, so that a flush takes all of them at
+// once.
 struct QueueTimers {
   // Names in the order of their bytes.
   struct ByKey {
     bool operator()(const Queue* a, const Queue* b) const;
   };
 
-  OrderedIndex<Queue*, ByKey> by_name;  // all of them: (Queue::database, the name's first bytes)
+  OrderedIndex<Queue*, ByKey> by_name;  // all of them: (the name's first bytes, 0)
   OrderedIndex<Queue*> by_time;         // all of them, see list_queue_timers
   OrderedIndex<Queue*> by_steady;       // (Queue::listed_due_steady, 0)
   // Greater than all tokens of leases and numbers of events that a queue here has ever used.

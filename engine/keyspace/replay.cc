@@ -1,5 +1,6 @@
-// Applying effects during recovery: the same functions, with a unit that records nothing, on a
-// state that may be older or newer than the record (a fuzzy checkpoint).
+// Applying effects: the same functions, with a unit that records nothing. During recovery the state
+// may be older or newer than the record (a fuzzy checkpoint); a standby applies each record to
+// exactly the state before it.
 #include <algorithm>
 
 #include "engine/keyspace/database.h"
@@ -55,6 +56,7 @@ void Database::apply_list(const KeyRef& key, const Effect& effect) {
   }
   list.first_index = first;
   if (!placed) list.items.set(static_cast<size_t>(effect.number - first), effect.value);
+  touched(key.key);
 }
 
 void Database::apply_sorted(const KeyRef& key, const Effect& effect) {
@@ -71,9 +73,30 @@ void Database::apply_sorted(const KeyRef& key, const Effect& effect) {
 bool Database::apply_queue(const KeyRef& key, const Effect& effect) {
   Queue& queue = replay_collection(key, Type::kQueue)->object<Queue>();
   record_head_at_end(*unit_, queue);
+  const uint64_t last_seq = queue.events.last_seq();
   if (!apply_queue_effect(queue, effect)) return false;
   unit_->greatest_queue_ms = std::max(unit_->greatest_queue_ms, queue.queue_ms);
+  touched(key.key);
+  signal_told(key, effect, queue, last_seq);
   return true;
+}
+
+// Those who wait for what a record of the queue has changed: readers, as nobody else waits where
+// records decide.
+void Database::signal_told(const KeyRef& key, const Effect& effect, const Queue& queue,
+                           uint64_t last_seq) NO_THREAD_SAFETY_ANALYSIS {
+  if (shard_->waiters.no_queue_waiters()) return;
+  if (is_job_effect(effect.type)) signal_job(key.key, effect.field);
+  if (queue.events.last_seq() == last_seq) return;
+  // Events that are not retained, or that have new numbers.
+  if (effect.type == EffectType::kQueueHead) return signal_queue(key.key);
+  queue.events.read(queue.events.last_seq() - 1, [&](const Event& event) {
+    signal_event(key.key, event.seq, event_bit(event.type), event.id);
+    const bool is_over = event.type == EventType::kCompleted || event.type == EventType::kFailed ||
+                         event.type == EventType::kCancelled;
+    if (effect.type == EffectType::kAdoptedMember && is_over) signal_job(key.key, event.id);
+    return true;
+  });
 }
 
 void Database::prefetch_key(const Shard& shard, const KeyRef& key,
@@ -99,7 +122,7 @@ static void apply_write(Database& database, const KeyRef& key, const Effect& eff
 }
 
 bool Database::apply(Shard& shard, Unit& unit, const KeyRef& key, const Effect& effect) {
-  Database database(shard, effect.database, unit);
+  Database database = at_index(shard, effect.database, unit);
   Keyspace& keys = database.mutable_keyspace();
   switch (effect.type) {
     case EffectType::kPutString:
@@ -123,7 +146,7 @@ bool Database::apply(Shard& shard, Unit& unit, const KeyRef& key, const Effect& 
     case EffectType::kFunctionPut:
     case EffectType::kFunctionGone:
     case EffectType::kMoveKey:
-      return true;  // not for one shard: Engine's replay does it
+      return true;  // not for one shard: EffectApplier does it
     case EffectType::kHashPut:
       database.hash_put(key, database.replay_collection(key, Type::kHash), effect.field,
                         effect.value);

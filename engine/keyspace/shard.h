@@ -86,7 +86,7 @@ struct Shard {
       GUARDED_BY(mutex);
   size_t watched_keys GUARDED_BY(mutex) = 0;
   WaiterLists waiters GUARDED_BY(mutex);
-  QueueTimers queue_timers GUARDED_BY(mutex);
+  std::array<QueueTimers, kDatabases> queue_timers GUARDED_BY(mutex);  // by Queue::database
   TiedClients tied_clients GUARDED_BY(mutex);
   // The keys of this shard that queues have adopted (Q.ADOPT), and such queues; may be null.
   std::unique_ptr<AdoptedWatches> adopted GUARDED_BY(mutex);

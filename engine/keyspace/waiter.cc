@@ -23,11 +23,16 @@ bool Waiter::send_nothing(Unit& unit) {
 }
 
 void QueueWaiters::add(const std::shared_ptr<Waiter>& waiter) {
+  if (waiter->queue.reads) {
+    reading.emplace(waiter->order, waiter);
+    return;
+  }
   if (!waiter->queue.job_id.empty()) {
     by_job[waiter->queue.job_id].emplace(waiter->order, waiter);
     for (const std::string& id : waiter->queue.more_job_ids) {
       by_job[id].emplace(waiter->order, waiter);
     }
+    if (waiter->queue.pops) named.emplace(waiter->order, waiter);
   } else if (waiter->queue.pops) {
     pops[waiter->queue.signature].emplace(waiter->order, waiter);
   } else {
@@ -51,12 +56,14 @@ bool remove_from(Lists& lists, const std::string& name, uint64_t order) {
 }  // namespace
 
 bool QueueWaiters::remove(const Waiter* waiter) {
+  if (waiter->queue.reads) return reading.erase(waiter->order) != 0;
   bool removed;
   if (!waiter->queue.job_id.empty()) {
     removed = remove_from(by_job, waiter->queue.job_id, waiter->order);
     for (const std::string& id : waiter->queue.more_job_ids) {
       remove_from(by_job, id, waiter->order);
     }
+    named.erase(waiter->order);
   } else if (waiter->queue.pops) {
     removed = remove_from(pops, waiter->queue.signature, waiter->order) ||
               quiet.erase(waiter->order) != 0;
@@ -65,6 +72,7 @@ bool QueueWaiters::remove(const Waiter* waiter) {
     if (removed) count_types(waiter->queue.event_types, ~0U);
   }
   if (!removed) return false;
+  due.erase(waiter->order);
   if (waiter->queue.pops) all_pops.erase(waiter->order);
   if (!waiter->queue.request_key.empty()) {
     const auto found = requests.find(waiter->queue.request_key);
@@ -100,7 +108,9 @@ void QueueWaiters::count_types(uint32_t types, uint32_t one) {
 
 void WaiterLists::add(const std::string& key, const std::shared_ptr<Waiter>& waiter) {
   if (waiter->wanted == Type::kQueue) {
-    by_queue_[static_cast<size_t>(waiter->database)][key].add(waiter);
+    QueueWaiters& waiters = by_queue_[static_cast<size_t>(waiter->database)][key];
+    waiters.add(waiter);
+    if (waiter->queue.reads) list_owing(waiter->database, key, waiters);
     ++count_;
     ++queue_count_;
     return;
@@ -156,6 +166,12 @@ void WaiterLists::owe(int database, const std::string& key) {
   if (waiters->owes_turns) return;
   waiters->owes_turns = true;
   waiters->had_turn = 0;
+  list_owing(database, key, *waiters);
+}
+
+void WaiterLists::list_owing(int database, const std::string& key, QueueWaiters& waiters) {
+  if (waiters.listed) return;
+  waiters.listed = true;
   owing_.emplace_back(database, key);
 }
 
@@ -163,8 +179,10 @@ bool WaiterLists::next_owing(int& database, std::string& key) {
   while (!owing_.empty()) {
     std::tie(database, key) = std::move(owing_.front());
     owing_.pop_front();
-    const QueueWaiters* waiters = find_queue(database, key);
-    if (waiters == nullptr || !waiters->owes_turns) continue;
+    QueueWaiters* waiters = find_queue(database, key);
+    if (waiters == nullptr) continue;
+    waiters->listed = waiters->owes();
+    if (!waiters->listed) continue;
     owing_.emplace_back(database, key);
     return true;
   }

@@ -14,11 +14,11 @@
 // job. They are in a QueueWaiters, arranged so that a change examines only the few waiters that it
 // may concern (engine/work/serving.h chooses among them).
 //
-// Pops are served in slices: a unit serves a limited number, and if more of them may get jobs the
-// queue *owes* turns. The shard's timers give the turns in the order of arrival, each pop that gets
-// something in a unit of its own; after the last one the queue owes none. Meanwhile a new pop for
-// which there is a job queues behind the waiting ones, even if it does not block: it waits *in
-// passing*, and is answered in its turn.
+// Waiters at queues are served in slices: a unit serves a limited number. Others whose answer is
+// due are listed, and if more pops may get jobs the queue *owes* turns. The shard's timers give the
+// turns in the order of arrival, each pop that gets something in a unit of its own; after the last
+// one the queue owes none. Meanwhile a new pop for which there is a job queues behind the waiting
+// ones, even if it does not block: it waits *in passing*, and is answered in its turn.
 #pragma once
 
 #include <array>
@@ -39,6 +39,7 @@
 
 namespace sluice {
 
+class Queue;
 class Reply;
 struct Call;
 struct Command;
@@ -52,10 +53,14 @@ struct WaiterRequest {
   virtual ~WaiterRequest() = default;
   // Writes what stands before the value for which it waits, however the waiting ends.
   virtual void begin_reply(Reply&) const {}
+  // Reads a slice of the queue (QueueWait::reads). Returns false at the end.
+  virtual bool read_on(const Queue&) { return false; }
 };
 
 // What a waiter at queues waits for.
 struct QueueWait {
+  // Waits only for the end of its own reading, which is done in slices (WaiterRequest::read_on).
+  bool reads = false;
   // A Q.POP: the dispatch order assigns it a job, not `accepts`.
   bool pops = false;
   // Pops with the same signature accept the same jobs, so only the first of them can be next.
@@ -158,6 +163,8 @@ struct QueueWaiters {
   std::unordered_map<std::string, std::shared_ptr<Waiter>> requests;
   // All pops, of `pops`, of `quiet` and of `by_job`.
   ByOrder all_pops;
+  // The pops of `by_job`.
+  ByOrder named;
   // Pops of any job that get none because their worker is quiet. They are not in `pops`, where the
   // first of a signature stands for all.
   ByOrder quiet;
@@ -166,8 +173,19 @@ struct QueueWaiters {
   bool owes_turns = false;
   uint64_t had_turn = 0;
   bool may_repeat = false;
+  // Pops by ID were passed over because they are too many for one look: the turns begin again.
+  bool turns_again = false;
+  // Those of `by_job`, `others` and `pops` whose answers have not fitted into one batch.
+  ByOrder due;
+  // Those that read (QueueWait::reads); in no other list.
+  ByOrder reading;
+  // It is in WaiterLists::owing_.
+  bool listed = false;
 
-  bool empty() const { return pops.empty() && quiet.empty() && by_job.empty() && others.empty(); }
+  bool empty() const {
+    return pops.empty() && quiet.empty() && by_job.empty() && others.empty() && reading.empty();
+  }
+  bool owes() const { return owes_turns || !due.empty() || !reading.empty(); }
   // The number of pops that may get jobs.
   size_t taking_pops() const { return all_pops.size() - quiet.size(); }
   // Moves a pop that waits here into `quiet`, or back.
@@ -204,7 +222,9 @@ class WaiterLists {
   const QueueWaiters* find_queue(int database, const std::string& key) const;
   // Marks the queue as owing turns to its pops.
   void owe(int database, const std::string& key);
-  // Finds a queue that owes turns, each in its turn. Returns false if no queue does.
+  // Lists a queue that owes something (QueueWaiters::owes).
+  void list_owing(int database, const std::string& key, QueueWaiters& waiters);
+  // Finds a queue that owes something, each in its turn. Returns false if no queue does.
   bool next_owing(int& database, std::string& key);
   // Keys of a database with waiters: for queues, for other values.
   std::vector<std::string> queue_keys(int database) const;
@@ -216,7 +236,7 @@ class WaiterLists {
   size_t count_ = 0;  // of both kinds
   size_t queue_count_ = 0;
   size_t needing_others_ = 0;
-  // Those that owe turns, and perhaps some that no longer do.
+  // Those that owe something, and perhaps some that no longer do.
   std::deque<std::pair<int, std::string>> owing_;
 };
 

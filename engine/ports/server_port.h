@@ -18,6 +18,7 @@
 namespace sluice {
 
 class ClientPort;
+class GroupPort;
 class PersistencePort;
 struct Client;
 
@@ -113,8 +114,10 @@ class ServerPort {
 
   // The store's side of the process; null: there is no store.
   virtual PersistencePort* persistence() { return nullptr; }
-  // Requests a checkpoint, or also waits for its end.
-  virtual Status checkpoint(bool wait) = 0;
+  // The group of this process; null: it is alone (`journal local`).
+  virtual GroupPort* group() { return nullptr; }
+  // Requests a checkpoint, and waits for its end.
+  virtual Status checkpoint() = 0;
   virtual int64_t last_checkpoint_s() = 0;
   // Begins the shutdown of the process.
   virtual Status shutdown(ShutdownMode mode, bool now, bool force, bool abort) = 0;

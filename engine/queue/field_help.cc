@@ -14,7 +14,7 @@ constexpr Bytes kDuration = "milliseconds, or a number with a unit (250ms, 5s, 1
 constexpr Bytes kBand = "a band by its name or number";
 constexpr Bytes kSwitch = "off on";
 
-constexpr FieldHelp kConfigFields[] = {
+constexpr FieldHelp kConfigFieldHelp[] = {
     {"priority_order", "asc or desc", "asc desc",
      "asc: band 0 is the most urgent; desc: larger numbers are more urgent"},
     {"bands", "NAME[=N],...", "", "names of bands, from the most urgent to the least"},
@@ -132,7 +132,7 @@ size_t distance(Bytes a, Bytes b, size_t most) {
 
 FieldAdvice advise_name(Bytes field) {
   FieldAdvice advice;
-  for (const FieldHelp& row : kConfigFields) advice.allowed.emplace_back(row.name);
+  for (const FieldHelp& row : kConfigFieldHelp) advice.allowed.emplace_back(row.name);
   advice.nearest = nearest_word(field, advice.allowed);
   advice.detail = "there is no field " + encoded_hint(field);
   return advice;
@@ -140,7 +140,7 @@ FieldAdvice advise_name(Bytes field) {
 
 }  // namespace
 
-std::span<const FieldHelp> config_field_help() { return kConfigFields; }
+std::span<const FieldHelp> config_field_help() { return kConfigFieldHelp; }
 
 bool takes_band(Bytes field) {
   return equals_ignore_case(field, "pri") || equals_ignore_case(field, "default_pri") ||
@@ -207,9 +207,9 @@ std::string nearest_word(Bytes given, std::span<const std::string> words) {
 FieldAdvice advise(Bytes field, std::span<const std::string> command,
                    std::span<const std::string> bands) {
   const bool configures = !command.empty() && equals_ignore_case(command[0], "Q.CONFIG");
-  const FieldHelp* row = find_help(
-      configures ? std::span<const FieldHelp>(kConfigFields) : std::span<const FieldHelp>(kOptions),
-      field);
+  const FieldHelp* row = find_help(configures ? std::span<const FieldHelp>(kConfigFieldHelp)
+                                              : std::span<const FieldHelp>(kOptions),
+                                   field);
   if (configures && equals_ignore_case(field, kQuiet.name)) row = &kQuiet;
   const bool pops = !command.empty() && (equals_ignore_case(command[0], "Q.POP") ||
                                          equals_ignore_case(command[0], "Q.ACK"));

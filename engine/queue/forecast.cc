@@ -19,8 +19,6 @@ constexpr uint64_t kGrownSlots = 32;
 // The number of lanes of one group that are examined; the others are assumed to be like them.
 constexpr size_t kLanesOfGroup = 16;
 
-double count_of(uint64_t count) { return static_cast<double>(count); }
-
 // Negative if a cap was lowered below the slots in use.
 double free_slots(const Limiter& limiter) {
   return count_of(limiter.max_active) - count_of(limiter.used);

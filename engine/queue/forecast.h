@@ -26,6 +26,9 @@ namespace sluice {
 
 class Queue;
 
+// A number of jobs or slots in the arithmetic of forecasts.
+inline double count_of(uint64_t count) { return static_cast<double>(count); }
+
 // What a queue can start.
 struct Capacity {
   uint64_t slots = 0;  // 0: unknown

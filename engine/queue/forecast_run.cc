@@ -23,8 +23,6 @@ constexpr size_t kRunsLookedAt = 64;
 // A ticket in front stands for this share of the mean number of jobs.
 constexpr double kInFront = 0.3;
 
-double count_of(uint64_t count) { return static_cast<double>(count); }
-
 uint64_t spread(uint64_t x) {
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
   x = (x ^ x >> 27) * 0x94d049bb133111eb;

@@ -9,8 +9,6 @@ namespace sluice {
 
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 bool is_hex(char c) { return hex_value(c) >= 0; }
 
 bool is_of_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -44,8 +42,10 @@ size_t run_end(Bytes line, size_t at) {
   }
 }
 
+constexpr Bytes kBlanks = " \t\r\n";
+
 Bytes first_line(Bytes text) {
-  const size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+  const size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
   text.remove_prefix(begin);
   text = text.substr(0, text.find_first_of("\r\n"));
   return text.substr(0, text.find_last_not_of(" \t") + 1);
@@ -53,13 +53,20 @@ Bytes first_line(Bytes text) {
 
 }  // namespace
 
+Bytes telling_line(Bytes error) {
+  const Bytes first = first_line(error);
+  if (!first.starts_with("Traceback (")) return first;
+  error = error.substr(0, error.find_last_not_of(kBlanks) + 1);
+  return first_line(error.substr(error.find_last_of("\r\n") + 1));
+}
+
 Bytes error_of(const Job& job) {
   const JobExtras* extras = job.extras_if();
   return extras == nullptr ? Bytes() : Bytes(extras->error);
 }
 
 std::string error_pattern(Bytes error) {
-  const Bytes line = first_line(error);
+  const Bytes line = telling_line(error);
   std::string pattern;
   for (size_t at = 0; at < line.size() && pattern.size() <= kMaxPatternBytes;) {
     const size_t end = run_end(line, at);

@@ -16,7 +16,11 @@ Bytes error_of(const Job& job);
 // Patterns are cut at this length.
 inline constexpr size_t kMaxPatternBytes = 256;
 
-// The first line of an error with `#` for each run of digits, and of hexadecimal digits that is a
+// The line of an error that says most, without blanks around it: the first one, and of a traceback
+// of Python the last one, which names the exception.
+Bytes telling_line(Bytes error);
+
+// The telling line of an error with `#` for each run of digits, and of hexadecimal digits that is a
 // word of its own and has a digit; such words joined by `-`, as in UUIDs and dates, are one run.
 std::string error_pattern(Bytes error);
 

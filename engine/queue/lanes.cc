@@ -412,7 +412,7 @@ void Lanes::charge_end(Group* group, double guessed_ms, double real_ms, int64_t 
 }
 
 void Lanes::end_replay() {
-  absent_shares_.clear();
+  forget_absent_shares();
   // The previous process may have ended before all groups and keys had their turn.
   if (config_.has_rates()) turns_ = {Turn{}, Turn{}};
   // Journals of earlier versions do not hold it.

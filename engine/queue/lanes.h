@@ -248,11 +248,13 @@ class Lanes {
     idle_rates_.keep(level, name, arrival_us);
   }
   const IdleRates& idle_rates() const { return idle_rates_; }
-  // Replay: stores the share of a group whose jobs come later, or have been removed since the
-  // checkpoint's walk. After replay, a group without jobs has no share.
+  // Stores the recorded share of a group whose jobs come later, or have been removed since the
+  // checkpoint's walk. After replay, or the unit of the record, a group without jobs has no share.
   void keep_absent_share(Bytes name, double virtual_ms) {
     absent_shares_[std::string(name)] = virtual_ms;
   }
+  void forget_absent_shares() { absent_shares_.clear(); }
+  // The state is complete: after a replay, and when a standby takes over.
   void end_replay();
 
   // --- Rates ---

@@ -112,6 +112,8 @@ struct Key {
   std::vector<Lane*> large;
   uint64_t pending = 0;  // jobs
   bool open = true;      // has room for a job of one slot; KeySet::closed counts the others
+
+  bool idle() const { return sets.empty() && limiter.used == 0; }
 };
 
 // A set of keys that jobs name together, ascending by name. Jobs without keys have the empty set.

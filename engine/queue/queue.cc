@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "engine/base/check.h"
 #include "engine/queue/adopted_keys.h"
@@ -15,6 +16,15 @@ uint64_t finished_key(const Job* job) { return static_cast<uint64_t>(job->end()-
 
 bool has_ticket(JobState state) {
   return state == JobState::kPending || state == JobState::kDelayed;
+}
+
+// A worker's runs are in the order of their starts, so that the oldest is known. A new one is the
+// last already; one that is placed anew may not be.
+void put_last_in_order(std::vector<Job*>& runs) {
+  for (auto at = std::prev(runs.end()); at != runs.begin(); --at) {
+    if ((*std::prev(at))->run()->token < (*at)->run()->token) return;
+    std::iter_swap(std::prev(at), at);
+  }
 }
 
 }  // namespace
@@ -123,9 +133,12 @@ void Queue::unplace_later(Job* job) {
 
 void Queue::place(Job* job) {
   if (job->state == JobState::kActive && job->run()->worker != nullptr) {
-    workers_.add_run(job->run()->worker, job);
+    workers.add_run(job->run()->worker, job);
   }
   if (replaying_) return;
+  if (job->state == JobState::kActive && job->run()->worker != nullptr) {
+    put_last_in_order(job->run()->worker->active);
+  }
   // A damaged record may have a blocked job without needs. Allocates the extras now, because memory
   // is counted next.
   if (job->state == JobState::kBlocked) job->extras();
@@ -157,7 +170,7 @@ void Queue::place(Job* job) {
 
 void Queue::unplace(Job* job) {
   if (job->state == JobState::kActive && job->run()->worker != nullptr) {
-    workers_.remove_run(job->run()->worker, job);
+    workers.remove_run(job->run()->worker, job);
   }
   if (replaying_) return;
   count_in(job, false);
@@ -266,13 +279,13 @@ void Queue::unplace_active(Job* job) {
 // --- Workers ---
 
 Worker* Queue::hear_worker(Bytes name) {
-  Worker* worker = workers_.hear(name, queue_ms);
+  Worker* worker = workers.hear(name, queue_ms);
   if (worker != nullptr && config.has_worker_names()) config.heard(name, queue_ms);
   return worker;
 }
 
 void Queue::hear_worker(Worker* worker) {
-  workers_.hear(worker, queue_ms);
+  workers.hear(worker, queue_ms);
   if (worker != nullptr && config.has_worker_names()) config.heard(worker->name, queue_ms);
 }
 
@@ -365,8 +378,8 @@ int64_t Queue::next_due_ms() const {
   if (!releases.empty() || retains_too_much(0) || retains_too_much(1) || lanes.is_reconfiguring())
     return queue_ms;
   int64_t due = lanes.next_rate_ms();
-  if (oldest_worker_ms() != INT64_MAX) {
-    due = std::min(due, oldest_worker_ms() + config.values().worker_ttl_ms);
+  if (workers.oldest_ms() != INT64_MAX) {
+    due = std::min(due, workers.oldest_ms() + config.values().worker_ttl_ms);
   }
   if (config.has_worker_names()) due = std::min(due, rules_due_ms);
   if (!delays.empty()) due = std::min(due, static_cast<int64_t>(delays.front().major));
@@ -399,7 +412,7 @@ int64_t Queue::next_due_steady() const {
 size_t Queue::memory_bytes() const {
   size_t bytes = sizeof(Queue) + config.memory_bytes() + jobs.memory_bytes() + job_bytes_ +
                  lanes.memory_bytes() + events.memory_bytes() + stats.memory_bytes() +
-                 workers_.memory_bytes();
+                 workers.memory_bytes();
   if (adopted != nullptr) bytes += adopted->memory_bytes();
   if (forecast_ != nullptr) bytes += forecast_->memory_bytes();
   if (progress_pace != nullptr) bytes += progress_pace->memory_bytes();

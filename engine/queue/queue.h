@@ -2,8 +2,9 @@
 // order, leases, timers, totals, event log.
 //
 // A passive state: it keeps its indexes consistent (place, unplace) and answers questions. The
-// rules of the contract and the records for the journal are in the verbs (engine/work). Replay
-// (queue_records.h) uses the same place and unplace. Guarded by the lock of the key's shard.
+// rules of the contract and the records for the journal are in the verbs (engine/work). Records
+// (queue_records.h) are applied by the same place and unplace. Guarded by the lock of the key's
+// shard.
 //
 // Invariants (check() verifies them):
 // 1. Every job is in `jobs` by its id, and in exactly the indexes of its state.
@@ -74,7 +75,8 @@ class Queue {
   uint64_t next_token = 1;  // leases
   uint64_t next_finish = 1;
   uint64_t adaptive_runs = 0;  // completions since the last adaptation; not journaled
-  uint64_t adaptive_max = 0;   // effective max_active while `adaptive` is set; 0: not begun
+  static constexpr uint64_t kRunsToAdapt = 100;  // then `adaptive` checks the mean
+  uint64_t adaptive_max = 0;  // effective max_active while `adaptive` is set; 0: not begun
   // It is in Unit::dirty_queues.
   bool head_dirty = false;
 
@@ -96,8 +98,11 @@ class Queue {
   // superseded by later ones, so the indexes are filled once, in their own order. Orders, counts
   // and slots must not be read before. For a queue without jobs.
   void begin_replay() { replaying_ = true; }
+  bool is_replaying() const { return replaying_; }
   // Calls `pulse` repeatedly.
   void end_replay(const std::function<void()>& pulse);
+  // The end of a unit of records that were applied to the indexes themselves (a standby).
+  void end_told();
   // Allocates a job for the same id with a new payload. `job` must be unplaced; the new one is
   // returned unplaced.
   Job* replace_payload(Job* job, Bytes payload);
@@ -156,7 +161,8 @@ class Queue {
   // every arrival. REQUIRES: there are some.
   const Release& begin_release(uint64_t number, const std::string& need, bool after,
                                bool completed);
-  // The same for records, in whatever state: a release is in progress; it has ended.
+  // The same for records, during a replay in whatever state: a release is in progress; it has
+  // ended.
   void add_release(uint64_t number, const std::string& need, bool after, bool completed);
   void drop_release(uint64_t number, const std::string& need);
 
@@ -165,20 +171,10 @@ class Queue {
   std::vector<LostConnection> lost_connections;
 
   // --- Workers ---
-  Worker* join_worker(Bytes name) { return workers_.join(name); }
-  Worker* find_worker(Bytes name) const { return workers_.find(name); }
-  void leave_worker(Worker* worker) { workers_.leave(worker); }
-  const Workers::ByName& workers() const { return workers_.by_name(); }
-  void keep_workers(const Queue& from) { workers_.keep(from.workers_); }
+  Workers workers;
   // A worker has spoken. Null for one without a name.
   Worker* hear_worker(Bytes name);
   void hear_worker(Worker* worker);
-  // Those without a lease (Workers::oldest_ms, forget_silent).
-  int64_t oldest_worker_ms() const { return workers_.oldest_ms(); }
-  template <class Stays>
-  void forget_silent_workers(int64_t before_ms, size_t limit, Stays stays) {
-    workers_.forget_silent(before_ms, queue_ms, limit, stays);
-  }
   // When rules for the names of workers are looked at next.
   int64_t rules_due_ms = 0;
 
@@ -235,6 +231,9 @@ class Queue {
   // Applies a change of the configuration: to the queue at once, to groups and keys as in
   // Lanes::reconfigure, about `steps` of them now and the others by timers.
   void reconfigure(const ConfigChange& change, size_t steps, std::vector<Lanes::BoundRate>* bound);
+  // The same for a change that a record has made. Outside of a replay, end_told() applies one of a
+  // whole level, once for all of them in a unit.
+  void take_told(const ConfigChange& change);
   // Applies the limits of the queue alone.
   void take_own_limits();
 
@@ -293,9 +292,9 @@ class Queue {
   mutable std::unique_ptr<Forecast> forecast_;
 
   bool replaying_ = false;
+  std::array<bool, 2> told_levels_{};  // of groups, of keys: their configuration has changed
   std::array<uint64_t, kJobStates> counts_{};
   size_t job_bytes_ = 0;  // of all jobs: Job::memory_bytes(), without the map of ids
-  Workers workers_;
 };
 
 }  // namespace sluice

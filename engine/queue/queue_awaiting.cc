@@ -61,6 +61,11 @@ void Queue::put_awaiting(const std::string& need, const std::vector<Job*>& waiti
 void Queue::add_release(uint64_t number, const std::string& need, bool after, bool completed) {
   // A release of this number has not changed. If its need differs, the record is damaged.
   if (releases.by_number().contains(number)) return;
+  if (!replaying_ && awaiting(after).contains(need)) {
+    // Nothing that waits came later than the record.
+    begin_release(number, need, after, completed);
+    return;
+  }
   const std::vector<Job*> waiting = take_awaiting(need, after);
   releases.add(number, need, after, completed);
   put_awaiting(need, waiting);
@@ -69,6 +74,7 @@ void Queue::add_release(uint64_t number, const std::string& need, bool after, bo
 void Queue::drop_release(uint64_t number, const std::string& need) {
   const auto known = releases.by_number().find(number);
   if (known == releases.by_number().end() || known->second.need != need) return;
+  if (known->second.dependents.empty()) return releases.erase(number);
   const std::vector<Job*> waiting = take_awaiting(need, known->second.followers);
   releases.erase(number);
   put_awaiting(need, waiting);

@@ -47,24 +47,14 @@ bool have_other_bands(const QueueValues& a, const QueueValues& b) {
   return a.bands != b.bands || a.descending != b.descending;
 }
 
-// --- Globs ---
-
-// The number of literal bytes of a glob.
-size_t literal_bytes(Bytes pattern) {
-  size_t count = 0;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] == '*' || pattern[i] == '?') continue;
-    if (pattern[i] == '[') {
-      // As in glob_match: up to the first `]` that is not after a `\`.
-      for (++i; i < pattern.size() && pattern[i] != ']'; ++i) {
-        if (pattern[i] == '\\') ++i;
-      }
-      continue;
-    }
-    if (pattern[i] == '\\' && i + 1 < pattern.size()) ++i;
-    ++count;
+// The last changed glob wins, so they are recorded and listed in the order of their changes.
+template <class Patterns>
+auto in_order_of_change(const Patterns& globs, uint64_t after) {
+  std::map<uint64_t, const typename Patterns::value_type*> ordered;
+  for (const auto& rule : globs) {
+    if (rule.second.changed > after) ordered.emplace(rule.second.changed, &rule);
   }
-  return count;
+  return ordered;
 }
 
 }  // namespace
@@ -184,7 +174,7 @@ ConfigChange QueueConfig::put_rule(ConfigLevel level, Bytes pattern,
   Rule& rule = at->second;
   rule.changed = ++last_change_;
   rule.fields = std::move(fields);
-  rule.literal_bytes = literal_bytes(pattern);
+  rule.literal_bytes = glob_literal_bytes(pattern);
   rule_bytes_ += bytes_of(*at);
   QueueValues scratch = values_;
   read_rule(rule, scratch);
@@ -329,10 +319,9 @@ std::vector<std::pair<ConfigLevel, std::string>> QueueConfig::rules() const {
   for (const ConfigLevel level : {ConfigLevel::kGroup, ConfigLevel::kKey, ConfigLevel::kWorker}) {
     const Rules& rules = rules_of(level);
     for (const auto& [name, rule] : rules.names) all.emplace_back(level, glob_escape(name));
-    // The last recorded glob wins, so globs are recorded in the order of their changes.
-    std::map<uint64_t, const std::string*> ordered;
-    for (const auto& [glob, rule] : rules.globs) ordered.emplace(rule.changed, &glob);
-    for (const auto& [changed, glob] : ordered) all.emplace_back(level, *glob);
+    for (const auto& [changed, rule] : in_order_of_change(rules.globs, 0)) {
+      all.emplace_back(level, rule->first);
+    }
   }
   return all;
 }
@@ -343,7 +332,8 @@ std::vector<ConfigField> QueueConfig::recorded(ConfigLevel level, Bytes pattern)
   return rule == nullptr ? std::vector<ConfigField>() : rule->fields;
 }
 
-// The parts are names and globs of each level. A cursor is the part and the last rule in it.
+// The parts are names and globs of each level. A cursor is the part and the last rule in it: its
+// name, or the number of a glob's change.
 bool QueueConfig::list_rules(std::string& cursor, size_t count,
                              std::vector<ListedRule>& page) const {
   constexpr char kFirstPart = 'a';
@@ -355,12 +345,24 @@ bool QueueConfig::list_rules(std::string& cursor, size_t count,
   for (size_t part = first; part < parts; ++part) {
     const auto level = static_cast<ConfigLevel>(part / 2 + 1);
     const bool is_names = part % 2 == 0;
-    const Patterns& patterns = is_names ? rules_of(level).names : rules_of(level).globs;
-    for (auto at = part == first ? patterns.upper_bound(last) : patterns.begin();
-         at != patterns.end(); ++at) {
-      if (page.size() == count) return true;
-      page.push_back({level, is_names ? glob_escape(at->first) : at->first, at->second.fields});
-      cursor = static_cast<char>(kFirstPart + part) + at->first;
+    const std::string from = part == first ? last : "";
+    const auto add = [&](const std::string& glob, const Rule& rule, const std::string& place) {
+      if (page.size() == count) return false;
+      page.push_back({level, glob, rule.fields});
+      cursor = static_cast<char>(kFirstPart + part) + place;
+      return true;
+    };
+    if (is_names) {
+      const Patterns& names = rules_of(level).names;
+      for (auto at = names.upper_bound(from); at != names.end(); ++at) {
+        if (!add(glob_escape(at->first), at->second, at->first)) return true;
+      }
+      continue;
+    }
+    const auto after = from.empty() ? 0 : parse_u64(from);
+    if (!after) return false;
+    for (const auto& [changed, rule] : in_order_of_change(rules_of(level).globs, *after)) {
+      if (!add(rule->first, rule->second, std::to_string(changed))) return true;
     }
   }
   cursor = "0";

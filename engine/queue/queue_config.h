@@ -189,8 +189,8 @@ class QueueConfig {
     std::span<const ConfigField> fields;  // until the next change
   };
   // Appends at most `count` rules that follow `cursor`, which becomes that of the next page ("0":
-  // the beginning, and the end). A rule that is there during the whole walk is listed once. Returns
-  // false if there is no such cursor.
+  // the beginning, and the end): of each level names, then globs in the order of their changes. A
+  // glob that is changed meanwhile may be listed twice. Returns false if there is no such cursor.
   bool list_rules(std::string& cursor, size_t count, std::vector<ListedRule>& page) const;
 
   ConfigChange apply(ConfigLevel level, Bytes pattern, std::span<const ConfigField> fields);

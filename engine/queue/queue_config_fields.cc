@@ -44,12 +44,12 @@ Bytes take_part(Bytes& text, char separator) {
 }
 
 // Parses numbers separated by colons, at least `needed` of them. Missing ones keep their values.
-struct Part {
+struct NumberPart {
   uint64_t* value;
   uint64_t min;
   uint64_t max;
 };
-bool read_parts(Bytes text, std::span<const Part> parts, size_t needed) {
+bool read_parts(Bytes text, std::span<const NumberPart> parts, size_t needed) {
   size_t given = static_cast<size_t>(std::count(text.begin(), text.end(), ':')) + 1;
   if (given < needed || given > parts.size()) return false;
   for (size_t i = 0; i < given; ++i) {
@@ -215,7 +215,7 @@ bool read_rate(Reading& reading) {
   if (!read_number(take_part(rest, '/'), 1, kMaxTokens, rate.tokens)) return false;
   uint64_t interval = 0;
   rate.burst = rate.tokens;
-  const Part parts[] = {{&interval, 1, kMaxLeaseMs}, {&rate.burst, 1, kMaxTokens}};
+  const NumberPart parts[] = {{&interval, 1, kMaxLeaseMs}, {&rate.burst, 1, kMaxTokens}};
   if (!read_parts(rest, parts, 1)) return false;
   rate.interval_ms = static_cast<int64_t>(interval);
   // Limiter counts in microseconds: at most one token in each, and a whole burst added to the time
@@ -251,11 +251,11 @@ bool read_adaptive(Reading& reading) {
   if (equals_ignore_case(reading.text, "off")) return true;
   uint64_t low = 0;
   uint64_t high = 0;
-  const Part parts[] = {{&adaptive.min, 1, kMaxCount},
-                        {&adaptive.max, 1, kMaxCount},
-                        {&low, 0, kMaxMs},
-                        {&high, 0, kMaxMs},
-                        {&adaptive.step, 1, kMaxCount}};
+  const NumberPart parts[] = {{&adaptive.min, 1, kMaxCount},
+                              {&adaptive.max, 1, kMaxCount},
+                              {&low, 0, kMaxMs},
+                              {&high, 0, kMaxMs},
+                              {&adaptive.step, 1, kMaxCount}};
   if (!read_parts(reading.text, parts, 4)) return false;
   if (adaptive.min > adaptive.max || low > high) return false;
   adaptive.low_ms = static_cast<int64_t>(low);
@@ -268,7 +268,7 @@ bool read_adaptive(Reading& reading) {
 bool read_backoff(Reading& reading) {
   uint64_t base = 0;
   uint64_t max = 0;
-  const Part parts[] = {{&base, 0, kMaxMs}, {&max, 0, kMaxMs}};
+  const NumberPart parts[] = {{&base, 0, kMaxMs}, {&max, 0, kMaxMs}};
   if (!read_parts(reading.text, parts, 2) || base > max) return false;
   reading.values.backoff_base_ms = static_cast<int64_t>(base);
   reading.values.backoff_max_ms = static_cast<int64_t>(max);
@@ -281,7 +281,7 @@ bool read_retention(Reading& reading) {
   Retention& retention = reading.values.*member;
   retention = {};
   uint64_t age = 0;
-  const Part parts[] = {
+  const NumberPart parts[] = {
       {&retention.count, 0, kMaxCount}, {&age, 0, kMaxMs}, {&retention.bytes, 0, kMaxCount}};
   if (!read_parts(reading.text, std::span(parts).first(max_parts), 1)) return false;
   retention.age_ms = static_cast<int64_t>(age);

@@ -9,6 +9,7 @@
 #include "engine/base/varint.h"
 #include "engine/queue/adopted_records.h"
 #include "engine/queue/job_record.h"
+#include "engine/queue/told_statistics.h"
 
 namespace sluice {
 
@@ -119,7 +120,7 @@ bool apply_config(Queue& queue, Bytes value) {
   Bytes pattern;
   std::vector<ConfigField> fields;
   if (!decode_config(value, level, pattern, fields)) return false;
-  queue.reconfigure(queue.config.apply(level, pattern, fields), SIZE_MAX, nullptr);
+  queue.take_told(queue.config.apply(level, pattern, fields));
   return true;
 }
 
@@ -192,10 +193,11 @@ int64_t base_of(const RecordedEvent& event) {
   return event.type == EventType::kNone ? 0 : event.time_ms;
 }
 
-// Sets the worker of an active job. The request token of its last pop wins.
-void join_run(Queue& queue, JobRun& run, Bytes worker) {
-  run.worker = queue.join_worker(worker);
-  if (run.worker == nullptr || run.request_token.empty()) return;
+// Sets the worker of an active job. The request token of its last pop wins. `continues`: the job
+// had this run before.
+void join_run(Queue& queue, JobRun& run, Bytes worker, bool continues) {
+  run.worker = queue.workers.join(worker);
+  if (run.worker == nullptr || run.request_token.empty() || continues) return;
   for (const Job* other : run.worker->active) {
     const JobRun& its = *other->run();
     if (!its.request_token.empty() && its.token > run.token) return;
@@ -212,12 +214,15 @@ void set_state(Queue& queue, Job* job, RecordedState& state) {
   job->seq = state.seq;
   JobExtras* extras = job->extras_if();
   if (extras == nullptr) return;
+  const JobRun* const run = state.extras.run.get();
+  const bool continues =
+      run != nullptr && extras->run != nullptr && extras->run->token == run->token;
   state.extras.cost = extras->cost;
   state.extras.enqueued_ms = extras->enqueued_ms;
   state.extras.options = std::move(extras->options);
   if (state.keeps_log) state.extras.log = std::move(extras->log);
   *extras = std::move(state.extras);
-  if (extras->run != nullptr) join_run(queue, *extras->run, state.worker);
+  if (extras->run != nullptr) join_run(queue, *extras->run, state.worker, continues);
 }
 
 struct RecordedLog {
@@ -269,7 +274,7 @@ void put_job(Queue& queue, Bytes id, RecordedState& state, RecordedRest& rest) {
   job->lane = lane;
   set_state(queue, job, state);
   queue.insert(job, id_hash);
-  queue.leave_worker(worker);
+  queue.workers.leave(worker);
 }
 
 void change_job(Queue& queue, Job* job, RecordedState& state) {
@@ -279,7 +284,7 @@ void change_job(Queue& queue, Job* job, RecordedState& state) {
   set_state(queue, job, state);
   if (other_lane) join_again(queue, job, state.lifo);
   queue.place(job);
-  queue.leave_worker(worker);
+  queue.workers.leave(worker);
 }
 
 bool apply_job(Queue& queue, const Effect& effect) {
@@ -292,11 +297,15 @@ bool apply_job(Queue& queue, const Effect& effect) {
   if (!decode_event(from, event) || !decode_state(from, base_of(event), state)) return false;
   if (whole && !decode_rest(from, state.rank, rest)) return false;
   if (!from.empty()) return false;
+  Job* job = queue.find(effect.field);
+  const bool adds = count_told_change(queue, job, event, state);
   if (whole) {
     put_job(queue, effect.field, state, rest);
-  } else if (Job* job = queue.find(effect.field)) {
+  } else if (job != nullptr) {
     change_job(queue, job, state);
   }
+  job = adds ? queue.find(effect.field) : nullptr;
+  if (job != nullptr) count_told_job(queue, *job, event);
   append_recorded_event(queue, event, effect.field);
   return true;
 }
@@ -306,9 +315,10 @@ bool apply_gone(Queue& queue, const Effect& effect) {
   RecordedEvent event;
   if (!decode_event(from, event) || !from.empty()) return false;
   if (Job* job = queue.find(effect.field)) {
+    count_told_removal(queue, *job, event);
     Worker* worker = job->run() == nullptr ? nullptr : job->run()->worker;
     queue.erase(job);
-    queue.leave_worker(worker);
+    queue.workers.leave(worker);
   }
   append_recorded_event(queue, event, effect.field);
   return true;

@@ -1,8 +1,9 @@
 // The end of a replay: jobs that were only in the map of ids enter their indexes, each index in its
-// own order.
+// own order. And the end of a unit on a standby, where they are in their indexes.
 #include <algorithm>
 #include <future>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/base/prefetch_line.h"
@@ -51,10 +52,28 @@ Placing placing_of(Job* job) {
 void Queue::end_replay(const std::function<void()>& pulse) {
   if (!replaying_) return;
   replaying_ = false;
-  for (const auto& [name, worker] : workers()) worker->active.clear();
+  for (const auto& [name, worker] : workers.by_name()) worker->active.clear();
   place_all(pulse);
   lanes.end_replay();
   events.end_replay();
+}
+
+void Queue::take_told(const ConfigChange& change) {
+  if (replaying_ || change.scope != ConfigScope::kLevel) {
+    return reconfigure(change, SIZE_MAX, nullptr);
+  }
+  if (change.level == ConfigLevel::kWorker) return;
+  told_levels_[static_cast<size_t>(change.level) - 1] = true;
+}
+
+void Queue::end_told() {
+  for (const ConfigLevel level : {ConfigLevel::kGroup, ConfigLevel::kKey}) {
+    bool& told = told_levels_[static_cast<size_t>(level) - 1];
+    if (!std::exchange(told, false)) continue;
+    reconfigure({.scope = ConfigScope::kLevel, .level = level}, SIZE_MAX, nullptr);
+  }
+  lanes.forget_absent_shares();
+  lanes.run_rates(queue_ms);
 }
 
 void Queue::place_all(const std::function<void()>& pulse) {

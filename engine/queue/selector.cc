@@ -270,12 +270,17 @@ bool Walk::run(JobOrder order, Bytes cursor) {
 
 // --- Parts ---
 
+Bytes searched_payload(const Job& job) { return job.payload().substr(0, kSearchedPayloadBytes); }
+
 // Errors are 4 KB at most, ids 512 bytes.
-size_t reading_effort(const Job& job) { return 4 + (error_of(job).size() + job.id().size()) / 64; }
+size_t reading_effort(const Selector& selector, const Job& job) {
+  const size_t payload_size = selector.payload ? searched_payload(job).size() : 0;
+  return 4 + (error_of(job).size() + job.id().size() + payload_size) / 64;
+}
 
 bool Walk::offer(Job* job) {
   ++page_.looked_at;
-  effort_ += 1 + (selector_.reads_texts() ? reading_effort(*job) : 0);
+  effort_ += 1 + (selector_.reads_texts() ? reading_effort(selector_, *job) : 0);
   if (selector_.matches(queue_, *job, now_ms_)) {
     page_.jobs.push_back(job);
     if (weigh_ != nullptr) bytes_ += weigh_(*job);
@@ -405,7 +410,7 @@ bool Walk::merge(Part part, int band, const std::vector<const Index*>& indexes, 
 }
 
 bool Walk::walk_worker(const Place& from) {
-  const Worker* worker = queue_.find_worker(*selector_.worker);
+  const Worker* worker = queue_.workers.find(*selector_.worker);
   if (worker == nullptr) return true;
   const auto key = [&](const Job* job) {
     const JobRun& run = *job->run();
@@ -453,7 +458,8 @@ bool Selector::matches(const Queue& queue, const Job& job, int64_t now_ms) const
   if (has_times() && !fits_time(time_of(job), now_ms)) return false;
   if (id_part && !contains_ignore_case(job.id(), *id_part)) return false;
   if (error && !contains_ignore_case(error_of(job), *error)) return false;
-  return !pattern || error_pattern(error_of(job)) == *pattern;
+  if (pattern && error_pattern(error_of(job)) != *pattern) return false;
+  return !payload || contains_ignore_case(searched_payload(job), *payload);
 }
 
 bool walk_jobs(const Queue& queue, const Selector& selector, JobOrder order, Bytes cursor,

@@ -39,6 +39,9 @@ inline constexpr JobStates kTerminalStates =
     state_bit(JobState::kCancelled) | state_bit(JobState::kExpired);
 inline constexpr JobStates kLiveStates = static_cast<JobStates>(~kTerminalStates);
 
+// How much of a payload is searched: one job must not hold a shard for long.
+inline constexpr size_t kSearchedPayloadBytes = 64U << 10;
+
 struct Selector {
   JobStates states = 0;        // as clients see them (Queue::shown_state); 0: none is named
   std::optional<Bytes> group;  // a glob
@@ -56,6 +59,7 @@ struct Selector {
   std::optional<Bytes> id_part;
   std::optional<Bytes> error;
   std::optional<Bytes> pattern;  // error_pattern() of the error
+  std::optional<Bytes> payload;  // a part of its first kSearchedPayloadBytes
   int64_t limit = kMaxPageCount;
   size_t look = kMaxExamined;  // how many jobs a step examines
   bool all = false;            // the selector says ALL; no other criterion has that meaning
@@ -70,7 +74,7 @@ struct Selector {
   }
   bool has_times() const { return older_ms || since_ms || until_ms; }
   // Whether it compares texts of jobs, which takes longer than other criteria.
-  bool reads_texts() const { return id_part || error || pattern; }
+  bool reads_texts() const { return id_part || error || pattern || payload; }
   bool fits_time(int64_t time_ms, int64_t now_ms) const {
     return (!older_ms || now_ms - time_ms >= *older_ms) && (!since_ms || time_ms >= *since_ms) &&
            (!until_ms || time_ms < *until_ms);

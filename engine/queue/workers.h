@@ -22,8 +22,8 @@ class Job;
 struct Worker {
   std::string name;
   std::string request_token;  // of its last pop with REQID; only while it holds leases
-  std::vector<Job*> active;
-  int64_t seen_ms = 0;  // when it spoke last; 0: not since the process began
+  std::vector<Job*> active;   // in the order of their starts
+  int64_t seen_ms = 0;        // when it spoke last; 0: not since the process began
   uint64_t completed = 0;
   uint64_t failed = 0;
   uint64_t number = 0;

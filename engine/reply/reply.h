@@ -136,6 +136,7 @@ inline constexpr Bytes kNotFloat = "ERR value is not a valid float";
 inline constexpr Bytes kNoSuchKey = "ERR no such key";
 inline constexpr Bytes kIndexOutOfRange = "ERR index out of range";
 inline constexpr Bytes kOutOfMemory = "OOM command not allowed when used memory > 'maxmemory'.";
+inline constexpr Bytes kReadOnly = "READONLY You can't write against a read only replica.";
 inline constexpr Bytes kNotPositive = "ERR value is out of range, must be positive";
 }  // namespace errors
 

@@ -74,4 +74,12 @@ void ErrorCounts::reset() {
   total_.store(0, std::memory_order_relaxed);
 }
 
+void Statistics::reset() {
+  commands_processed = 0;
+  keyspace_hits = 0;
+  keyspace_misses = 0;
+  for (CommandStat& counters : commands()) counters.reset();
+  errors.reset();
+}
+
 }  // namespace sluice

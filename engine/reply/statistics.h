@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "engine/base/bytes.h"
@@ -116,6 +117,30 @@ class ErrorCounts {
   mutable Mutex mutex_;
   std::map<std::string, uint64_t, std::less<>> kinds_ GUARDED_BY(mutex_);
   std::atomic<uint64_t> total_{0};
+};
+
+// All counters of one Execution.
+class Statistics {
+ public:
+  // `ids`: those of commands are less.
+  explicit Statistics(size_t ids) : commands_(std::make_unique<CommandStat[]>(ids)), ids_(ids) {}
+
+  std::atomic<uint64_t> commands_processed{0};
+  // Look-ups of commands that only read, for INFO.
+  std::atomic<uint64_t> keyspace_hits{0};
+  std::atomic<uint64_t> keyspace_misses{0};
+  // The errors of replies that the thread writes.
+  ErrorCounts errors;
+
+  // By Command::id.
+  CommandStat& of(size_t id) { return commands_[id]; }
+  std::span<CommandStat> commands() { return {commands_.get(), ids_}; }
+  void count_lookup(bool hit) { add_one(hit ? keyspace_hits : keyspace_misses); }
+  void reset();
+
+ private:
+  std::unique_ptr<CommandStat[]> commands_;
+  const size_t ids_;
 };
 
 }  // namespace sluice

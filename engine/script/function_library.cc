@@ -9,14 +9,6 @@
 
 namespace sluice {
 
-const FunctionFlagName kFunctionFlagNames[5] = {
-    {"no-writes", kScriptNoWrites},
-    {"allow-oom", kScriptAllowOom},
-    {"allow-stale", kScriptAllowStale},
-    {"no-cluster", kScriptNoCluster},
-    {"allow-cross-slot-keys", kScriptAllowCrossSlotKeys},
-};
-
 // --- FunctionSet ---
 
 const FunctionSet::Place* FunctionSet::find(Bytes function) const {

@@ -66,11 +66,4 @@ Status parse_library_head(FunctionLibrary& library);
 std::string encode_functions(const FunctionLibrary& library);
 bool decode_functions(Bytes record, FunctionLibrary& library);
 
-// The names of the flags of functions, in the order of FUNCTION LIST.
-struct FunctionFlagName {
-  Bytes name;
-  uint32_t flag;
-};
-extern const FunctionFlagName kFunctionFlagNames[5];
-
 }  // namespace sluice

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/base/hex.h"
+
 namespace sluice {
 
 namespace {
@@ -17,7 +19,6 @@ struct Token {
 };
 
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Lua's tokens, as far as finding calls needs them. Invalid source gives tokens as well; the
 // compiler reports its errors.

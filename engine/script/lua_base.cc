@@ -370,7 +370,7 @@ int base_collectgarbage(lua_State* lua) {
 int math_random(lua_State* lua) {
   constexpr lua_Number kRange = 2147483647;
   const lua_Number fraction =
-      static_cast<lua_Number>(LuaMachine::of(lua).next_random() % 2147483647U) / kRange;
+      static_cast<lua_Number>(LuaMachine::of(lua).random.next() % 2147483647U) / kRange;
   switch (lua_gettop(lua)) {
     case 0:
       lua_pushnumber(lua, fraction);
@@ -395,7 +395,7 @@ int math_random(lua_State* lua) {
 }
 
 int math_randomseed(lua_State* lua) {
-  LuaMachine::of(lua).seed_random(static_cast<uint32_t>(luaL_checkint(lua, 1)));
+  LuaMachine::of(lua).random.seed(static_cast<uint32_t>(luaL_checkint(lua, 1)));
   return 0;
 }
 
@@ -409,11 +409,6 @@ int bit_tohex(lua_State* lua) {
   lua_pushinteger(lua, digits);
   lua_call(lua, 2, 1);
   return 1;
-}
-
-void set_function(lua_State* lua, const char* name, lua_CFunction function) {
-  lua_pushcfunction(lua, function);
-  lua_setfield(lua, -2, name);
 }
 
 void alias(lua_State* lua, const char* name, const char* existing) {

@@ -29,6 +29,12 @@ size_t format_number(char (&to)[32], double number) {
   return static_cast<size_t>(std::snprintf(to, sizeof(to), "%.17g", number));
 }
 
+const Command* look_up(std::span<const Bytes> args) {
+  const Command* command = CommandTable::instance().find(args[0]);
+  if (command == nullptr || (command->flags & kContainer) == 0 || args.size() < 2) return command;
+  return CommandTable::find_subcommand(*command, args[1]);
+}
+
 }  // namespace
 
 Bytes LuaMachine::collect_arguments(lua_State* lua) {
@@ -55,14 +61,8 @@ Bytes LuaMachine::collect_arguments(lua_State* lua) {
   }
   // The same text may be passed many times, and what a command copies from it does not count as the
   // script's memory.
-  if (total > limit_bytes_) raise_memory_error(lua);
+  if (total > memory_.limit_bytes()) memory_.raise_error(lua);
   return {};
-}
-
-const Command* LuaMachine::look_up() const {
-  const Command* command = CommandTable::instance().find(args_[0]);
-  if (command == nullptr || (command->flags & kContainer) == 0 || args_.size() < 2) return command;
-  return CommandTable::find_subcommand(*command, args_[1]);
 }
 
 Status LuaMachine::refuse_rights(const Command& command) {
@@ -96,10 +96,16 @@ Status LuaMachine::refuse(const Command* command) {
   if ((command->flags & (kWrite | kSeenByOthers)) != 0 && read_only_) {
     return refusal("ERR Write commands are not allowed from read-only scripts.");
   }
+  if ((command->flags & kWrite) != 0 && engine_.following.load(std::memory_order_relaxed)) {
+    return refusal(std::string(errors::kReadOnly));
+  }
   // Only before the first write: a script cannot be stopped halfway.
-  if ((command->flags & kNeedsRoom) != 0 && (flags_ & kScriptAllowOom) == 0 && !wrote()) {
-    Status growth = refuse_growth(engine_, command->flags);
+  if ((command->flags & (kNeedsRoom | kWrite)) != 0 && !wrote()) {
+    const bool may_grow = (flags_ & kScriptAllowOom) != 0;
+    Status growth = refuse_growth(engine_, may_grow ? kWrite : command->flags);
     if (!growth.ok()) return growth;
+    Status large = refuse_large(engine_, *command, args_);
+    if (!large.ok()) return large;
   }
   Execution& execution = call_->execution;
   if (execution.locked() != kAllShards) {
@@ -123,17 +129,17 @@ int LuaMachine::call_command(lua_State* lua, bool raise_errors) {
     push_error(lua, "ERR " + std::string(bad_argument), false);
     return 1;
   }
-  const Command* command = look_up();
+  const Command* command = look_up(args_);
   // This frame must not hold objects with destructors where an error is raised.
   bool refused = false;
   bool dropped = false;
-  allowed_bytes_ = kUnlimited;
+  memory_.allow(LuaMemory::kUnlimited);
   {
     const Status status = refuse(command);
     if (!status.ok()) {
       refused = true;
-      call_->execution.error_counts().add(status.message());
-      if (command != nullptr) add_one(call_->execution.stat(*command).rejected);
+      call_->execution.statistics.errors.add(status.message());
+      if (command != nullptr) add_one(call_->execution.statistics.of(command->id).rejected);
       push_error(reply_stack_, status.message(), true);
     }
   }
@@ -145,9 +151,9 @@ int LuaMachine::call_command(lua_State* lua, bool raise_errors) {
     refused = reply_.failed();
     dropped = reply_.dropped();
   }
-  allowed_bytes_ = limit_bytes_;
+  memory_.allow(memory_.limit_bytes());
   lua_settop(lua, 0);
-  if (dropped) raise_memory_error(lua);
+  if (dropped) memory_.raise_error(lua);
   lua_xmove(reply_stack_, lua, 1);
   if (refused && raise_errors) return lua_error(lua);
   return 1;
@@ -159,7 +165,7 @@ int LuaMachine::check_command(lua_State* lua) {
   }
   const Bytes bad_argument = collect_arguments(lua);
   if (!bad_argument.empty()) return raise_error(lua, bad_argument);
-  const Command* command = look_up();
+  const Command* command = look_up(args_);
   if (command == nullptr) {
     return raise_error(lua, "Invalid command passed to redis.acl_check_cmd()");
   }

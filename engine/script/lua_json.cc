@@ -265,14 +265,14 @@ int json_decode(lua_State* lua) {
   constexpr uint64_t kMostOfOne = 128;
   constexpr uint64_t kStack = 256U << 10;
   if (lua_type(lua, 1) == LUA_TSTRING) {
-    LuaMachine& machine = LuaMachine::of(lua);
+    LuaMemory& memory = LuaMachine::of(lua).memory();
     size_t size = 0;
     const char* const text = lua_tolstring(lua, 1, &size);
     uint64_t needed = kStack + 2 * size;
-    if (machine.memory_bytes() + needed + kMostOfOne * size > machine.limit_bytes()) {
+    if (memory.bytes() + needed + kMostOfOne * size > memory.limit_bytes()) {
       for (size_t i = 0; i < size; ++i)
         needed += kDecodedBytes[static_cast<unsigned char>(text[i])];
-      if (!machine.make_room(lua, needed)) machine.raise_memory_error(lua);
+      if (!memory.make_room(lua, needed)) memory.raise_error(lua);
     }
   }
   return settings_of(lua).decode(lua);

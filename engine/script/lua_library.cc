@@ -35,7 +35,7 @@ uint32_t read_flags(lua_State* lua) {
     lua_rawgeti(lua, -1, i);
     if (lua_isnil(lua, -1)) break;
     uint32_t flag = 0;
-    for (const FunctionFlagName& known : kFunctionFlagNames) {
+    for (const ScriptFlagName& known : kScriptFlagNames) {
       const bool named =
           lua_type(lua, -1) == LUA_TSTRING && equals_ignore_case(known.name, text_at(lua, -1));
       if (named) flag = known.flag;
@@ -131,6 +131,10 @@ bool has_function(const FunctionLibrary& library, Bytes name) {
   return false;
 }
 
+void forget(lua_State* lua, const std::vector<int>& references) {
+  for (const int reference : references) luaL_unref(lua, LUA_REGISTRYINDEX, reference);
+}
+
 }  // namespace
 
 int LuaMachine::register_function(lua_State* lua) {
@@ -174,12 +178,13 @@ Status LuaMachine::run_library(Registration& registration, bool known) {
   begin_us_ = 0;
   depth = 0;
   // Libraries may take half of the limit, so that there is room for their functions to run.
-  limit_bytes_ = engine_.options().script_memory_limit_bytes.load(std::memory_order_relaxed) / 2;
-  make_room(lua_, limit_bytes_ / 2);
+  memory_.set_limit_bytes(
+      engine_.options().script_memory_limit_bytes.load(std::memory_order_relaxed) / 2);
+  memory_.make_room(lua_, memory_.limit_bytes() / 2);
   show_globals(lua_, kLoadingGlobalsSlot);
-  allowed_bytes_ = limit_bytes_;
+  memory_.allow(memory_.limit_bytes());
   const int status = lua_pcall(lua_, 0, 0, kHandlerSlot);
-  allowed_bytes_ = kUnlimited;
+  memory_.allow(LuaMemory::kUnlimited);
   show_globals(lua_, kGlobalsSlot);
   registration_ = nullptr;
   collect_after_run();
@@ -189,12 +194,8 @@ Status LuaMachine::run_library(Registration& registration, bool known) {
   if (lua_istable(lua_, -1)) string_field(lua_, "err", text);
   error += text;
   lua_settop(lua_, kLastSlot);
-  forget(registration.references);
+  forget(lua_, registration.references);
   return refusal(std::move(error));
-}
-
-void LuaMachine::forget(const std::vector<int>& references) {
-  for (const int reference : references) luaL_unref(lua_, LUA_REGISTRYINDEX, reference);
 }
 
 Result<std::shared_ptr<FunctionLibrary>> LuaMachine::load_library(Bytes code) {
@@ -204,7 +205,7 @@ Result<std::shared_ptr<FunctionLibrary>> LuaMachine::load_library(Bytes code) {
   if (status.ok()) status = run_library(registration, false);
   if (!status.ok()) return status;
   // References that were registered here are not needed before the library is in the set.
-  forget(registration.references);
+  forget(lua_, registration.references);
   if (registration.library.functions.empty()) return refusal("ERR No functions registered");
   auto library = std::make_shared<FunctionLibrary>();
   library->name = std::move(registration.library.name);
@@ -245,19 +246,10 @@ void LuaMachine::follow_functions(uint64_t generation, std::shared_ptr<const Fun
   const size_t gone = std::erase_if(loaded_, [&](const auto& item) {
     const auto found = functions_->libraries.find(item.first->name);
     if (found != functions_->libraries.end() && found->second == item.first) return false;
-    forget(item.second);
+    forget(lua_, item.second);
     return true;
   });
-  if (gone != 0 && functions_->libraries.empty()) collect(lua_);
-}
-
-void LuaMachine::push_list(std::span<const Bytes> values) {
-  lua_createtable(lua_, static_cast<int>(values.size()), 0);
-  int index = 0;
-  for (const Bytes value : values) {
-    lua_pushlstring(lua_, value.data(), value.size());
-    lua_rawseti(lua_, -2, ++index);
-  }
+  if (gone != 0 && functions_->libraries.empty()) memory_.collect(lua_);
 }
 
 void LuaMachine::run_function(Call& call, const FunctionSet::Place& place, int reference,
@@ -268,8 +260,8 @@ void LuaMachine::run_function(Call& call, const FunctionSet::Place& place, int r
   const std::string name = function.name;
   begin_run(call, function.flags | kScriptDeclared, keep->reaches_further, read_only);
   lua_rawgeti(lua_, LUA_REGISTRYINDEX, reference);
-  push_list(call.args.subspan(3, key_count));
-  push_list(call.args.subspan(3 + key_count));
+  push_list(lua_, call.args.subspan(3, key_count));
+  push_list(lua_, call.args.subspan(3 + key_count));
   finish_run(lua_call_protected(2), name);
 }
 

@@ -1,9 +1,7 @@
 #include "engine/script/lua_machine.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <utility>
 
 #include "engine/execution/engine.h"
 #include "engine/execution/execution.h"
@@ -27,7 +25,32 @@ constexpr uint64_t kTouchedPerLook = 64U << 20;
 // As long as Redis lets the code of a library run.
 constexpr int64_t kLoadTimeoutUs = 500'000;
 
+// What a run may leave for Lua's own steps to collect.
+constexpr uint64_t kCollectAboveBytes = 32U << 20;
+
 constexpr Bytes kKilled = "Script killed by user with SCRIPT KILL...";
+
+void reply_killed(Call& call, Bytes name) {
+  call.reply.error("ERR " + std::string(kKilled) + " script: " + std::string(name));
+}
+
+void reply_memory_error(Call& call, Bytes name) {
+  call.reply.error("ERR The script needs more memory than script-memory-limit allows script: " +
+                   std::string(name));
+}
+
+// The compiled code of a function in the registry.
+std::string dump(lua_State* lua, int function) {
+  std::string code;
+  const auto append = [](lua_State*, const void* bytes, size_t size, void* to) {
+    static_cast<std::string*>(to)->append(static_cast<const char*>(bytes), size);
+    return 0;
+  };
+  lua_rawgeti(lua, LUA_REGISTRYINDEX, function);
+  if (lua_dump(lua, append, &code) != 0) code.clear();
+  lua_pop(lua, 1);
+  return code;
+}
 
 }  // namespace
 
@@ -57,10 +80,7 @@ void LuaMachine::open_state() {
   set_hook(kInstructionsPerLook);
 }
 
-LuaMachine::~LuaMachine() {
-  lua_close(lua_);
-  std::free(buffer_.data);
-}
+LuaMachine::~LuaMachine() { lua_close(lua_); }
 
 LuaMachine& LuaMachine::of(lua_State* lua) {
   void* self = nullptr;
@@ -74,14 +94,14 @@ Result<const CompiledScript*> LuaMachine::compile(const KeptScript& kept, Script
   const Script& script = *kept.script;
   const bool from_code = kept.code != nullptr;
   const Bytes source = from_code ? Bytes(*kept.code) : script.code();
-  const uint64_t before = memory_bytes();
+  const uint64_t before = memory_.bytes();
   // The memory does not count as that of a script that runs meanwhile.
-  const uint64_t allowed = std::exchange(allowed_bytes_, kUnlimited);
+  const uint64_t allowed = memory_.allow(LuaMemory::kUnlimited);
   const bool known = script.compiles.load(std::memory_order_relaxed);
   const int status = from_code
                          ? luaL_loadbufferx(lua_, source.data(), source.size(), "@user_script", "b")
                          : load_source(lua_, source, "@user_script", SourceDialect::kLua51, !known);
-  allowed_bytes_ = allowed;
+  memory_.allow(allowed);
   if (status != 0) {
     const char* message = lua_tostring(lua_, -1);
     std::string error = "ERR Error compiling script (new function): ";
@@ -92,7 +112,7 @@ Result<const CompiledScript*> LuaMachine::compile(const KeptScript& kept, Script
   script.compiles.store(true, std::memory_order_relaxed);
   const int function = luaL_ref(lua_, LUA_REGISTRYINDEX);
   // A step of the collector may have freed more than this allocated.
-  const uint64_t after = memory_bytes();
+  const uint64_t after = memory_.bytes();
   const uint64_t bytes = std::max<uint64_t>(after > before ? after - before : 0, source.size());
   const CompiledScript* const compiled =
       compiled_.add(kept.script, origin, from_code, function, bytes);
@@ -110,22 +130,10 @@ void LuaMachine::give_up_scripts(uint64_t bytes) {
   while (compiled_.bytes() > bytes && compiled_.size() > 1) {
     const CompiledScript gone = compiled_.give_up();
     if (gone.origin == ScriptOrigin::kKept && !gone.from_code) {
-      scripts_.keep_code(*gone.script, dump(gone.function));
+      scripts_.keep_code(*gone.script, dump(lua_, gone.function));
     }
     luaL_unref(lua_, LUA_REGISTRYINDEX, gone.function);
   }
-}
-
-std::string LuaMachine::dump(int function) {
-  std::string code;
-  const auto append = [](lua_State*, const void* bytes, size_t size, void* to) {
-    static_cast<std::string*>(to)->append(static_cast<const char*>(bytes), size);
-    return 0;
-  };
-  lua_rawgeti(lua_, LUA_REGISTRYINDEX, function);
-  if (lua_dump(lua_, append, &code) != 0) code.clear();
-  lua_pop(lua_, 1);
-  return code;
 }
 
 void LuaMachine::follow_flush(uint64_t generation) {
@@ -136,14 +144,14 @@ void LuaMachine::follow_flush(uint64_t generation) {
   // As in Redis, settings that scripts have changed (those of cjson) are reset as well.
   lua_close(lua_);
   open_state();
-  collected_bytes_ = memory_bytes();
+  memory_.begin_state();
 }
 
 // --- Running ---
 
 void LuaMachine::set_array(int name_slot, std::span<const Bytes> values) {
   lua_pushvalue(lua_, name_slot);
-  push_list(values);
+  push_list(lua_, values);
   lua_rawset(lua_, kGlobalsSlot);
 }
 
@@ -168,31 +176,32 @@ void LuaMachine::begin_run(Call& call, uint32_t flags, std::atomic<bool>& reache
   // A script leaves nothing that the next one could reach; functions may, in their upvalues.
   if (kind_ == SandboxKind::kScripts) largest_bytes_ = 0;
   wrote_.store(false, std::memory_order_relaxed);
-  reply_.count_errors_in(call.execution.error_counts());
+  reply_.count_errors_in(call.execution.statistics.errors);
   client_.id = call.client.id;
   client_.no_touch = call.client.no_touch;
   client_.database = call.client.database;
   client_.protocol = 2;
   if (client_.user.get() != call.client.user.get()) client_.user = call.client.user;
-  limit_bytes_ = engine_.options().script_memory_limit_bytes.load(std::memory_order_relaxed);
+  memory_.set_limit_bytes(
+      engine_.options().script_memory_limit_bytes.load(std::memory_order_relaxed));
 }
 
 int LuaMachine::lua_call_protected(int arguments) {
-  allowed_bytes_ = limit_bytes_;
+  memory_.allow(memory_.limit_bytes());
   const int status = lua_pcall(lua_, arguments, 1, kHandlerSlot);
-  allowed_bytes_ = kUnlimited;
+  memory_.allow(LuaMemory::kUnlimited);
   return status;
 }
 
 void LuaMachine::finish_run(int status, Bytes name) {
   if (status == 0) {
-    if (!reply_result()) killed() ? reply_killed(name) : reply_memory_error(name);
+    if (!reply_result()) killed() ? reply_killed(*call_, name) : reply_memory_error(*call_, name);
   } else if (status == LUA_ERRMEM) {
-    reply_memory_error(name);
+    reply_memory_error(*call_, name);
   } else {
     const std::string text = error_text(lua_, name);
-    if (!make_room(lua_, text.size())) {
-      reply_memory_error(name);
+    if (!memory_.make_room(lua_, text.size())) {
+      reply_memory_error(*call_, name);
     } else {
       is_counted_error(lua_) ? call_->reply.repeat_error(text) : call_->reply.error(text);
     }
@@ -202,20 +211,14 @@ void LuaMachine::finish_run(int status, Bytes name) {
 }
 
 bool LuaMachine::reply_result() {
-  const auto room = [&] { return limit_bytes_ - std::min(memory_bytes(), limit_bytes_); };
+  const auto room = [&] {
+    const uint64_t limit = memory_.limit_bytes();
+    return limit - std::min(memory_.bytes(), limit);
+  };
   if (reply_value(lua_, call_->reply, client_.protocol, room())) return true;
   if (killed()) return false;
   // It may fit once garbage is collected.
-  return collect_for(lua_, 0) && reply_value(lua_, call_->reply, client_.protocol, room());
-}
-
-void LuaMachine::reply_killed(Bytes name) {
-  call_->reply.error("ERR " + std::string(kKilled) + " script: " + std::string(name));
-}
-
-void LuaMachine::reply_memory_error(Bytes name) {
-  call_->reply.error("ERR The script needs more memory than script-memory-limit allows script: " +
-                     std::string(name));
+  return memory_.collect_for(lua_, 0) && reply_value(lua_, call_->reply, client_.protocol, room());
 }
 
 void LuaMachine::clean_up() {
@@ -230,11 +233,33 @@ void LuaMachine::clean_up() {
     killed_.store(false, std::memory_order_relaxed);
     set_hook(kInstructionsPerLook);
   }
-  trim_buffer();
+  memory_.trim_buffer(lua_);
   collect_after_run();
 }
 
+void LuaMachine::collect_after_run() {
+  // Lua's own steps let the state grow to twice what it holds. Anything above that was left by this
+  // run, and a complete collection costs about as much as that run did.
+  const uint64_t limit = memory_.limit_bytes();
+  give_up_scripts(limit / kCompiledPart);  // the limit may have been lowered
+  const uint64_t held = std::min(std::max(memory_.collected_bytes(), compiled_.bytes()), limit / 2);
+  const uint64_t much = std::min(2 * held + kCollectAboveBytes, (held + limit) / 2);
+  const uint64_t least = held + limit / 16;
+  if (memory_.bytes() <= std::max(much, least)) return;
+  memory_.collect(lua_);
+  if (kind_ == SandboxKind::kFunctions || memory_.bytes() <= limit / 4) return;
+  // The compiled scripts take more than was counted.
+  give_up_scripts(0);
+  memory_.collect(lua_);
+}
+
 // --- Time ---
+
+void* LuaMachine::allocate(void* self, void* block, size_t old_size, size_t new_size) {
+  auto& machine = *static_cast<LuaMachine*>(self);
+  machine.note_allocation(old_size, new_size);
+  return machine.memory_.allocate(block, old_size, new_size);
+}
 
 void LuaMachine::note_allocation(uint64_t old_size, uint64_t new_size) {
   if (new_size <= old_size) return;
@@ -255,8 +280,8 @@ void LuaMachine::count_hook(lua_State* lua, lua_Debug*) {
   machine.look(lua);
   machine.given_bytes_ = 0;
   // Lua's own steps come too late if a script makes a few large texts.
-  machine.make_room(lua, machine.limit_bytes_ / 8);
-  const uint64_t largest = std::min(machine.largest_bytes_, machine.memory_bytes());
+  machine.memory_.make_room(lua, machine.memory_.limit_bytes() / 8);
+  const uint64_t largest = std::min(machine.largest_bytes_, machine.memory_.bytes());
   const int instructions = static_cast<int>(std::clamp<uint64_t>(
       kTouchedPerLook / std::max<uint64_t>(largest, 1), 1, kInstructionsPerLook));
   if (instructions != machine.hook_instructions_) machine.set_hook(instructions);
@@ -279,12 +304,19 @@ void LuaMachine::look(lua_State* lua) {
 bool LuaMachine::keep_serving() {
   const int64_t threshold_ms =
       engine_.options().busy_reply_threshold_ms.load(std::memory_order_relaxed);
-  if (call_ == nullptr || threshold_ms <= 0) return true;
+  if (call_ == nullptr) return true;
+  if (threshold_ms <= 0) {
+    scripts_.looks().fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
   if (!busy_.load(std::memory_order_relaxed)) {
     const int64_t now_us = engine_.server().steady_time_us();
     // Nearly all scripts end before the first check and never read the clock.
     if (begin_us_ == 0) begin_us_ = now_us;
-    if (now_us - begin_us_ < threshold_ms * 1000) return true;
+    if (now_us - begin_us_ < threshold_ms * 1000) {
+      scripts_.looks().fetch_add(1, std::memory_order_relaxed);
+      return true;
+    }
     busy_.store(true, std::memory_order_release);
     scripts_.enter_busy(*this, *call_, begin_us_);
     engine_.server().log_warning("A script has been running for " +

@@ -5,21 +5,19 @@
 // thread runs them. `busy`, `wrote`, `killed` and the memory figure are atomics, because other
 // threads read or set them.
 //
-// Memory: an allocator counts; above the limit allocations fail, which raises "not enough memory"
-// in the script. The output of encoders and the reply count as well. The limit is suspended while a
-// command runs, since its handler must never be unwound halfway; an answer that does not fit is
-// dropped (LuaReply). Garbage is collected in Lua's own steps, which allocations pay for, and
-// completely after a run that has left much; compiled scripts have a limit (CompiledScripts). Time:
-// a count hook checks the clock every hundred thousand instructions (the JIT is off, else the hook
-// would never fire), and more often if a script requests much memory or has large blocks, since
-// single instructions take long then. C functions that take long check the clock themselves. Above
-// the threshold other clients get BUSY, and each check lets the I/O thread serve its sockets, so
-// that SCRIPT KILL arrives.
+// Memory: LuaMemory counts and limits it. The output of encoders and the reply count as well. The
+// limit is suspended while a command runs, since its handler must never be unwound halfway; an
+// answer that does not fit is dropped (LuaReply). Garbage is collected in Lua's own steps, which
+// allocations pay for, and completely after a run that has left much; compiled scripts have a limit
+// (CompiledScripts). Time: a count hook checks the clock every hundred thousand instructions (the
+// JIT is off, else the hook would never fire), and more often if a script requests much memory or
+// has large blocks, since single instructions take long then. C functions that take long check the
+// clock themselves. Above the threshold other clients get BUSY, and each check lets the I/O thread
+// serve its sockets, so that SCRIPT KILL arrives.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -30,6 +28,7 @@
 #include "engine/execution/call.h"
 #include "engine/script/compiled_scripts.h"
 #include "engine/script/function_library.h"
+#include "engine/script/lua_memory.h"
 #include "engine/script/lua_reply.h"
 #include "engine/script/lua_sandbox.h"
 #include "engine/script/script.h"
@@ -39,6 +38,19 @@ struct lua_Debug;
 namespace sluice {
 
 class ScriptEngine;
+
+// The pseudo-random sequence of Redis's math.random.
+class LuaRandom {
+ public:
+  void seed(uint32_t seed) { state_ = static_cast<uint64_t>(seed) << 16 | 0x330E; }
+  uint32_t next() {
+    state_ = (state_ * 0x5DEECE66DULL + 0xB) & 0xFFFFFFFFFFFFULL;
+    return static_cast<uint32_t>(state_ >> 17);
+  }
+
+ private:
+  uint64_t state_ = 0x1234ABCD330EULL;
+};
 
 class LuaMachine {
  public:
@@ -100,39 +112,17 @@ class LuaMachine {
   static constexpr int kMaxDepth = 200;
   int depth = 0;
 
-  // The pseudo-random sequence of Redis's math.random.
-  uint32_t next_random() {
-    random_ = (random_ * 0x5DEECE66DULL + 0xB) & 0xFFFFFFFFFFFFULL;
-    return static_cast<uint32_t>(random_ >> 17);
-  }
-  void seed_random(uint32_t seed) { random_ = static_cast<uint64_t>(seed) << 16 | 0x330E; }
+  LuaRandom random;
 
-  // --- Memory and time that C functions use for the running script (lua_memory.cc) ---
-
-  // Whether this many more bytes fit into the limit, if necessary after collecting garbage.
-  bool make_room(lua_State* lua, uint64_t bytes) {
-    return memory_bytes() + bytes <= limit_bytes_ || collect_for(lua, bytes);
-  }
-  uint64_t limit_bytes() const { return limit_bytes_; }
-  // Raises the error of an allocation above the limit.
-  void raise_memory_error(lua_State* lua);
-  // The bytes of a ScriptBuffer.
-  struct Buffer {
-    char* data = nullptr;
-    size_t capacity = 0;
-  };
-  const Buffer& buffer() const { return buffer_; }
-  // Raises an error if there is no memory.
-  void grow_buffer(lua_State* lua, size_t wanted);
-  // Frees the buffer's memory after this size.
-  void fit_buffer(size_t size);
-  // Frees a large buffer.
-  void trim_buffer();
+  LuaMemory& memory() { return memory_; }
+  const LuaMemory& memory() const { return memory_; }
   // Counts work of a C function, in values or a similar unit. After a certain amount it checks the
   // clock, and raises an error if the script was killed.
   void pay(lua_State* lua, size_t work) {
     work_ += work;
-    if (work_ >= kWorkPerLook) look_after_work(lua);
+    if (work_ < kWorkPerLook) return;
+    work_ = 0;
+    look(lua);
   }
 
   // --- For other threads ---
@@ -142,7 +132,6 @@ class LuaMachine {
   bool killed() const { return killed_.load(std::memory_order_acquire); }
   SandboxKind kind() const { return kind_; }
   void kill() { killed_.store(true, std::memory_order_release); }
-  uint64_t memory_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
 
  private:
   void open_state();
@@ -150,15 +139,11 @@ class LuaMachine {
   // Called after every allocation. If much was requested, the hook fires at the next instruction.
   void note_allocation(uint64_t old_size, uint64_t new_size);
   void set_hook(int instructions);
-  bool collect_for(lua_State* lua, uint64_t bytes);
-  void collect(lua_State* lua);
   void collect_after_run();
-  void look_after_work(lua_State* lua);
   static void count_hook(lua_State* lua, lua_Debug* debug);
   void set_array(int name_slot, std::span<const Bytes> values);
   // Reads the arguments of redis.call as views. Returns an empty text, or the error.
   Bytes collect_arguments(lua_State* lua);
-  const Command* look_up() const;
   // Whether a command may run inside the script. It may be null.
   Status refuse(const Command* command);
   Status refuse_rights(const Command& command);
@@ -167,12 +152,9 @@ class LuaMachine {
   void begin_run(Call& call, uint32_t flags, std::atomic<bool>& reaches_further, bool read_only);
   int lua_call_protected(int arguments);
   bool reply_result();
-  void reply_killed(Bytes name);
-  void reply_memory_error(Bytes name);
   void finish_run(int status, Bytes name);
   // Evicts the least recently used scripts until the others take no more than this.
   void give_up_scripts(uint64_t bytes);
-  std::string dump(int function);
   void clean_up();
 
   // What the code of a library registers, and the references to it in the registry.
@@ -182,8 +164,6 @@ class LuaMachine {
   };
   // `known`: the code has been loaded before, here or elsewhere.
   Status run_library(Registration& registration, bool known);
-  void forget(const std::vector<int>& references);
-  void push_list(std::span<const Bytes> values);
 
   // Values that remain at the bottom of the main stack, so that a run accesses them without a
   // look-up.
@@ -226,21 +206,13 @@ class LuaMachine {
   };
   std::vector<NumberText> numbers_;
 
-  uint64_t random_ = 0x1234ABCD330EULL;
-  static constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
   static constexpr size_t kWorkPerLook = 100'000;
   // The part of the limit that compiled scripts may take.
   static constexpr uint64_t kCompiledPart = 8;
-  std::atomic<uint64_t> used_bytes_{0};
-  uint64_t limit_bytes_ = 0;
+  LuaMemory memory_;
   uint64_t given_bytes_ = 0;    // since the hook last fired
   uint64_t largest_bytes_ = 0;  // the largest block asked for in this run
   int hook_instructions_ = 0;
-  // The limit of the allocator: the script's limit while Lua runs.
-  uint64_t allowed_bytes_ = kUnlimited;
-  // The memory after the last complete collection.
-  uint64_t collected_bytes_ = 0;
-  Buffer buffer_;
   size_t work_ = 0;
   std::atomic<bool> busy_{false};
   std::atomic<bool> wrote_{false};

@@ -313,11 +313,6 @@ int string_gsub(lua_State* lua) {
   return 2;
 }
 
-void set_function(lua_State* lua, const char* name, lua_CFunction function) {
-  lua_pushcfunction(lua, function);
-  lua_setfield(lua, -2, name);
-}
-
 }  // namespace
 
 void replace_pattern_functions(lua_State* lua) {

@@ -21,7 +21,7 @@ constexpr size_t kNoLimit = size_t{1} << 62;
 bool LuaReply::has_room(size_t bytes) {
   if (dropped_) return false;
   const bool fits = depth_ == 0 || frames_[depth_ - 1].index < kMostValues;
-  if (fits && machine_->make_room(stack_, bytes)) return true;
+  if (fits && machine_->memory().make_room(stack_, bytes)) return true;
   lua_settop(stack_, 0);
   depth_ = 0;
   dropped_ = true;
@@ -116,11 +116,7 @@ void LuaReply::close_map(size_t mark, size_t pairs) {
     lua_rawgeti(stack_, -3, static_cast<int>(2 * i + 2));
     lua_rawset(stack_, -3);
   }
-  lua_remove(stack_, -2);
-  lua_createtable(stack_, 0, 1);
-  lua_insert(stack_, -2);
-  field("map");
-  value_done();
+  wrap_closed("map");
 }
 
 void LuaReply::close_set(size_t mark, size_t count) {
@@ -133,10 +129,15 @@ void LuaReply::close_set(size_t mark, size_t count) {
     lua_pushboolean(stack_, 1);
     lua_rawset(stack_, -3);
   }
+  wrap_closed("set");
+}
+
+// Puts the table on top, which takes the place of the array below it, into one with this field.
+void LuaReply::wrap_closed(const char* name) {
   lua_remove(stack_, -2);
   lua_createtable(stack_, 0, 1);
   lua_insert(stack_, -2);
-  field("set");
+  field(name);
   value_done();
 }
 

@@ -83,6 +83,7 @@ class LuaReply final : public Reply {
   // Removes `mark`'s frame, which has collected `values` values as an array.
   void end_open_array(size_t mark);
   void field(const char* name);
+  void wrap_closed(const char* name);
 
   LuaMachine* machine_ = nullptr;
   lua_State* stack_ = nullptr;

@@ -19,30 +19,30 @@ constexpr Bytes kGlobals[] = {
     "load",     "loadstring", "next",           "pairs",    "pcall",    "rawequal",     "rawget",
     "rawset",   "select",     "setmetatable",   "tonumber", "tostring", "type",         "unpack",
     "xpcall",   "bit",        "coroutine",      "math",     "string",   "table"};
-constexpr Bytes kString[] = {"byte", "char",  "dump",  "find", "format",  "gmatch", "gsub",
-                             "len",  "lower", "match", "rep",  "reverse", "sub",    "upper"};
-constexpr Bytes kTable[] = {"concat", "foreach", "foreachi", "getn",
-                            "insert", "maxn",    "remove",   "sort"};
-constexpr Bytes kMath[] = {"abs",   "acos", "asin",  "atan",  "atan2", "ceil",  "cos",
-                           "cosh",  "deg",  "exp",   "floor", "fmod",  "frexp", "huge",
-                           "ldexp", "log",  "log10", "max",   "min",   "modf",  "pi",
-                           "pow",   "rad",  "sin",   "sinh",  "sqrt",  "tan",   "tanh"};
-constexpr Bytes kCoroutine[] = {"create", "resume", "running", "status", "wrap", "yield"};
-constexpr Bytes kBit[] = {"arshift", "band", "bnot", "bor",    "bswap", "bxor",
-                          "lshift",  "rol",  "ror",  "rshift", "tobit", "tohex"};
-constexpr Bytes kCjson[] = {"_NAME",
-                            "_VERSION",
-                            "decode",
-                            "decode_invalid_numbers",
-                            "decode_max_depth",
-                            "encode",
-                            "encode_invalid_numbers",
-                            "encode_keep_buffer",
-                            "encode_max_depth",
-                            "encode_number_precision",
-                            "encode_sparse_array",
-                            "new",
-                            "null"};
+constexpr Bytes kStringLibrary[] = {"byte", "char",  "dump",  "find", "format",  "gmatch", "gsub",
+                                    "len",  "lower", "match", "rep",  "reverse", "sub",    "upper"};
+constexpr Bytes kTableLibrary[] = {"concat", "foreach", "foreachi", "getn",
+                                   "insert", "maxn",    "remove",   "sort"};
+constexpr Bytes kMathLibrary[] = {"abs",   "acos", "asin",  "atan",  "atan2", "ceil",  "cos",
+                                  "cosh",  "deg",  "exp",   "floor", "fmod",  "frexp", "huge",
+                                  "ldexp", "log",  "log10", "max",   "min",   "modf",  "pi",
+                                  "pow",   "rad",  "sin",   "sinh",  "sqrt",  "tan",   "tanh"};
+constexpr Bytes kCoroutineLibrary[] = {"create", "resume", "running", "status", "wrap", "yield"};
+constexpr Bytes kBitLibrary[] = {"arshift", "band", "bnot", "bor",    "bswap", "bxor",
+                                 "lshift",  "rol",  "ror",  "rshift", "tobit", "tohex"};
+constexpr Bytes kCjsonLibrary[] = {"_NAME",
+                                   "_VERSION",
+                                   "decode",
+                                   "decode_invalid_numbers",
+                                   "decode_max_depth",
+                                   "encode",
+                                   "encode_invalid_numbers",
+                                   "encode_keep_buffer",
+                                   "encode_max_depth",
+                                   "encode_number_precision",
+                                   "encode_sparse_array",
+                                   "new",
+                                   "null"};
 
 void open_library(lua_State* lua, const char* name, lua_CFunction open) {
   lua_pushcfunction(lua, open);
@@ -102,14 +102,14 @@ void add_libraries(lua_State* lua, SandboxKind kind) {
   open_library(lua, LUA_MATHLIBNAME, luaopen_math);
   open_library(lua, LUA_BITLIBNAME, luaopen_bit);
   keep_only(lua, kGlobals);
-  keep_only_in(lua, "string", kString);
-  keep_only_in(lua, "table", kTable);
-  keep_only_in(lua, "math", kMath);
-  keep_only_in(lua, "coroutine", kCoroutine);
-  keep_only_in(lua, "bit", kBit);
+  keep_only_in(lua, "string", kStringLibrary);
+  keep_only_in(lua, "table", kTableLibrary);
+  keep_only_in(lua, "math", kMathLibrary);
+  keep_only_in(lua, "coroutine", kCoroutineLibrary);
+  keep_only_in(lua, "bit", kBitLibrary);
   lua_pushcfunction(lua, luaopen_cjson);
   lua_call(lua, 0, 1);
-  keep_only(lua, kCjson);
+  keep_only(lua, kCjsonLibrary);
   replace_json_encoder(lua);
   lua_setfield(lua, -2, "cjson");
   push_redis_table(lua, kind);
@@ -121,6 +121,11 @@ void add_libraries(lua_State* lua, SandboxKind kind) {
 }
 
 }  // namespace
+
+void set_function(lua_State* lua, const char* name, lua_CFunction function) {
+  lua_pushcfunction(lua, function);
+  lua_setfield(lua, -2, name);
+}
 
 int raise_readonly(lua_State* lua) {
   lua_pushliteral(lua, "Attempt to modify a readonly table");

@@ -38,6 +38,9 @@ void unprotect(lua_State* lua, int index);
 // Replaces the table on top of the stack by a protected view of it.
 void protect_table(lua_State* lua);
 
+// Adds a function to the table on top of the stack.
+void set_function(lua_State* lua, const char* name, int (*function)(lua_State*));
+
 // Raises "Attempt to modify a readonly table".
 int raise_readonly(lua_State* lua);
 

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 
+#include "engine/base/hex.h"
 #include "engine/script/lua_headers.h"
 #include "engine/script/lua_sandbox.h"
 #include "engine/script/lua_value.h"
@@ -19,7 +20,6 @@ namespace {
 constexpr size_t kMaxIntegerSize = 32;
 constexpr int kDefaultAlignment = 8;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // Converts a number as the processor does, even if it does not fit into 64 unsigned bits, as in

@@ -7,6 +7,15 @@
 
 namespace sluice {
 
+void push_list(lua_State* lua, std::span<const Bytes> values) {
+  lua_createtable(lua, static_cast<int>(values.size()), 0);
+  int index = 0;
+  for (const Bytes value : values) {
+    lua_pushlstring(lua, value.data(), value.size());
+    lua_rawseti(lua, -2, ++index);
+  }
+}
+
 // --- Errors ---
 
 void push_error(lua_State* lua, Bytes message, bool from_command) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "engine/base/bytes.h"
@@ -14,6 +15,9 @@ struct lua_State;
 namespace sluice {
 
 class Reply;
+
+// Pushes a table of these strings.
+void push_list(lua_State* lua, std::span<const Bytes> values);
 
 // Pushes {err = message}. `message` begins with its code, "WRONGTYPE Operation ..."; a message of
 // one word gets the code ERR. `from_command`: the command's own statistics have counted the error.

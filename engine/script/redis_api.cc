@@ -72,7 +72,8 @@ int redis_log(lua_State* lua) {
     if (lua_type(lua, i) == LUA_TSTRING) total += lua_objlen(lua, i);
   }
   LuaMachine& machine = LuaMachine::of(lua);
-  if (!machine.make_room(lua, total)) machine.raise_memory_error(lua);
+  LuaMemory& memory = machine.memory();
+  if (!memory.make_room(lua, total)) memory.raise_error(lua);
   std::string line = "script:";
   for (int i = 2; i <= count; ++i) {
     // Only values that are texts already: a conversion could run out of memory and leak this

@@ -10,26 +10,13 @@ namespace sluice {
 
 namespace {
 
-struct FlagName {
-  Bytes name;
-  uint32_t flag;
-};
-
-constexpr FlagName kFlagNames[] = {
-    {"no-writes", kScriptNoWrites},
-    {"allow-oom", kScriptAllowOom},
-    {"allow-stale", kScriptAllowStale},
-    {"no-cluster", kScriptNoCluster},
-    {"allow-cross-slot-keys", kScriptAllowCrossSlotKeys},
-};
-
 // Parses a list separated by commas.
 Status parse_flags(Bytes list, uint32_t& flags) {
   for (size_t begin = 0; begin <= list.size() && !list.empty();) {
     const size_t end = std::min(list.find(',', begin), list.size());
     const Bytes name = list.substr(begin, end - begin);
     uint32_t found = 0;
-    for (const FlagName& known : kFlagNames) {
+    for (const ScriptFlagName& known : kScriptFlagNames) {
       if (known.name == name) found = known.flag;
     }
     if (found == 0) return refusal("ERR Unexpected flag in script shebang: " + std::string(name));

@@ -25,6 +25,19 @@ enum : uint32_t {
   kScriptDeclared = 1U << 8,
 };
 
+// The names of these flags, of scripts and functions.
+struct ScriptFlagName {
+  Bytes name;
+  uint32_t flag;
+};
+inline constexpr ScriptFlagName kScriptFlagNames[] = {
+    {"no-writes", kScriptNoWrites},
+    {"allow-oom", kScriptAllowOom},
+    {"allow-stale", kScriptAllowStale},
+    {"no-cluster", kScriptNoCluster},
+    {"allow-cross-slot-keys", kScriptAllowCrossSlotKeys},
+};
+
 struct Script {
   Sha1Text sha{};
   std::string body;

@@ -19,9 +19,10 @@ class ScriptBuffer {
  public:
   // Raises an error if there is no room on the stack, or no memory. There is no destructor: none
   // runs when Lua raises an error.
-  explicit ScriptBuffer(lua_State* lua) : lua_(lua), machine_(LuaMachine::of(lua)) {
+  explicit ScriptBuffer(lua_State* lua)
+      : lua_(lua), machine_(LuaMachine::of(lua)), memory_(machine_.memory()) {
     luaL_checkstack(lua, 2, "too many arguments");
-    if (machine_.buffer().data == nullptr) machine_.grow_buffer(lua, 1);
+    if (memory_.buffer().data == nullptr) memory_.grow_buffer(lua, 1);
   }
 
   void append(Bytes bytes) { std::memcpy(extend(bytes.size()), bytes.data(), bytes.size()); }
@@ -31,8 +32,8 @@ class ScriptBuffer {
   // Room for `count` more bytes, to be written by the caller. Raises an error if there is no
   // memory.
   char* extend(size_t count) {
-    if (count > machine_.buffer().capacity - size_) machine_.grow_buffer(lua_, size_ + count);
-    char* const at = machine_.buffer().data + size_;
+    if (count > memory_.buffer().capacity - size_) memory_.grow_buffer(lua_, size_ + count);
+    char* const at = memory_.buffer().data + size_;
     size_ += count;
     return at;
   }
@@ -44,14 +45,15 @@ class ScriptBuffer {
   size_t size() const { return size_; }
   // Pushes the bytes as a string, and ends the use of the buffer.
   void push() {
-    if (!machine_.make_room(lua_, size_)) machine_.fit_buffer(size_);
-    lua_pushlstring(lua_, machine_.buffer().data, size_);
-    machine_.trim_buffer();
+    if (!memory_.make_room(lua_, size_)) memory_.fit_buffer(lua_, size_);
+    lua_pushlstring(lua_, memory_.buffer().data, size_);
+    memory_.trim_buffer(lua_);
   }
 
  private:
   lua_State* lua_;
   LuaMachine& machine_;
+  LuaMemory& memory_;
   size_t size_ = 0;
 };
 

@@ -283,7 +283,7 @@ uint64_t ScriptEngine::machine_bytes(bool functions) const {
   uint64_t bytes = 0;
   for (const auto& [execution, own] : machines_) {
     const LuaMachine* const machine = (functions ? own.functions : own.scripts).get();
-    if (machine != nullptr) bytes += machine->memory_bytes();
+    if (machine != nullptr) bytes += machine->memory().bytes();
   }
   return bytes;
 }

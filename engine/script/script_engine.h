@@ -64,8 +64,8 @@ class ScriptEngine final : public Scripts {
   // counts as a key: so its reply waits until the library is durable.
   ShardMask shards(Execution& execution, const Command& command,
                    std::span<const Bytes> args) override;
-  bool may_change_data(Execution& execution, const Command& command,
-                       std::span<const Bytes> args) override;
+  ScriptWrites declared_writes(Execution& execution, const Command& command,
+                               std::span<const Bytes> args) override;
 
   // --- Functions (script_functions.cc) ---
   // Changes need all shards locked.
@@ -99,6 +99,8 @@ class ScriptEngine final : public Scripts {
   // Called by machines when a run has become slow, and when it has ended.
   void enter_busy(LuaMachine& machine, const Call& call, int64_t begin_us);
   void leave_busy(LuaMachine& machine);
+  // Grows while a run takes long but is within its limit: machines count their looks at it.
+  std::atomic<uint64_t>& looks() { return looks_; }
 
  private:
   // The machines of one Execution; null until the first use.
@@ -146,6 +148,7 @@ class ScriptEngine final : public Scripts {
   std::shared_ptr<const FunctionSet> functions_ GUARDED_BY(mutex_);
   // Counts changes of functions_.
   std::atomic<uint64_t> functions_generation_{1};
+  std::atomic<uint64_t> looks_{0};
 };
 
 // The engine's Scripts. REQUIRES: it was made with a ScriptEngine (CompleteEngine).

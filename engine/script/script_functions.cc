@@ -175,21 +175,23 @@ ShardMask ScriptEngine::function_shards(Execution& execution, std::span<const By
   return mask;
 }
 
-bool ScriptEngine::may_change_data(Execution& execution, const Command& command,
-                                   std::span<const Bytes> args) {
+ScriptWrites ScriptEngine::declared_writes(Execution& execution, const Command& command,
+                                           std::span<const Bytes> args) {
   uint32_t flags = 0;
   if (command.script == ScriptName::kFunction) {
     const FunctionSet::Place* const place = function_machine(execution).functions().find(args[1]);
-    if (place != nullptr) flags = place->library->functions[place->index].flags;
+    if (place == nullptr) return ScriptWrites::kUndeclared;
+    flags = place->library->functions[place->index].flags;
   } else {
     const bool by_sha = command.script == ScriptName::kSha;
-    if (!by_sha && args[1].substr(0, 2) != "#!") return true;
+    if (!by_sha && args[1].substr(0, 2) != "#!") return ScriptWrites::kUndeclared;
     const auto compiled = find_named(machine(execution), by_sha, args[1]);
-    if (compiled.ok() && (*compiled)->script->has(kScriptDeclared)) {
-      flags = (*compiled)->script->flags;
+    if (!compiled.ok() || !(*compiled)->script->has(kScriptDeclared)) {
+      return ScriptWrites::kUndeclared;
     }
+    flags = (*compiled)->script->flags;
   }
-  return (flags & kScriptNoWrites) == 0;
+  return (flags & kScriptNoWrites) != 0 ? ScriptWrites::kNothing : ScriptWrites::kData;
 }
 
 void ScriptEngine::run_function(Call& call, bool read_only) {

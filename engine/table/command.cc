@@ -221,4 +221,11 @@ std::string CommandTable::full_name(const Command& command) {
   return std::string(command.container->name) + "|" + command.name;
 }
 
+bool runs_without_data(const Command& command) {
+  const bool needs_shards =
+      (command.flags & kEveryShard) != 0 || command.keys[0].begin != KeySpec::Begin::kNone;
+  const bool fits = !needs_shards || (command.flags & kNoShardsLoading) != 0;
+  return (command.flags & kLoading) != 0 && fits;
+}
+
 }  // namespace sluice

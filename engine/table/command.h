@@ -209,6 +209,10 @@ struct Command {
   }
 };
 
+// Whether the command can run while the data are being loaded, when shards are filled without
+// locks: WATCH cannot, and without watched keys the commands that end transactions need no shards.
+bool runs_without_data(const Command& command);
+
 // Finds the positions of all keys in `args` by the command's specifications. Returns false if the
 // arguments do not fit these (numkeys is not a number, or too large).
 bool find_keys_with_flags(const Command& command, std::span<const Bytes> args,

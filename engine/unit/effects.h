@@ -90,6 +90,12 @@ inline constexpr bool is_queue_effect(EffectType type) {
          type == EffectType::kJobLog;
 }
 
+// Whether it is a record of the job that `field` names.
+inline constexpr bool is_job_effect(EffectType type) {
+  return (type >= EffectType::kJobPut && type <= EffectType::kJobGone) ||
+         type == EffectType::kJobLog;
+}
+
 inline constexpr bool is_function_effect(EffectType type) {
   return type == EffectType::kFunctionPut || type == EffectType::kFunctionGone;
 }

@@ -80,13 +80,16 @@ class Unit {
   const Journal* journal = nullptr;
   // A kMoveKey is among the records (Journal::append_moves).
   bool moves_keys = false;
-  // During replay collections may be empty temporarily, and nothing expires.
-  bool replaying = false;
+  // Records decide everything (recovery, and a standby that follows): collections may be empty
+  // temporarily, nothing expires, and no number is chosen here.
+  bool told = false;
   // The greatest queue time in any record, including those of deleted queues.
   int64_t greatest_queue_ms = 0;
-  // If not null, expiries go here instead of into their indices, which replay builds at its end.
+  // Recovery: expiries go here, and the jobs of queues only into their maps; the end of the replay
+  // builds the indexes. Null: every index follows at once.
   ReplayExpiries* replay_expiries = nullptr;
-  // CLIENT PAUSE: expired keys remain but are invisible.
+  bool bulk() const { return replay_expiries != nullptr; }
+  // CLIENT PAUSE, and while the engine follows: expired keys remain but are invisible.
   bool paused = false;
   // The time of the unit. Keys expire by the wall clock, leases by the steady clock; everything
   // else in queues uses queue time.

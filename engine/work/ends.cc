@@ -5,6 +5,7 @@
 
 #include "engine/base/prefetch_line.h"
 #include "engine/keyspace/shard.h"
+#include "engine/queue/told_statistics.h"
 #include "engine/reply/reply.h"
 #include "engine/work/add.h"
 #include "engine/work/needs.h"
@@ -16,19 +17,6 @@ namespace {
 
 // A verb drops at most this many ended jobs that are no longer retained; timers drop the rest.
 constexpr size_t kDroppedPerVerb = 16;
-
-uint64_t Totals::*total_of(JobState state) {
-  switch (state) {
-    case JobState::kCompleted:
-      return &Totals::completed;
-    case JobState::kFailed:
-      return &Totals::failed;
-    case JobState::kCancelled:
-      return &Totals::cancelled;
-    default:
-      return &Totals::expired;
-  }
-}
 
 EventType event_of(JobState state) {
   switch (state) {

@@ -126,9 +126,9 @@ DispatchChoice choose_job(QueueWork& work, const PopSpec& spec) {
 
 Result<std::vector<Job*>> pop_jobs(QueueWork& work, const PopSpec& spec, const Holder& holder) {
   std::vector<Job*> jobs;
-  const size_t known = work.queue().workers().size();
+  const size_t known = work.queue().workers.by_name().size();
   Worker* worker = work.queue().hear_worker(spec.worker);
-  if (work.queue().workers().size() != known) work.change_timers();
+  if (work.queue().workers.by_name().size() != known) work.change_timers();
   if (!spec.request_token.empty()) jobs = repeat_pop(work, worker, spec, holder);
   if (!jobs.empty()) return jobs;
   if (spec.id) {

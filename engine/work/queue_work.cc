@@ -15,11 +15,6 @@ namespace {
 // A verb trims at most this many events that are no longer retained; timers trim the rest.
 constexpr size_t kTrimmedPerVerb = 16;
 
-bool is_job_record(EffectType type) {
-  return type == EffectType::kJobPut || type == EffectType::kJobState ||
-         type == EffectType::kJobGone || type == EffectType::kJobLog;
-}
-
 }  // namespace
 
 QueueWork::QueueWork(Database database, const KeyRef& key, Queue& queue, Unit& unit)
@@ -45,7 +40,7 @@ void QueueWork::touched() {
 void QueueWork::signal() { database_.signal(key_.key); }
 
 void QueueWork::wrote(EffectType type, Bytes field) {
-  if (is_job_record(type)) database_.signal_job(key_.key, field);
+  if (is_job_effect(type)) database_.signal_job(key_.key, field);
   touched();
 }
 

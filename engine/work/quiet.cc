@@ -82,7 +82,7 @@ void quiet_changed(QueueWork& work, Bytes pattern) {
       if (is_told(worker)) pushes.tell(waiter->port, waiter->protocol, worker);
     }
   }
-  for (const auto& [name, worker] : queue.workers()) {
+  for (const auto& [name, worker] : queue.workers.by_name()) {
     if (worker->active.empty() || !is_told(name)) continue;
     for (const Job* job : worker->active) {
       pushes.tell(job->run()->holder.lock(), job->run()->holder_protocol, name);
@@ -119,9 +119,9 @@ void forget_workers(QueueWork& work) {
   Queue& queue = work.queue();
   const int64_t now_ms = queue.queue_ms;
   const int64_t before_ms = now_ms - queue.config.values().worker_ttl_ms;
-  if (queue.oldest_worker_ms() <= before_ms) {
+  if (queue.workers.oldest_ms() <= before_ms) {
     const auto waiting = waiting_workers(waiters_at(work));
-    queue.forget_silent_workers(before_ms, kForgottenAtOnce,
+    queue.workers.forget_silent(before_ms, queue.queue_ms, kForgottenAtOnce,
                                 [&](const std::string& name) { return waiting.contains(name); });
   }
   forget_rules(work);

@@ -11,13 +11,10 @@ namespace sluice {
 
 namespace {
 
-// `adaptive` checks the mean after this many completions.
-constexpr uint64_t kRunsToAdapt = 100;
-
 void adapt(QueueWork& work) {
   Queue& queue = work.queue();
   const Adaptive& adaptive = queue.config.values().adaptive;
-  if (adaptive.max == 0 || ++queue.adaptive_runs < kRunsToAdapt) return;
+  if (adaptive.max == 0 || ++queue.adaptive_runs < Queue::kRunsToAdapt) return;
   queue.adaptive_runs = 0;
   const double mean = queue.stats.all.recent_run_ms.mean();
   const uint64_t before = queue.adaptive_max;
@@ -79,7 +76,7 @@ JobRun end_run(QueueWork& work, Job* job, bool counts) {
     work.record_group_share(*group);
     work.record_own_share();
   }
-  queue.leave_worker(run.worker);
+  queue.workers.leave(run.worker);
   run.worker = nullptr;
   return run;
 }

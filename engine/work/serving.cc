@@ -4,6 +4,9 @@ namespace sluice {
 
 namespace {
 
+// More pops with ID are not examined at once, for which half a millisecond suffices.
+constexpr size_t kMaxNamed = 512;
+
 const PopSpec& spec_of(const Waiter& waiter) {
   return static_cast<const PopRequest&>(*waiter.request).spec;
 }
@@ -92,28 +95,33 @@ bool can_be_served(const Waiter& waiter, QueueWork& work) {
   return choose_job(work, spec_of(waiter)).job != nullptr;
 }
 
-std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work, uint64_t last,
-                                 size_t& looks) {
-  if (waiters.all_pops.empty()) return nullptr;
-  looks += waiters.pops.size();
+NextPop next_pop(const QueueWaiters& waiters, QueueWork& work, uint64_t last) {
+  if (waiters.all_pops.empty()) return {};
+  size_t looks = waiters.pops.size();
   Best best;
   for (const auto& [signature, pops] : waiters.pops) {
     const std::shared_ptr<Waiter>& first = pops.begin()->second;
     if (first->order > last) continue;
     best.offer(first, choose_job(work, spec_of(*first)));
   }
-  if (waiters.by_job.empty()) return best.waiter();
+  if (waiters.named.empty()) return {best.waiter(), looks};
   // Among pops by ID, the one that waits for the next job of all is nearly always the one that is
   // served.
   const DispatchChoice next = choose_job(work, PopSpec{});
-  if (next.job == nullptr) return best.waiter();
+  if (next.job == nullptr) return {best.waiter(), looks};
   const auto named = waiters.by_job.find(std::string(next.job->id()));
   if (named != waiters.by_job.end()) offer_named(best, named->second, work, last);
-  if (best.job() == next.job) return best.waiter();
+  if (best.job() == next.job) return {best.waiter(), looks};
   // No pop accepts the next job, but one may accept a later job.
-  looks += waiters.by_job.size();
-  for (const auto& [id, pops] : waiters.by_job) offer_named(best, pops, work, last);
-  return best.waiter();
+  if (waiters.named.size() > kMaxNamed) {
+    return {best.waiter(), looks, best.waiter() == nullptr};
+  }
+  looks += waiters.named.size();
+  for (const auto& [order, waiter] : waiters.named) {
+    if (order > last) break;
+    best.offer(waiter, choose_job(work, spec_of(*waiter)));
+  }
+  return {best.waiter(), looks};
 }
 
 namespace {
@@ -137,18 +145,18 @@ std::vector<std::shared_ptr<Waiter>> concerned_waiters(const QueueWaiters& waite
                                                        const SignalledKey& ready,
                                                        const Entry& entry) {
   std::vector<std::shared_ptr<Waiter>> concerned;
+  const auto offer = [&](uint64_t order, const std::shared_ptr<Waiter>& waiter) {
+    if (waiters.due.contains(order)) return;
+    if (is_concerned(*waiter, ready, entry)) concerned.push_back(waiter);
+  };
   const auto add = [&](const QueueWaiters::ByOrder& group) {
-    for (const auto& [order, waiter] : group) {
-      if (is_concerned(*waiter, ready, entry)) concerned.push_back(waiter);
-    }
+    for (const auto& [order, waiter] : group) offer(order, waiter);
   };
   if (ready.what == SignalledKey::What::kQueue) {
     for (const auto& [id, group] : waiters.by_job) {
       for (const auto& [order, waiter] : group) {
         // One that waits for several jobs is examined once.
-        if (waiter->queue.job_id == id && is_concerned(*waiter, ready, entry)) {
-          concerned.push_back(waiter);
-        }
+        if (waiter->queue.job_id == id) offer(order, waiter);
       }
     }
   } else if (const auto found = waiters.by_job.find(ready.job_id); found != waiters.by_job.end()) {

@@ -35,10 +35,15 @@ bool is_over(const Queue& queue, Bytes id);
 // Worker and token of a pop with REQID, as one text; empty: it has none.
 std::string request_key(const PopSpec& spec);
 
-// The pop that gets the next job; null if none can be served now. Considers pops up to the order
-// `last`; adds the number examined to `looks`.
-std::shared_ptr<Waiter> next_pop(const QueueWaiters& waiters, QueueWork& work, uint64_t last,
-                                 size_t& looks);
+struct NextPop {
+  std::shared_ptr<Waiter> waiter{};  // null if none can be served now
+  size_t looks = 0;                  // the number of pops examined
+  // None of the others can be served; those with ID are too many to be examined at once.
+  bool too_many = false;
+};
+
+// The pop that gets the next job. Considers pops up to the order `last`.
+NextPop next_pop(const QueueWaiters& waiters, QueueWork& work, uint64_t last);
 // There is a job for this pop now.
 bool can_be_served(const Waiter& waiter, QueueWork& work);
 

@@ -1,7 +1,6 @@
 // The endpoints of older systems, with their own formats, on top of the queues named by
 // http-executions-queue, http-stats-queue and http-grading-queue.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -14,6 +13,7 @@
 #include "net/admin/newest_jobs.h"
 #include "net/admin/routes.h"
 #include "net/http/http_service.h"
+#include "net/process/wall_clock.h"
 
 namespace sluice {
 
@@ -35,11 +35,9 @@ json iso_time(const RespValue& ms) {
 }
 
 json iso_now() {
-  using std::chrono::system_clock;
-  const auto now = system_clock::now().time_since_epoch();
   RespValue ms;
   ms.kind = RespValue::Kind::kInteger;
-  ms.integer = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  ms.integer = wall_ms();
   return iso_time(ms);
 }
 
@@ -473,7 +471,7 @@ std::vector<Route> alias_routes() {
        .handler = get_grading_queue,
        .summary =
            "The waiting grading jobs: pending ones in order, then delayed ones, then blocked ones.",
-       .parameters = {{"cursor", "string", "the cursor of the previous page"}},
+       .parameters = {kCursorParameter},
        .answer = "GradingQueue"},
       change(HttpMethod::put, kGrading, put_grading_job, "Creates or updates a grading job.",
              "GradingJob", "Added", {429}),

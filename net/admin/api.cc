@@ -9,6 +9,7 @@
 #include "engine/execution/engine.h"
 #include "engine/queue/field_help.h"
 #include "engine/queue/job_id.h"
+#include "net/admin/group_state.h"
 #include "net/http/http_service.h"
 #include "net/http/stream_budget.h"
 
@@ -140,6 +141,9 @@ void JsonList::respond_behind(Exchange& exchange, const std::string& begin) {
 
 std::optional<HttpResponse> problem_of_reply(Exchange& exchange, const RespValue& reply) {
   if (!reply.is_error()) return std::nullopt;
+  if (Bytes(reply.text).starts_with("READONLY ")) {
+    return not_primary(primary_url(exchange.service().server().group()));
+  }
   if (!Bytes(reply.text).starts_with("BADFIELD field=")) return problem_of_error(reply.text);
   return problem_of_field(explain(exchange, reply.text));
 }
@@ -446,7 +450,8 @@ SelectorWords read_selector_of(Reader& reader) {
                   {"until_ms", "UNTIL", OptionType::kInteger},
                   {"id_part", "IDPART"},
                   {"error", "ERROR"},
-                  {"error_pattern", "PATTERN"}},
+                  {"error_pattern", "PATTERN"},
+                  {"payload_part", "PAYLOAD"}},
                  others);
   reader.options({{"limit", "LIMIT"}}, selector.limit);
   if (!reader.boolean("all").value_or(false)) return selector;
@@ -476,11 +481,23 @@ std::vector<RouteParameter> with_selector(std::vector<RouteParameter> others) {
       {"id_part", "string", "a part of the id"},
       {"error", "string", "a part of the error"},
       {"error_pattern", "string", "the pattern of the error, as in /failures"},
+      {"payload_part", "string", "a part of the first 64 KB of the payload"},
       {"all", "boolean", "true: all jobs, instead of criteria"},
-      {"limit", "integer", "at most this many, 1 to 1000"},
+      kLimitParameter,
   };
   others.insert(others.begin(), selector.begin(), selector.end());
   return others;
+}
+
+Route operate_route(const char* pattern, void (*handler)(Exchange&), const char* summary,
+                    const char* body, const char* answer) {
+  return {.method = HttpMethod::post,
+          .pattern = pattern,
+          .access = Access::kOperate,
+          .handler = handler,
+          .summary = summary,
+          .body = body,
+          .answer = answer};
 }
 
 }  // namespace sluice

@@ -178,5 +178,12 @@ SelectorWords read_selector(QueryReader& query);
 SelectorWords read_selector(BodyReader& where);
 // For the description of the API.
 std::vector<RouteParameter> with_selector(std::vector<RouteParameter> others);
+inline constexpr RouteParameter kCursorParameter = {"cursor", "string",
+                                                    "the cursor of the previous page"};
+inline constexpr RouteParameter kLimitParameter = {"limit", "integer",
+                                                   "at most this many, 1 to 1000"};
+// A route that needs the right to operate.
+Route operate_route(const char* pattern, void (*handler)(Exchange&), const char* summary,
+                    const char* body, const char* answer);
 
 }  // namespace sluice

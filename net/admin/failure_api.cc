@@ -1,14 +1,11 @@
 // The failed jobs of a queue, grouped by the pattern of their error.
-#include <algorithm>
 #include <memory>
-#include <numeric>
-#include <unordered_map>
 #include <utility>
 
-#include "engine/base/limits.h"
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
 #include "net/io/turns.h"
+#include "net/resp/error_groups.h"
 
 namespace sluice {
 
@@ -16,16 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-struct FailureGroup {
-  std::string pattern;
-  int64_t count = 0;
-  int64_t first_ms = 0;
-  int64_t last_ms = 0;
-  std::string id;  // of the newest job
-  std::string error;
-};
-
-json group_to_json(const FailureGroup& group) {
+json group_to_json(const ErrorGroup& group) {
   json example = json::object();
   put_bytes(example, "id", group.id);
   put_bytes(example, "error", group.error);
@@ -50,15 +38,12 @@ class Failures {
   static constexpr size_t kMostGroups = 100;
   static constexpr int kMostPages = 100;  // of 100 failed jobs each
 
-  void add(std::string pattern, const RespValue& line);
   void respond();
 
   const std::shared_ptr<Exchange> exchange_;
   std::string cursor_;
-  std::vector<FailureGroup> groups_;
-  std::unordered_map<std::string, size_t> places_;  // in groups_, by pattern
+  ErrorGroups groups_;
   int pages_ = 0;
-  int64_t looked_at_ = 0;
 };
 
 bool Failures::go_on() {
@@ -66,45 +51,21 @@ bool Failures::go_on() {
   const RespValue reply = exchange_->run(
       {"Q.STATS", exchange_->path("queue"), "BY", "ERROR", "CURSOR", cursor_, "COUNT", "100"});
   if (respond_error(*exchange_, reply)) return false;
-  const std::vector<RespValue>& lines = reply.items[1].items;
-  for (size_t i = 0; i + 1 < lines.size(); i += 2) add(lines[i].text, lines[i + 1]);
+  groups_.add(reply.items[1]);
   cursor_ = reply.items[0].text;
   if (cursor_ != "0" && ++pages_ < kMostPages) return true;
   respond();
   return false;
 }
 
-// Pages come from the newest job to the oldest.
-void Failures::add(std::string pattern, const RespValue& line) {
-  const auto [place, is_new] = places_.try_emplace(pattern, groups_.size());
-  if (is_new) {
-    groups_.push_back({std::move(pattern), 0, 0, line.at("last").integer, line.at("id").text,
-                       line.at("error").text});
-  }
-  FailureGroup& group = groups_[place->second];
-  group.count += line.at("count").integer;
-  group.first_ms = line.at("first").integer;
-  looked_at_ += line.at("count").integer;
-}
-
 void Failures::respond() {
-  std::vector<size_t> order(groups_.size());
-  std::iota(order.begin(), order.end(), 0);
-  const size_t shown = std::min(order.size(), kMostGroups);
-  // The newest job decides between groups of one size.
-  std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(shown), order.end(),
-                    [&](size_t a, size_t b) {
-                      const int64_t counts[] = {groups_[a].count, groups_[b].count};
-                      return counts[0] != counts[1] ? counts[0] > counts[1] : a < b;
-                    });
-  order.resize(shown);
   json lines = json::array();
-  int64_t others = looked_at_;
-  for (const size_t place : order) {
-    others -= groups_[place].count;
-    lines.push_back(group_to_json(groups_[place]));
+  int64_t others = groups_.jobs();
+  for (const ErrorGroup* group : groups_.largest(kMostGroups)) {
+    others -= group->count;
+    lines.push_back(group_to_json(*group));
   }
-  respond_json(*exchange_, {{"looked_at", looked_at_},
+  respond_json(*exchange_, {{"looked_at", groups_.jobs()},
                             {"groups", std::move(lines)},
                             {"others", others},
                             {"cursor", cursor_json(cursor_)}});
@@ -125,7 +86,7 @@ std::vector<Route> failure_routes() {
            .handler = list_failures,
            .summary = "The failed jobs in groups of like errors, the largest first; of 10,000 jobs "
                       "a request, the newest first.",
-           .parameters = {{"cursor", "string", "the cursor of the previous page"}},
+           .parameters = {kCursorParameter},
            .answer = "Failures"}};
 }
 

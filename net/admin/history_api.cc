@@ -187,7 +187,7 @@ std::vector<Route> history_routes() {
            .parameters = {{"points", "integer", "values of each line; must divide 720"},
                           {"queue", "string", "only this queue; may be repeated"},
                           {"count", "integer", "at most this many queues, 1 to 1000"},
-                          {"cursor", "string", "the cursor of the previous page"}},
+                          kCursorParameter},
            .answer = "Histories"}};
 }
 

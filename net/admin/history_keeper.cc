@@ -19,6 +19,7 @@
 #include "net/io/turns.h"
 #include "net/process/clocks.h"
 #include "net/process/replace_file.h"
+#include "net/process/wall_clock.h"
 
 namespace sluice {
 
@@ -83,6 +84,7 @@ class HistoryKeeper::Sampler final : public IoThreadGuest {
         timer_(thread.context()) {}
 
   void start() {
+    if (closed_) return;
     engine_.emplace(thread_, "history");
     arm(0);
   }
@@ -263,9 +265,7 @@ bool HistoryKeeper::has_file() const {
 }
 
 void HistoryKeeper::load() {
-  const auto now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
-                          std::chrono::system_clock::now().time_since_epoch())
-                          .count();
+  const int64_t now_ms = wall_ms();
   std::string contents;
   std::error_code ignored;
   if (has_file() && std::filesystem::exists(path_, ignored)) {

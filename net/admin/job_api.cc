@@ -75,6 +75,7 @@ class JobList {
   static constexpr size_t kMostInPiece = 50;
   static constexpr const char* kLookedAtOnce = "500";
   static constexpr size_t kBytesAtOnce = 64 << 10;
+  static constexpr int kMostPieces = 1000;  // where long texts are searched
 
   const std::shared_ptr<Exchange> exchange_;
   const Words words_;
@@ -83,6 +84,7 @@ class JobList {
   size_t step_ = 8;
   size_t bytes_ = 0;
   size_t looked_at_ = 0;
+  int pieces_ = 0;
   JsonList list_{"jobs"};
 };
 
@@ -101,7 +103,7 @@ bool JobList::go_on() {
   cursor_ = reply.items[0].text;
   looked_at_ += static_cast<size_t>(reply.items[2].integer);
   if (cursor_ == "0" || list_.size() >= count_ || bytes_ >= kMaxPageBytes ||
-      looked_at_ >= kMaxExamined) {
+      looked_at_ >= kMaxExamined || ++pieces_ == kMostPieces) {
     list_.put({{"looked_at", looked_at_}});
     list_.respond(*exchange_, cursor_json(reply.items[0].text));
     return false;
@@ -395,7 +397,8 @@ bool read_many(Exchange& exchange, const std::vector<OptionRow>& options, Many& 
     if (!many.selector.means_something() && where->knows_all()) {
       where->fail("where",
                   "requires at least one of state, group, group_glob, pri, tag, key, worker, "
-                  "older_ms, since_ms, until_ms, id_part, error and error_pattern, or all: true");
+                  "older_ms, since_ms, until_ms, id_part, error, error_pattern and "
+                  "payload_part, or all: true");
     }
   }
   return !query.failed() && !body.failed() && !where->failed();
@@ -528,27 +531,16 @@ void purge_jobs(Exchange& exchange) {
   change_many(exchange, {"Q.PURGE", purge_one, {}, {kTerminalStates, kTerminalStates}});
 }
 
-Route change_route(const char* pattern, void (*handler)(Exchange&), const char* summary,
-                   const char* body, const char* answer) {
-  return {.method = HttpMethod::post,
-          .pattern = pattern,
-          .access = Access::kOperate,
-          .handler = handler,
-          .summary = summary,
-          .body = body,
-          .answer = answer};
-}
-
 }  // namespace
 
 std::vector<Route> job_routes() {
   constexpr const char* kJobs = "/api/v1/queues/{queue}/jobs";
   constexpr const char* kJob = "/api/v1/queues/{queue}/jobs/{id}";
   Route add =
-      change_route(kJobs, add_job,
-                   "Adds a job, or each of an array; 200 for an array, and where IFDUP kept or "
-                   "updated the job.",
-                   "NewJobOrJobs", "AddedOrJobs");
+      operate_route(kJobs, add_job,
+                    "Adds a job, or each of an array; 200 for an array, and where IFDUP kept or "
+                    "updated the job.",
+                    "NewJobOrJobs", "AddedOrJobs");
   add.status = 201;
   add.may_be_there = true;
   add.problems = {429};
@@ -559,7 +551,7 @@ std::vector<Route> job_routes() {
        .parameters = with_selector({{"by", "string", "rank, age, deadline or dispatch"},
                                     {"desc", "boolean", "with by=age: the newest first"},
                                     {"count", "integer", "at most this many"},
-                                    {"cursor", "string", "the cursor of the previous page"},
+                                    kCursorParameter,
                                     {"with", "string", "payload or result; may be repeated"}}),
        .answer = "Jobs"},
       std::move(add),
@@ -576,21 +568,21 @@ std::vector<Route> job_routes() {
        .summary = "Changes the band or position of a waiting job.",
        .body = "Move",
        .answer = "Job"},
-      change_route("/api/v1/queues/{queue}/jobs/{id}:cancel", cancel_job,
-                   "Cancels a waiting job, or asks the worker of a running one to stop.", "Cancel",
-                   "Cancelled"),
-      change_route("/api/v1/queues/{queue}/jobs/{id}:retry", retry_job,
-                   "Queues an ended job again.", "Nothing", "State"),
-      change_route("/api/v1/queues/{queue}/jobs:cancel", cancel_jobs,
-                   "Cancels the selected jobs, or those of the given ids.", "CancelManyOrIds",
-                   "CountOrOutcomes"),
-      change_route("/api/v1/queues/{queue}/jobs:retry", retry_jobs,
-                   "Retries the selected ended jobs, without a state failed ones; or those of the "
-                   "given ids.",
-                   "ManyOrIds", "CountOrOutcomes"),
-      change_route("/api/v1/queues/{queue}/jobs:purge", purge_jobs,
-                   "Removes the selected ended jobs, or those of the given ids.", "ManyOrIds",
-                   "CountOrOutcomes"),
+      operate_route("/api/v1/queues/{queue}/jobs/{id}:cancel", cancel_job,
+                    "Cancels a waiting job, or asks the worker of a running one to stop.", "Cancel",
+                    "Cancelled"),
+      operate_route("/api/v1/queues/{queue}/jobs/{id}:retry", retry_job,
+                    "Queues an ended job again.", "Nothing", "State"),
+      operate_route("/api/v1/queues/{queue}/jobs:cancel", cancel_jobs,
+                    "Cancels the selected jobs, or those of the given ids.", "CancelManyOrIds",
+                    "CountOrOutcomes"),
+      operate_route("/api/v1/queues/{queue}/jobs:retry", retry_jobs,
+                    "Retries the selected ended jobs, without a state failed ones; or those of the "
+                    "given ids.",
+                    "ManyOrIds", "CountOrOutcomes"),
+      operate_route("/api/v1/queues/{queue}/jobs:purge", purge_jobs,
+                    "Removes the selected ended jobs, or those of the given ids.", "ManyOrIds",
+                    "CountOrOutcomes"),
   };
 }
 

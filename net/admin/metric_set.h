@@ -9,6 +9,7 @@
 // with _total, and units are part of the name.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -22,6 +23,16 @@ namespace sluice {
 
 // The shortest decimal text that yields the number: bounds appear as `0.005`, as in queries.
 std::string metric_number(double value);
+
+// The points of a family that a renderer writes in one step.
+inline constexpr size_t kPointsAtOnce = 32;
+
+// A field of a reply that is one series.
+struct MetricRow {
+  const char* field;
+  const char* name;
+  const char* help;
+};
 
 using MetricLabels = std::vector<std::pair<const char*, std::string>>;
 

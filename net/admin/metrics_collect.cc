@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "engine/base/numbers.h"
+#include "engine/ports/group_port.h"
 #include "net/admin/metrics_queues.h"
 #include "net/http/http_service.h"
 #include "net/io/io_thread.h"
@@ -15,14 +16,8 @@ namespace sluice {
 
 namespace {
 
-struct FieldRow {
-  const char* field;
-  const char* name;
-  const char* help;
-};
-
 // Fields of INFO.
-constexpr FieldRow kServerGauges[] = {
+constexpr MetricRow kServerGauges[] = {
     {"connected_clients", "sluice_connections", "RESP connections."},
     {"blocked_clients", "sluice_blocked_clients", "Clients waiting in a blocking command."},
     {"used_memory", "sluice_memory_used_bytes", "Allocated memory."},
@@ -53,7 +48,7 @@ constexpr FieldRow kServerGauges[] = {
     {"sluice_disk_nearly_full", "sluice_disk_nearly_full",
      "1: commands that add data are refused."},
 };
-constexpr FieldRow kServerCounters[] = {
+constexpr MetricRow kServerCounters[] = {
     {"total_commands_processed", "sluice_commands_total", "Commands executed."},
     {"total_error_replies", "sluice_errors_total", "Commands that ended with an error."},
     {"total_connections_received", "sluice_connections_received_total", "RESP connections so far."},
@@ -81,7 +76,7 @@ class Collector {
   void put(const QueueSeriesSet::Line& line);
   void put_rest(const std::map<int, QueueSeries>& rest);
   // Adds a queue that has series of its own.
-  void put(const QueueName& name, const LargestGroups& largest);
+  void put(const QueueName& name, LargestScopes& largest);
   void server();
   // If there is HTTP.
   void http();
@@ -93,6 +88,7 @@ class Collector {
     return {{"db", std::to_string(database)}, {"queue", queue}};
   }
   void journal();
+  void group();
   void exports();
   // A counter that starts with the process.
   void counter(const char* name, const char* help, double value) {
@@ -133,9 +129,10 @@ void Collector::put_rest(const std::map<int, QueueSeries>& rest) {
   for (const auto& [database, series] : rest) series.put(labels(database, "*"), metrics_);
 }
 
-void Collector::put(const QueueName& name, const LargestGroups& largest) {
+void Collector::put(const QueueName& name, LargestScopes& largest) {
   client_.raise_gate(largest.gate());
-  for (const GroupCount& group : largest.groups()) {
+  for (const ScopeCount& group : largest.in_order()) {
+    if (group.name.empty()) continue;  // of no group: the queue has its series
     MetricLabels with_group = labels(name.database, name.name);
     with_group.emplace_back("group", group.name);
     metrics_.gauge("queue_group_depth", "Pending jobs of the groups with the most jobs.",
@@ -157,15 +154,16 @@ void Collector::server() {
   // Not all sections: statistics of commands would cost more than the rest together.
   const RespValue info = run(0, {"INFO", "server", "clients", "memory", "persistence", "stats"});
   if (info.is_error()) return;
-  for (const FieldRow& row : kServerGauges) {
+  for (const MetricRow& row : kServerGauges) {
     const auto value = info_number(info.text, row.field);
     if (value) metrics_.gauge(row.name, row.help, {}, *value);
   }
-  for (const FieldRow& row : kServerCounters) {
+  for (const MetricRow& row : kServerCounters) {
     const auto value = info_number(info.text, row.field);
     if (value) counter(row.name, row.help, *value);
   }
   journal();
+  group();
   exports();
 }
 
@@ -189,6 +187,40 @@ void Collector::journal() {
   counts.sum_ms = static_cast<double>(stats.sync_us_total) / 1000;
   metrics_.histogram("sluice_journal_sync_seconds", "Duration of the syncs of commits.", {},
                      bounds_ms, std::move(counts), state_.started_ms);
+}
+
+void Collector::group() {
+  GroupPort* const port = state_.engine->server().group();
+  if (port == nullptr) return;
+  const auto view = port->view();
+  const auto gauge = [&](const char* name, const char* help, double value) {
+    metrics_.gauge(name, help, {}, value);
+  };
+  const auto seconds = [](int64_t ms) { return static_cast<double>(ms) / 1000; };
+  gauge("sluice_group_primary", "1: this node is the primary of its group.",
+        view->role == GroupRole::kPrimary ? 1 : 0);
+  gauge("sluice_group_epoch", "The epoch of the group; it grows with each take-over.",
+        static_cast<double>(view->epoch));
+  gauge("sluice_group_nodes", "Nodes of the group that live.",
+        static_cast<double>(view->members.size()));
+  gauge("sluice_group_lag_seconds", "How far this standby is behind the primary.",
+        seconds(view->lag_ms));
+  gauge("sluice_group_lease_seconds", "How long this primary may still answer reads.",
+        seconds(port->lease_ms()));
+  gauge("sluice_group_age_seconds", "Time since this node last heard of etcd.",
+        seconds(port->view_age_ms()));
+  gauge("sluice_group_log_frames", "Pieces of the journal kept in etcd.",
+        static_cast<double>(view->log_frames));
+  gauge("sluice_group_log_bytes", "Size of the journal kept in etcd.",
+        static_cast<double>(view->log_bytes));
+  gauge("sluice_group_log_limit_bytes", "Size that the journal in etcd may have.",
+        static_cast<double>(view->log_limit_bytes));
+  gauge("sluice_group_copies", "Nodes whose checkpoint the journal in etcd continues.",
+        static_cast<double>(view->copies()));
+  gauge("sluice_group_last_takeover_seconds", "How long this node's last take-over took.",
+        seconds(view->last_takeover_ms));
+  counter("sluice_group_takeovers_total", "Take-overs by this node.",
+          static_cast<double>(view->takeovers));
 }
 
 void Collector::exports() {
@@ -242,7 +274,7 @@ class Collection {
   QueueWalk walk_;
   std::vector<QueueName> names_;  // to be read next, from the back
   QueueSeriesSet series_;
-  std::optional<LargestGroups> groups_;  // of the last element of series_
+  std::optional<LargestScopes> groups_;  // of the last element of series_
 };
 
 bool Collection::look() {
@@ -265,9 +297,9 @@ bool Collection::put() {
   const QueueSeriesSet::Line& line = lines.back();
   if (!groups_) {
     collector_.put(line);
-    groups_.emplace(line.queue, kShownGroups);
+    groups_.emplace(ConfigLevel::kGroup, kShownGroups);
   }
-  if (groups_->go_on(thread_.engine())) return true;
+  if (groups_->go_on(thread_.engine(), line.queue)) return true;
   collector_.put(line.queue, *groups_);
   groups_.reset();
   lines.pop_back();

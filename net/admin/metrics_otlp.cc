@@ -15,8 +15,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kPointsAtOnce = 32;
-
 }  // namespace
 
 // Writes text directly: a tree for a thousand queues would block the thread for longer.

@@ -8,13 +8,8 @@ namespace sluice {
 
 namespace {
 
-struct FieldRow {
-  const char* field;  // of Q.STATS
-  const char* name;
-  const char* help;
-};
-
-constexpr FieldRow kGaugeRows[] = {
+// Fields of Q.STATS.
+constexpr MetricRow kGaugeRows[] = {
     {"pending", "queue_depth", "Jobs that may run as soon as a slot is free."},
     {"active", "queue_active", "Running jobs."},
     {"delayed", "queue_delayed", "Jobs waiting for their start time."},
@@ -24,7 +19,7 @@ constexpr FieldRow kGaugeRows[] = {
     {"slots", "queue_slots_used", "Slots in use."},
     {"max_active", "queue_slots_max", "The effective cap on slots; 0: none."},
 };
-constexpr FieldRow kCounterRows[] = {
+constexpr MetricRow kCounterRows[] = {
     {"added", "queue_enqueue_total", "Jobs added."},
     {"started", "queue_schedule_total", "Runs started."},
     {"completed", "queue_completed_total", "Jobs completed."},
@@ -76,6 +71,7 @@ QueueSeries::QueueSeries(const RespValue& stats, QueueBuckets buckets)
   }
   for (BandBuckets& band : buckets.bands) {
     std::string name = band.band;
+    depths_.try_emplace(name, 0);
     bands_.emplace(std::move(name), std::move(band));
   }
 }

@@ -9,7 +9,6 @@ namespace sluice {
 namespace {
 
 constexpr Bytes kTotal = "_total";
-constexpr size_t kPointsAtOnce = 32;
 
 // Label values are UTF-8 with three escapes; other bytes are shown as base64.
 void put_label_value(std::string& out, const std::string& value) {

@@ -33,6 +33,7 @@ const char* role_of(Access access) {
     case Access::kOperate:
       return "operate";
     case Access::kAdmin:
+    case Access::kReplicate:
       return "admin";
   }
   return "";
@@ -41,7 +42,7 @@ const char* role_of(Access access) {
 // Whether its commands run in a database selected by the query.
 bool is_of_database(Bytes pattern) {
   for (const Bytes begin : {"/api/v1/queues", "/api/v1/history", "/api/v1/find", "/api/v1/admin/",
-                            "/api/v1/grading_queue", "/api/queue-stats"}) {
+                            "/api/v1/workers", "/api/v1/grading_queue", "/api/queue-stats"}) {
     if (pattern.starts_with(begin)) return true;
   }
   return false;

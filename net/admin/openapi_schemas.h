@@ -41,8 +41,36 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "required": ["id", "role", "user", "token", "kept"], "additionalProperties": false},
 "RemovedToken": {"type": "object", "properties": {"id": {"type": "string"}, "kept": {"type":
   "boolean"}}, "required": ["id", "kept"], "additionalProperties": false},
+"Changes": {"type": "object", "properties": {"changes": {"type": "array", "items": {"type":
+  "object", "properties": {"at": {"type": "integer"}, "user": {"type": ["string", "null"]},
+  "user_base64": {"type": "string"}, "token": {"type": ["string", "null"]}, "db": {"type":
+  "integer"}, "words": {"type": "array", "items": {"type": ["string", "object"]}}, "count":
+  {"type": "integer"}}, "required": ["at", "user", "token", "db", "words", "count"],
+  "additionalProperties": false}}}, "required": ["changes"], "additionalProperties": false},
 "Journal": {"type": "object", "properties": {"journal": {"type": "object"}, "checkpoint":
   {"type": "object"}}, "required": ["journal", "checkpoint"], "additionalProperties": false},
+"GroupAnswer": {"type": "object", "properties": {"group": {"type": ["object", "null"],
+  "properties": {"cluster": {"type": "string"}, "group": {"type": "string"}, "node": {"type":
+  "string"}, "role": {"type": "string", "enum": ["starting", "standby", "taking", "primary",
+  "resigning"]}, "epoch": {"type": "integer"}, "primary": {"type": ["string", "null"]}, "seq":
+  {"type": "integer"}, "lsn": {"type": "integer"}, "lag_ms": {"type": "integer"}, "age_ms":
+  {"type": "integer"}, "lease_ms": {"type": "integer"}, "log_frames": {"type": "integer"},
+  "log_bytes": {"type": "integer"}, "log_limit_bytes": {"type": "integer"}, "log_kept_by": {"type":
+  ["string", "null"]}, "copies": {"type": "integer"}, "paused_ms": {"type": "integer"},
+  "takeovers": {"type": "integer"}, "last_takeover_ms": {"type": "integer"}, "waits_for":
+  {"type": ["string", "null"]}, "members": {"type": "array", "items": {"$ref":
+  "#/components/schemas/GroupMember"}}}, "required": ["cluster", "group", "node", "role", "epoch",
+  "primary", "seq", "lsn", "lag_ms", "age_ms", "lease_ms", "log_frames", "log_bytes",
+  "log_limit_bytes", "log_kept_by", "copies", "paused_ms", "takeovers", "last_takeover_ms",
+  "waits_for", "members"], "additionalProperties": false}}, "required": ["group"],
+  "additionalProperties": false},
+"GroupMember": {"type": "object", "properties": {"name": {"type": "string"}, "run_id": {"type":
+  "string"}, "primary": {"type": "boolean"}, "host": {"type": "string"}, "port": {"type":
+  "integer"}, "tls_port": {"type": "integer"}, "http_port": {"type": "integer"}, "sentinel_port":
+  {"type": "integer"}, "priority": {"type": "integer"}, "lsn": {"type": "integer"},
+  "checkpoint_lsn": {"type": "integer"}, "checkpoint_bytes": {"type": "integer"}}, "required":
+  ["name", "run_id", "primary", "host", "port", "tls_port", "http_port", "sentinel_port",
+  "priority", "lsn", "checkpoint_lsn", "checkpoint_bytes"], "additionalProperties": false},
 "Distribution": {"type": "object", "properties": {"count": {"type": "integer"}, "p50": {"type":
   "integer"}, "p95": {"type": "integer"}, "p99": {"type": "integer"}, "max": {"type":
   "integer"}, "mean": {"type": "number"}}, "required": ["count", "p50", "p95", "p99", "max",
@@ -71,11 +99,12 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "stats": {"$ref": "#/components/schemas/Stats"}, "paused": {"type": "string"}, "max_waiting":
   {"type": "integer"}, "max_total": {"type": "integer"}, "name_base64": {"type": "string"}},
   "required": ["name", "db", "stats"], "additionalProperties": false}}, "cursor": {"type":
-  ["string", "null"]}}, "required": ["queues", "cursor"], "additionalProperties": false},
+  ["string", "null"]}, "now": {"type": "integer"}}, "required": ["queues", "cursor", "now"],
+  "additionalProperties": false},
 "Queue": {"type": "object", "properties": {"name": {"type": ["string", "null"]}, "db": {"type":
   "integer"}, "stats": {"$ref": "#/components/schemas/Stats"}, "config": {"type": ["object",
-  "null"]}, "name_base64": {"type": "string"}}, "required": ["name", "db", "stats", "config"],
-  "additionalProperties": false},
+  "null"]}, "now": {"type": "integer"}, "name_base64": {"type": "string"}}, "required": ["name",
+  "db", "stats", "config", "now"], "additionalProperties": false},
 "Series": {"type": "array", "items": {"type": ["integer", "null"]}},
 "History": {"type": "object", "properties": {"queue": {"type": ["string", "null"]},
   "queue_base64": {"type": "string"}, "range": {"type": "string", "enum": ["hour", "day"]},
@@ -147,20 +176,49 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "pending", "active", "added", "started", "completed", "failed", "expired", "cancelled",
   "reclaimed", "wait_ms", "run_ms"], "additionalProperties": false}}}, "required": ["values"],
   "additionalProperties": false},
-"Workers": {"type": "object", "properties": {"workers": {"type": "array", "items": {"type":
-  "object", "properties": {"name": {"type": ["string", "null"]}, "leases": {"type": "array",
-  "items": {"type": "object", "properties": {"id": {"type": ["string", "null"]}, "lease":
-  {"type": ["integer", "null"]}, "deadline": {"type": ["integer", "null"]}, "started": {"type":
-  ["integer", "null"]}, "attempts": {"type": "integer"}, "cancel": {"type": ["string", "null"]},
-  "progress": {"type": ["string", "null"]}, "id_base64": {"type": "string"}, "cancel_base64":
-  {"type": "string"}, "progress_base64": {"type": "string"}}, "required": ["id", "lease",
-  "deadline", "started", "attempts", "cancel", "progress"], "additionalProperties": false}},
-  "active": {"type": "integer"}, "oldest_run_ms": {"type": "integer"}, "waiting_pops": {"type":
-  "integer"}, "completed": {"type": "integer"}, "failed": {"type": "integer"}, "seen": {"type":
-  ["integer", "null"]}, "quiet": {"type": "boolean"}, "name_base64": {"type": "string"}},
-  "required": ["name", "leases"], "additionalProperties":
-  false}}, "cursor": {"type": ["string", "null"]}}, "required": ["workers", "cursor"],
+"Worker": {"type": "object", "properties": {"name": {"type": ["string", "null"]}, "leases":
+  {"type": "array", "items": {"type": "object", "properties": {"id": {"type": ["string", "null"]},
+  "lease": {"type": ["integer", "null"]}, "deadline": {"type": ["integer", "null"]}, "started":
+  {"type": ["integer", "null"]}, "attempts": {"type": "integer"}, "cancel": {"type": ["string",
+  "null"]}, "progress": {"type": ["string", "null"]}, "id_base64": {"type": "string"},
+  "cancel_base64": {"type": "string"}, "progress_base64": {"type": "string"}}, "required": ["id",
+  "lease", "deadline", "started", "attempts", "cancel", "progress"], "additionalProperties":
+  false}}, "active": {"type": "integer"}, "oldest_run_ms": {"type": "integer"}, "waiting_pops":
+  {"type": "integer"}, "completed": {"type": "integer"}, "failed": {"type": "integer"}, "seen":
+  {"type": ["integer", "null"]}, "quiet": {"type": "boolean"}, "name_base64": {"type": "string"}},
+  "required": ["name", "leases"], "additionalProperties": false},
+"Workers": {"type": "object", "properties": {"workers": {"type": "array", "items": {"$ref":
+  "#/components/schemas/Worker"}}, "cursor": {"type": ["string", "null"]}}, "required":
+  ["workers", "cursor"], "additionalProperties": false},
+"AllWorkers": {"type": "object", "properties": {"queues": {"type": "array", "items": {"type":
+  "object", "properties": {"name": {"type": ["string", "null"]}, "name_base64": {"type":
+  "string"}, "workers": {"type": "array", "items": {"$ref": "#/components/schemas/Worker"}},
+  "more": {"type": "boolean"}}, "required": ["name", "workers", "more"], "additionalProperties":
+  false}}, "cursor": {"type": ["string", "null"]}}, "required": ["queues", "cursor"],
   "additionalProperties": false},
+"ServerFacts": {"type": "object", "properties": {"version": {"type": "string"}, "now": {"type":
+  "integer"}, "uptime_s": {"type": "integer"}, "io_threads": {"type": "integer"},
+  "commands_a_second": {"type": "integer"}, "connections": {"type": "object",
+  "properties": {"open": {"type": "integer"}, "most": {"type": "integer"}, "waiting": {"type":
+  "integer"}, "rejected": {"type": "integer"}, "http": {"type": "object", "properties": {"open":
+  {"type": "integer"}, "most": {"type": "integer"}, "requests": {"type": "integer"}, "rejected":
+  {"type": "integer"}}, "required": ["open", "most", "requests", "rejected"],
+  "additionalProperties": false}}, "required": ["open", "most", "waiting", "rejected", "http"],
+  "additionalProperties": false}, "memory": {"type": "object", "properties": {"used":
+  {"type": "integer"}, "resident": {"type": "integer"}, "peak": {"type": "integer"}, "most":
+  {"type": "integer"}, "system": {"type": "integer"}}, "required": ["used", "resident", "peak",
+  "most", "system"], "additionalProperties": false}, "journal": {"type": ["object", "null"],
+  "properties": {"kind": {"type": "string", "enum": ["local", "etcd"]}, "mode": {"type":
+  "string"}, "units": {"type": "integer"}, "unwritten_bytes": {"type": "integer"}, "sync_us_p99":
+  {"type": "integer"}, "disk_bytes": {"type": "integer"}, "free_disk_bytes": {"type": "integer"},
+  "disk_nearly_full": {"type": "boolean"}}, "required": ["kind", "mode", "units",
+  "unwritten_bytes", "sync_us_p99", "disk_bytes", "free_disk_bytes", "disk_nearly_full"],
+  "additionalProperties": false}, "checkpoint": {"type": ["object", "null"], "properties":
+  {"running": {"type": "boolean"}, "completed": {"type": "integer"}, "failed": {"type":
+  "integer"}, "bytes": {"type": "integer"}, "last_s": {"type": ["integer", "null"]}}, "required":
+  ["running", "completed", "failed", "bytes", "last_s"], "additionalProperties": false}},
+  "required": ["version", "now", "uptime_s", "io_threads", "commands_a_second", "connections",
+  "memory", "journal", "checkpoint"], "additionalProperties": false},
 "Job": {"type": "object", "properties": {"id": {"type": ["string", "null"]}, "state": {"type":
   "string"}, "position": {"type": ["integer", "null"]}, "eta_ms": {"type": ["integer", "null"]},
   "why": {"type": ["string", "null"]}, "pri": {"type": "string"}, "group": {"type": ["string",
@@ -266,9 +324,10 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "string"]}, "since_ms": {"type": "integer"}, "until_ms": {"type": "integer"}, "id_part": {"type":
   "string"}, "id_part_base64": {"type": "string"}, "error": {"type": "string"}, "error_base64":
   {"type": "string"}, "error_pattern": {"type": "string"}, "error_pattern_base64": {"type":
-  "string"}, "all": {"type": "boolean"}, "limit": {"type": "integer"}, "group_base64": {"type":
-  "string"}, "group_glob_base64": {"type": "string"}, "key_base64": {"type": "string"},
-  "worker_base64": {"type": "string"}}, "required": [], "additionalProperties": false},
+  "string"}, "payload_part": {"type": "string"}, "payload_part_base64": {"type": "string"}, "all":
+  {"type": "boolean"}, "limit": {"type": "integer"}, "group_base64": {"type": "string"},
+  "group_glob_base64": {"type": "string"}, "key_base64": {"type": "string"}, "worker_base64":
+  {"type": "string"}}, "required": [], "additionalProperties": false},
 "Many": {"type": "object", "properties": {"where": {"$ref": "#/components/schemas/Selector"},
   "cursor": {"type": "string"}, "dry_run": {"type": "boolean"}}, "required": ["where"],
   "additionalProperties": false},
@@ -343,6 +402,7 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "additionalProperties": false}}, "next": {"type": "string"}}, "required": ["events", "next"],
   "additionalProperties": false},
 "Metrics": {"type": "string"},
+"Copy": {"type": "string"},
 "Stream": {"type": "string"},
 "Description": {"type": "object", "properties": {"openapi": {"type": "string"}, "info": {"type":
   "object"}, "security": {"type": "array", "items": {"type": "object"}}, "paths": {"type":

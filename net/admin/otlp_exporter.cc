@@ -239,13 +239,14 @@ OtlpExporter::OtlpExporter(IoThread& thread, OtlpTarget target, const HttpServic
     : thread_(thread),
       target_(std::move(target)),
       http_(http),
-      engine_(thread, "otlp"),
       user_(user_of_role(Role::kRead)),
       timer_(thread.context()) {}
 
-OtlpExporter::~OtlpExporter() { CHECK(closed_ && export_ == nullptr); }
+OtlpExporter::~OtlpExporter() { CHECK(export_ == nullptr); }
 
 void OtlpExporter::start() {
+  if (closed_) return;
+  engine_.emplace(thread_, "otlp");
   due_ms_ = Clocks::steady_ms();
   arm();
 }
@@ -276,7 +277,7 @@ void OtlpExporter::on_time() {
     collecting_ = false;
     skip();
   };
-  collect_metrics(engine_, std::move(request));
+  collect_metrics(*engine_, std::move(request));
 }
 
 void OtlpExporter::skip() { add_relaxed(thread_.state().otlp.skipped, 1); }
@@ -296,7 +297,7 @@ void OtlpExporter::render(MetricSet metrics) {
 void OtlpExporter::begin(std::string body) {
   auto made = std::make_shared<Export>(*this, std::move(body));
   export_ = made;
-  thread_.gate().when_durable(engine_.gate(), [this, made](bool durable) {
+  thread_.gate().when_durable(engine_->gate(), [this, made](bool durable) {
     // After a failure of the journal the server stops, and what was read may be lost.
     if (export_ != made) return;
     if (!durable) return abandon();
@@ -333,7 +334,7 @@ void OtlpExporter::begin_stop() {
 
 void OtlpExporter::close_all() {
   begin_stop();
-  engine_.close();
+  if (engine_) engine_->close();
 }
 
 }  // namespace sluice

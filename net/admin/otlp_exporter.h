@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "net/admin/metrics_otlp.h"
@@ -70,7 +71,7 @@ class OtlpExporter final : public IoThreadGuest {
   IoThread& thread_;
   const OtlpTarget target_;
   const HttpService* const http_;
-  EngineClient engine_;
+  std::optional<EngineClient> engine_;  // none before start()
   const std::shared_ptr<User> user_;
   SteadyTimer timer_;
   std::shared_ptr<Export> export_;

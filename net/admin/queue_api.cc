@@ -1,8 +1,7 @@
-// Routes about queues: the list, one queue with statistics and configuration, its bands, groups and
-// workers.
+// Routes about queues: the list, one queue with statistics and configuration, its bands, groups,
+// keys and tags.
 #include <algorithm>
 #include <memory>
-#include <unordered_map>
 #include <utility>
 
 #include "engine/base/glob_literal.h"
@@ -14,6 +13,7 @@
 #include "net/admin/routes.h"
 #include "net/http/http_service.h"
 #include "net/io/turns.h"
+#include "net/process/wall_clock.h"
 
 namespace sluice {
 
@@ -40,6 +40,7 @@ void get_queues(Exchange& exchange) {
   const auto db = static_cast<int>(query.integer("db", 0, kDatabases - 1).value_or(0));
   if (query.failed()) return;
   request.database = db;
+  request.members["now"] = wall_ms();
   // The exchange lives as long as its list.
   request.line = [raw = &exchange, db](const std::string& name) -> std::optional<json> {
     const RespValue stats = raw->run({"Q.STATS", name});
@@ -101,8 +102,10 @@ void get_queue(Exchange& exchange) {
   const RespValue stats = exchange.run({"Q.STATS", name, "WINDOW", std::to_string(window_ms)});
   if (respond_error(exchange, stats)) return;
   json line = queue_line(name, static_cast<int>(db), stats);
-  const RespValue config = exchange.run({"Q.CONFIG", name, "GET"});
-  line["config"] = config.is_error() ? json(nullptr) : config_to_json(config);
+  line["now"] = wall_ms();
+  const RespValue config = exchange.run_if_queue(name, {"Q.CONFIG", name, "GET"});
+  const bool is_shown = !config.is_error() && !config.is_null();
+  line["config"] = is_shown ? config_to_json(config) : json(nullptr);
   respond_json(exchange, line);
 }
 
@@ -301,7 +304,7 @@ void get_bands(Exchange& exchange) {
   respond_json(exchange, {{"bands", std::move(lines)}});
 }
 
-json group_line(const GroupCount& group) {
+json group_line(const ScopeCount& group) {
   json line = {{"pending", group.pending},       {"active", group.active},
                {"delayed", group.delayed},       {"blocked", group.blocked},
                {"waiting", group.waiting},       {"slots", group.slots},
@@ -317,8 +320,7 @@ json group_line(const GroupCount& group) {
 class GroupList {
  public:
   GroupList(Exchange& exchange, int db)
-      : exchange_(exchange.shared_from_this()),
-        largest_({db, exchange.path("queue")}, kMostGroups) {}
+      : exchange_(exchange.shared_from_this()), queue_{db, exchange.path("queue")} {}
 
   // Reads one piece. Returns false after the last one.
   bool go_on();
@@ -327,8 +329,9 @@ class GroupList {
   static constexpr size_t kMostGroups = 1000;
 
   const std::shared_ptr<Exchange> exchange_;
-  LargestGroups largest_;
-  bool looked_ = false;  // at all of them
+  const QueueName queue_;
+  LargestScopes largest_{ConfigLevel::kGroup, kMostGroups};
+  const std::vector<ScopeCount>* groups_ = nullptr;  // all of them have been read
   size_t told_ = 0;
   JsonList list_{"groups"};
 };
@@ -336,16 +339,17 @@ class GroupList {
 bool GroupList::go_on() {
   constexpr size_t kLinesAtOnce = 50;
   if (exchange_->cut_off() || respond_busy(*exchange_)) return false;
-  if (!looked_) {
-    looked_ = !largest_.go_on(*exchange_->service().state().engine);
+  if (groups_ == nullptr) {
+    if (!largest_.go_on(*exchange_->service().state().engine, queue_)) {
+      groups_ = &largest_.in_order();
+    }
     return true;
   }
-  const std::vector<GroupCount>& groups = largest_.groups();
-  const size_t end = std::min(groups.size(), told_ + kLinesAtOnce);
-  for (; told_ < end; ++told_) list_.add(group_line(groups[told_]));
-  if (told_ < groups.size()) return true;
+  const size_t end = std::min(groups_->size(), told_ + kLinesAtOnce);
+  for (; told_ < end; ++told_) list_.add(group_line((*groups_)[told_]));
+  if (told_ < groups_->size()) return true;
   if (largest_.rest()) {
-    GroupCount rest = *largest_.rest();
+    ScopeCount rest = *largest_.rest();
     rest.name = QueueStats::kRestName;
     list_.add(group_line(rest));
   }
@@ -366,7 +370,7 @@ void get_groups(Exchange& exchange) {
   work_in_turns(exchange.engine().thread(), [list] { return list->go_on(); });
 }
 
-void get_group(Exchange& exchange) {
+void get_queue_group(Exchange& exchange) {
   QueryReader query(exchange);
   if (query.failed()) return;
   const std::string& name = exchange.path("group");
@@ -383,71 +387,6 @@ void get_tag(Exchange& exchange) {
   respond_lines(exchange, "values", {"TAG", exchange.path("tag")});
 }
 
-// A job's lease, as shown in its worker's line.
-json lease_of(const RespValue& job) {
-  json lease = json::object();
-  for (const char* name :
-       {"id", "lease", "deadline", "started", "attempts", "cancel", "progress"}) {
-    put_value(lease, name, job.at(name));
-  }
-  return lease;
-}
-
-// The workers of a page, by name.
-class WorkerPage {
- public:
-  // A job's lease. The worker of a pop without a name is null; no worker's name is empty.
-  void add_lease(const RespValue& job) {
-    const RespValue& name = job.at("worker");
-    worker(name.text, name)["leases"].push_back(lease_of(job));
-  }
-  // A line of Q.STATS ... BY WORKER: of a worker of this page, or of one without leases.
-  void add_line(const RespValue& name, const RespValue& line, bool with_idle) {
-    const bool is_idle = line.at("active").integer == 0;
-    if (!places_.contains(name.text) && !(with_idle && is_idle)) return;
-    worker(name.text, name).update(resp_to_json(line));
-  }
-  json take() { return std::move(workers_); }
-
- private:
-  json& worker(const std::string& key, const RespValue& name) {
-    const auto [place, is_new] = places_.try_emplace(key, workers_.size());
-    if (is_new) {
-      json made = {{"leases", json::array()}};
-      put_value(made, "name", name);
-      workers_.push_back(std::move(made));
-    }
-    return workers_[place->second];
-  }
-
-  json workers_ = json::array();
-  std::unordered_map<std::string, size_t> places_;
-};
-
-// Workers with their leases, ordered by deadline, then those without any.
-void get_workers(Exchange& exchange) {
-  constexpr size_t kMostLines = 1000;
-  QueryReader query(exchange);
-  const std::string cursor = query.text("cursor").value_or("0");
-  const int64_t limit = query.integer("limit", 1, 1000).value_or(1000);
-  if (query.failed()) return;
-  const std::string& queue = exchange.path("queue");
-  const RespValue leases =
-      exchange.run({"Q.LIST", queue, "WHERE", "STATE", "active", "BY", "DEADLINE", "CURSOR", cursor,
-                    "COUNT", std::to_string(limit)});
-  if (respond_error(exchange, leases)) return;
-  WorkerPage page;
-  for (const RespValue& job : leases.items[1].items) page.add_lease(job);
-  const RespValue lines = exchange.run({"Q.STATS", queue, "BY", "WORKER"});
-  if (respond_error(exchange, lines)) return;
-  // Behind the thousandth there may be a line for the others.
-  const size_t end = std::min(lines.items.size() / 2, kMostLines);
-  for (size_t i = 0; i < end; ++i) {
-    page.add_line(lines.items[2 * i], lines.items[2 * i + 1], cursor == "0");
-  }
-  respond_json(exchange, {{"workers", page.take()}, {"cursor", cursor_json(leases.items[0].text)}});
-}
-
 constexpr const char* kQueue = "/api/v1/queues/{queue}";
 
 }  // namespace
@@ -457,12 +396,12 @@ std::vector<Route> queue_routes() {
       {.pattern = "/api/v1/queues",
        .handler = get_queues,
        .summary = "The queues of a database with their statistics, by name.",
-       .parameters = {{"cursor", "string", "the cursor of the previous page"},
-                      {"limit", "integer", "at most this many, 1 to 1000"}},
+       .parameters = {kCursorParameter, kLimitParameter},
        .answer = "Queues"},
       {.pattern = kQueue,
        .handler = get_queue,
-       .summary = "A queue's statistics and configuration; a missing queue is shown as empty.",
+       .summary = "A queue's statistics and configuration; a missing queue is empty, its "
+                  "config null.",
        .parameters = {{"window_ms", "duration", "measuring time of rates, 1000 to 60000"}},
        .answer = "Queue"},
       {.pattern = "/api/v1/queues/{queue}/config",
@@ -473,8 +412,7 @@ std::vector<Route> queue_routes() {
       {.pattern = "/api/v1/queues/{queue}/rules",
        .handler = get_rules,
        .summary = "The rules of the configuration: for groups, keys and workers.",
-       .parameters = {{"cursor", "string", "the cursor of the previous page"},
-                      {"limit", "integer", "at most this many, 1 to 1000"}},
+       .parameters = {kCursorParameter, kLimitParameter},
        .answer = "Rules"},
       {.method = HttpMethod::patch,
        .pattern = kQueue,
@@ -515,7 +453,7 @@ std::vector<Route> queue_routes() {
                   "others.",
        .answer = "Groups"},
       {.pattern = "/api/v1/queues/{queue}/groups/{group}",
-       .handler = get_group,
+       .handler = get_queue_group,
        .summary = "A group's jobs and slots.",
        .answer = "Group"},
       {.pattern = "/api/v1/queues/{queue}/keys",
@@ -526,12 +464,6 @@ std::vector<Route> queue_routes() {
        .handler = get_tag,
        .summary = "Statistics by the values of a tag.",
        .answer = "TagValues"},
-      {.pattern = "/api/v1/queues/{queue}/workers",
-       .handler = get_workers,
-       .summary = "Workers and their leases; those without one are on the first page.",
-       .parameters = {{"cursor", "string", "the cursor of the previous page"},
-                      {"limit", "integer", "at most this many leases, 1 to 1000"}},
-       .answer = "Workers"},
   };
 }
 

@@ -1,4 +1,4 @@
-// Routes about the server as a whole: health, checkpoint, journal.
+// Routes about the server as a whole: health, facts, checkpoint, journal.
 #include "engine/base/numbers.h"
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
@@ -56,6 +56,86 @@ void get_journal(Exchange& exchange) {
                           {"checkpoint", info_fields(reply.text, "sluice_checkpoint_")}});
 }
 
+// What people ask of a server first, out of INFO.
+class ServerFacts {
+ public:
+  ServerFacts(Bytes info, HttpService& http)
+      : fields_(info_fields(info, "")),
+        has_group_(http.server().group() != nullptr),
+        http_(http.counters()),
+        most_http_(http.limits().max_connections) {}
+
+  json members() const {
+    return {{"version", text("sluice_version")},
+            {"now", number("server_time_usec") / 1000},
+            {"uptime_s", number("uptime_in_seconds")},
+            {"io_threads", number("sluice_io_threads")},
+            {"commands_a_second", number("instantaneous_ops_per_sec")},
+            {"connections",
+             {{"open", number("connected_clients")},
+              {"most", number("maxclients")},
+              {"waiting", number("blocked_clients")},
+              {"rejected", number("rejected_connections")},
+              {"http", http()}}},
+            {"memory",
+             {{"used", number("used_memory")},
+              {"resident", number("used_memory_rss")},
+              {"peak", number("used_memory_peak")},
+              {"most", number("maxmemory")},
+              {"system", number("total_system_memory")}}},
+            {"journal", journal()},
+            {"checkpoint", checkpoint()}};
+  }
+
+ private:
+  // Without a data directory there is neither.
+  bool keeps_data() const { return fields_.contains("sluice_journal_mode"); }
+  int64_t number(const char* name) const { return fields_.value(name, int64_t{0}); }
+  std::string text(const char* name) const { return fields_.value(name, std::string()); }
+
+  json http() const {
+    constexpr auto kRelaxed = std::memory_order_relaxed;
+    return {{"open", http_.connections.load(kRelaxed)},
+            {"most", most_http_},
+            {"requests", http_.requests.load(kRelaxed)},
+            {"rejected", http_.connections_rejected.load(kRelaxed)}};
+  }
+
+  json journal() const {
+    if (!keeps_data()) return nullptr;
+    return {{"kind", has_group_ ? "etcd" : "local"},
+            {"mode", text("sluice_journal_mode")},
+            {"units", number("sluice_journal_units")},
+            {"unwritten_bytes", number("sluice_journal_unwritten_bytes")},
+            {"sync_us_p99", number("sluice_journal_sync_us_p99")},
+            {"disk_bytes", number("sluice_data_directory_bytes")},
+            {"free_disk_bytes", number("sluice_free_disk_bytes")},
+            {"disk_nearly_full", number("sluice_disk_nearly_full") != 0}};
+  }
+
+  json checkpoint() const {
+    if (!keeps_data()) return nullptr;
+    const int64_t completed = number("sluice_checkpoints_completed");
+    return {{"running", number("sluice_checkpoint_running") != 0},
+            {"completed", completed},
+            {"failed", number("sluice_checkpoints_failed")},
+            {"bytes", number("sluice_checkpoint_bytes")},
+            {"last_s", completed == 0 ? json(nullptr) : json(number("rdb_last_save_time"))}};
+  }
+
+  const json fields_;
+  const bool has_group_;
+  const HttpService::Counters& http_;
+  const size_t most_http_;
+};
+
+void get_server(Exchange& exchange) {
+  const RespValue reply =
+      exchange.run({"INFO", "server", "clients", "memory", "stats", "persistence"});
+  if (respond_error(exchange, reply)) return;
+  respond_json(exchange, ServerFacts(reply.text, exchange.service()).members());
+}
+
 }  // namespace
 
 std::vector<Route> server_routes() {
@@ -80,6 +160,10 @@ std::vector<Route> server_routes() {
        .answer = "Status",
        .status = 202,
        .problems = {409, 422}},
+      {.pattern = "/api/v1/server",
+       .handler = get_server,
+       .summary = "The server's version, uptime, connections, memory, journal and checkpoints.",
+       .answer = "ServerFacts"},
       {.pattern = "/api/v1/journal",
        .handler = get_journal,
        .summary = "The state of the journal and of the last checkpoint.",

@@ -1,10 +1,9 @@
 // The requester: the role of a token, and log-ins with the name and password of an ACL user.
-#include <chrono>
-
 #include "engine/execution/engine.h"
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
 #include "net/http/http_service.h"
+#include "net/process/wall_clock.h"
 
 namespace sluice {
 
@@ -13,18 +12,13 @@ namespace {
 using nlohmann::json;
 using std::chrono::milliseconds;
 
-int64_t unix_ms() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<milliseconds>(now).count();
-}
-
 // Tells the page what to show. Open to everybody, because it only reveals facts about the
 // requester.
 void get_session(Exchange& exchange) {
   const bool tokens = !exchange.service().tokens()->empty();
   const bool known = !tokens || exchange.request().header("authorization") != nullptr;
   const Principal& principal = exchange.principal();
-  json session = {{"role", nullptr}, {"user", nullptr}, {"tokens", tokens}, {"now", unix_ms()}};
+  json session = {{"role", nullptr}, {"user", nullptr}, {"tokens", tokens}, {"now", wall_ms()}};
   const uint16_t port = exchange.service().state().listener->port();
   session["port"] = known && port != 0 ? json(port) : json(nullptr);
   if (known) session["role"] = role_name(principal.role);
@@ -74,7 +68,7 @@ void begin_session(Exchange& exchange) {
         problem(403, "NOPERM", "The user does not have permission to read queues."));
   LoginSessions& sessions = exchange.service().sessions();
   json answer = {{"role", role_name(*role)},
-                 {"expires", unix_ms() + sessions.lifetime().count()},
+                 {"expires", wall_ms() + sessions.lifetime().count()},
                  {"token", sessions.begin(user, rules, *role)}};
   put_bytes(answer, "user", *name);
   respond_json(exchange, answer, 201);

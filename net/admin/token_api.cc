@@ -78,6 +78,7 @@ bool change_tokens(Exchange& exchange, const TokenChange& change, bool& kept) {
     exchange.respond(std::move(*refusal));
     return false;
   }
+  exchange.note_change({"CONFIG", "SET", kDirective}, 1);
   const Status in_file = config.keep(kDirective);
   kept = in_file.ok();
   if (!kept) {

@@ -81,29 +81,20 @@ void touch(Exchange& exchange) {
   if (!respond_error(exchange, reply)) respond_json(exchange, resp_to_json(reply));
 }
 
-Route worker_route(const char* pattern, void (*handler)(Exchange&), const char* summary,
-                   const char* body, const char* answer) {
-  return {.method = HttpMethod::post,
-          .pattern = pattern,
-          .access = Access::kOperate,
-          .handler = handler,
-          .summary = summary,
-          .body = body,
-          .answer = answer};
-}
-
 }  // namespace
 
 std::vector<Route> worker_routes() {
   return {
-      worker_route("/api/v1/queues/{queue}:pop", pop,
-                   "Pops the next jobs, each with a lease; waits for jobs with wait_ms.", "Pop",
-                   "Popped"),
-      worker_route("/api/v1/queues/{queue}/jobs/{id}:ack", ack, "Completes a job.", "Ack", "State"),
-      worker_route("/api/v1/queues/{queue}/jobs/{id}:nack", nack,
-                   "Returns a job: as failed, or as if never popped.", "Nack", "Nacked"),
-      worker_route("/api/v1/queues/{queue}/jobs/{id}:touch", touch,
-                   "Extends a lease, and returns whether the job should stop.", "Touch", "Touched"),
+      operate_route("/api/v1/queues/{queue}:pop", pop,
+                    "Pops the next jobs, each with a lease; waits for jobs with wait_ms.", "Pop",
+                    "Popped"),
+      operate_route("/api/v1/queues/{queue}/jobs/{id}:ack", ack, "Completes a job.", "Ack",
+                    "State"),
+      operate_route("/api/v1/queues/{queue}/jobs/{id}:nack", nack,
+                    "Returns a job: as failed, or as if never popped.", "Nack", "Nacked"),
+      operate_route("/api/v1/queues/{queue}/jobs/{id}:touch", touch,
+                    "Extends a lease, and returns whether the job should stop.", "Touch",
+                    "Touched"),
   };
 }
 

@@ -168,6 +168,10 @@ Status Config::set_now(const Pairs& pairs) {
     draft = current_;
   }
   Status status = change(pairs, draft);
+  if (status.ok()) {
+    status = check_together(draft.settings);
+    if (!status.ok()) return set_error(to_lower(pairs[0].first), status.message());
+  }
   if (status.ok()) status = ask(pairs, &Directive::limited, limit_, draft.settings);
   if (status.ok()) status = ask(pairs, &Directive::reload, reload_, draft.settings);
   if (status.ok()) status = ask(pairs, &Directive::listens, listen_, draft.settings);

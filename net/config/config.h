@@ -48,13 +48,11 @@ class Config {
   Config(const Config&) = delete;
   Config& operator=(const Config&) = delete;
 
-  // Loads a file on top of the current values. As in Redis, `include` is relative to the working
-  // directory.
-  Loaded load_file(const std::string& path);
-  // The same from memory; errors use `name` as the file's name.
+  // Loads a file's text on top of the current values; errors use `name` as the file's name.
   Loaded load_text(Bytes text, const std::string& name);
   // [conf] [-] [--directive value ...], without the program's name; `-` reads standard input. The
-  // file comes first, then standard input, then the options.
+  // file comes first, then standard input, then the options. As in Redis, `include` is relative to
+  // the working directory.
   Loaded apply_arguments(const std::vector<std::string>& arguments);
   Loaded apply_arguments(int argc, const char* const* argv);
 
@@ -109,8 +107,9 @@ class Config {
   Loaded load_path(const std::string& path, int depth, ConfigDraft& draft);
   Loaded load_line(const std::string& line, const Source& source, ConfigDraft& draft);
   Loaded include(const std::string& pattern, const Source& source, ConfigDraft& draft);
-  Loaded load(const std::function<Loaded(ConfigDraft&)>& fill);
-  static Loaded check_together(const ConfigDraft& draft, const std::string& file);
+  Loaded load(const std::string& name, const std::function<Loaded(ConfigDraft&)>& fill);
+  // kInvalid for values that are good alone, but not together.
+  static Status check_together(const Settings& settings);
   static Status change(const Pairs& pairs, ConfigDraft& draft);
   Status ask(const Pairs& pairs, bool Directive::*flag, const ReloadCallback& callback,
              const Settings& after) REQUIRES(set_mutex_);

@@ -6,6 +6,7 @@ namespace sluice {
 
 std::vector<Directive> effective_directives();
 std::vector<Directive> tls_directives();
+std::vector<Directive> group_directives();
 
 namespace {
 
@@ -13,10 +14,6 @@ using enum DirectiveKind;
 using enum ChangeRule;
 using enum ValueType;
 using config_special::set_choice;
-
-constexpr uint64_t kMaxInt = INT32_MAX;
-constexpr uint64_t kMaxLong = INT64_MAX;
-constexpr int64_t kMebibyte = 1024 * 1024;
 
 std::vector<Directive> network_directives() {
   return {
@@ -554,7 +551,7 @@ std::vector<Directive> process_directives() {
        .type = kSpecial,
        .parse = config_special::parse_replicaof,
        .expected = "no one",
-       .summary = "rejected unless 'no one': replication is not supported"},
+       .summary = "rejected unless 'no one': standbys follow the journal on etcd instead"},
       {.name = "loadmodule",
        .change = kFileOnly,
        .type = kSpecial,
@@ -570,8 +567,8 @@ std::vector<Directive> effective_directives() {
   std::vector<Directive> all;
   for (const auto group :
        {network_directives, tls_directives, access_directives, durability_directives,
-        limit_directives, script_directives, encoding_directives, observation_directives,
-        otlp_directives, alias_directives, process_directives}) {
+        group_directives, limit_directives, script_directives, encoding_directives,
+        observation_directives, otlp_directives, alias_directives, process_directives}) {
     for (Directive& directive : group()) all.push_back(directive);
   }
   return all;

@@ -8,9 +8,6 @@
 namespace sluice {
 namespace {
 
-constexpr uint64_t kMaxInt = INT32_MAX;
-constexpr uint64_t kMaxLong = INT64_MAX;
-
 Directive ignored(const char* name, const char* default_value, ValueType type,
                   const char* alias = "") {
   return {.name = name,
@@ -156,7 +153,7 @@ std::vector<Directive> last_rows() {
       number("maxmemory-samples", "5", 1, kMaxInt),
       number("min-replicas-max-lag", "10", 0, kMaxInt, "min-slaves-max-lag"),
       only(number("min-replicas-to-write", "0", 0, kMaxInt, "min-slaves-to-write"), "0",
-           "replication is not supported"),
+           "acknowledgements wait for the journal, not for standbys"),
       flag("no-appendfsync-on-rewrite", "no"),
       choice("oom-score-adj", "no", "no, yes, relative, absolute"),
       special("oom-score-adj-values", "0 200 800", config_special::parse_oom_scores),
@@ -176,15 +173,11 @@ std::vector<Directive> last_rows() {
       number("repl-diskless-sync-max-replicas", "0", 0, kMaxInt),
       number("repl-ping-replica-period", "10", 1, kMaxInt, "repl-ping-slave-period"),
       number("repl-timeout", "60", 1, kMaxInt),
-      text("replica-announce-ip", "", "slave-announce-ip"),
-      number("replica-announce-port", "0", 0, 65535, "slave-announce-port"),
       flag("replica-announced", "yes"),
       flag("replica-ignore-disk-write-errors", "no"),
       flag("replica-ignore-maxmemory", "yes", "slave-ignore-maxmemory"),
       flag("replica-lazy-flush", "no", "slave-lazy-flush"),
-      number("replica-priority", "100", 0, kMaxInt, "slave-priority"),
       flag("replica-read-only", "yes", "slave-read-only"),
-      flag("replica-serve-stale-data", "yes", "slave-serve-stale-data"),
       choice("sanitize-dump-payload", "no", "no, yes, clients"),
       immutable(text("server_cpulist", "")),
       immutable(flag("set-proc-title", "yes")),

@@ -200,14 +200,30 @@ Config::Loaded Config::load_path(const std::string& path, int depth, ConfigDraft
   return load_stream(stream, path, depth, draft);
 }
 
-Config::Loaded Config::check_together(const ConfigDraft& draft, const std::string& file) {
-  if (draft.settings.aclfile.empty() || draft.settings.users.empty()) return std::nullopt;
-  return ConfigError{file, 0, "", "both user lines and an aclfile are given; use only one of them",
-                     ""};
+Status Config::check_together(const Settings& settings) {
+  if (!settings.aclfile.empty() && !settings.users.empty()) {
+    return invalid("both user lines and an aclfile are given; use only one of them");
+  }
+  if (settings.etcd_user.empty() != settings.etcd_password_file.empty()) {
+    return invalid("etcd-user and etcd-password-file need each other");
+  }
+  if (settings.journal == JournalKind::kLocal) {
+    if (settings.sentinel_port == 0) return {};
+    return invalid("sentinel-port needs journal etcd: without it there is no group of nodes");
+  }
+  if (settings.etcd_endpoints.empty()) {
+    return invalid("journal etcd needs etcd-endpoints, such as http://10.0.0.1:2379");
+  }
+  if (!settings.appendonly) {
+    return invalid("journal etcd needs appendonly yes: the journal is all that standbys have");
+  }
+  return {};
 }
 
-// Runs `fill` on a draft of the present configuration, and publishes the draft on success.
-Config::Loaded Config::load(const std::function<Loaded(ConfigDraft&)>& fill) {
+// Runs `fill` on a draft of the present configuration, and publishes the draft on success. `name`:
+// of the file for an error of the whole; empty: the command line.
+Config::Loaded Config::load(const std::string& name,
+                            const std::function<Loaded(ConfigDraft&)>& fill) {
   MutexLock set_lock(set_mutex_);
   ConfigDraft draft;
   {
@@ -216,47 +232,41 @@ Config::Loaded Config::load(const std::function<Loaded(ConfigDraft&)>& fill) {
   }
   draft.from_file = true;
   if (Loaded error = fill(draft)) return error;
+  const Status together = check_together(draft.settings);
+  if (!together.ok()) return ConfigError{name, 0, "", together.message(), ""};
   draft.from_file = false;
   MutexLock lock(mutex_);
   publish(std::move(draft));
   return std::nullopt;
 }
 
-Config::Loaded Config::load_file(const std::string& path) {
-  Loaded error = load([&](ConfigDraft& draft) -> Loaded {
-    if (Loaded bad = load_path(path, 0, draft)) return bad;
-    return check_together(draft, path);
-  });
-  if (error) return error;
-  std::error_code ignored;
-  MutexLock lock(mutex_);
-  file_ = std::filesystem::absolute(path, ignored).lexically_normal().string();
-  return std::nullopt;
-}
-
 Config::Loaded Config::load_text(Bytes text, const std::string& name) {
-  return load([&](ConfigDraft& draft) -> Loaded {
+  return load(name, [&](ConfigDraft& draft) {
     std::istringstream stream{std::string(text)};
-    if (Loaded bad = load_stream(stream, name, 0, draft)) return bad;
-    return check_together(draft, name);
+    return load_stream(stream, name, 0, draft);
   });
 }
 
 Config::Loaded Config::apply_arguments(const std::vector<std::string>& arguments) {
   const CommandLine line = read_command_line(arguments);
-  if (!line.file.empty()) {
-    if (Loaded error = load_file(line.file)) return error;
-  }
-  return load([&](ConfigDraft& draft) -> Loaded {
+  Loaded error = load(line.file, [&](ConfigDraft& draft) -> Loaded {
+    if (!line.file.empty()) {
+      if (Loaded bad = load_path(line.file, 0, draft)) return bad;
+    }
     if (line.standard_input) {
-      if (Loaded error = load_stream(std::cin, "standard input", 0, draft)) return error;
+      if (Loaded bad = load_stream(std::cin, "standard input", 0, draft)) return bad;
     }
     static const std::string kCommandLine;
     for (const std::string& option : line.options) {
-      if (Loaded error = load_line(option, {kCommandLine, 0, 0}, draft)) return error;
+      if (Loaded bad = load_line(option, {kCommandLine, 0, 0}, draft)) return bad;
     }
-    return check_together(draft, "");
+    return std::nullopt;
   });
+  if (error || line.file.empty()) return error;
+  std::error_code ignored;
+  MutexLock lock(mutex_);
+  file_ = std::filesystem::absolute(line.file, ignored).lexically_normal().string();
+  return std::nullopt;
 }
 
 Config::Loaded Config::apply_arguments(int argc, const char* const* argv) {

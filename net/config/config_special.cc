@@ -19,7 +19,6 @@ namespace {
 
 constexpr size_t kMaxBindAddresses = 16;
 constexpr int64_t kMaxIoThreads = 128;
-constexpr const char* kWrongNumber = "wrong number of arguments";
 
 // As in Redis: strtod over the whole argument.
 std::optional<double> parse_decimal(const std::string& text) {

@@ -10,6 +10,8 @@
 
 namespace sluice::config_special {
 
+inline constexpr const char* kWrongNumber = "wrong number of arguments";
+
 // Parses a memory size as Redis does: digits and a unit (b, k, kb, m, mb, g, gb in any case). As in
 // Redis, too large a number becomes the largest one, and no digits mean zero. Nothing if it is not
 // a memory size.
@@ -46,7 +48,7 @@ Result<std::string> parse_http_host(Arguments arguments, ConfigDraft& draft);
 Result<std::string> parse_http_token(Arguments arguments, ConfigDraft& draft);
 template <std::string HttpAliases::*Member>
 Result<std::string> parse_alias(Arguments arguments, ConfigDraft& draft) {
-  if (arguments.size() != 1) return invalid("wrong number of arguments");
+  if (arguments.size() != 1) return invalid(kWrongNumber);
   return draft.settings.http_aliases.*Member = arguments[0];
 }
 Result<std::string> parse_otlp_endpoint(Arguments arguments, ConfigDraft& draft);

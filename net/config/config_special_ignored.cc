@@ -7,7 +7,6 @@
 namespace sluice::config_special {
 namespace {
 
-constexpr const char* kWrongNumber = "wrong number of arguments";
 constexpr const char* kBadTemplate = "template format is invalid or contains unknown variables";
 constexpr size_t kMaxHostnameBytes = 255;
 constexpr int64_t kMostHz = 500;

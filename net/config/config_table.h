@@ -110,7 +110,14 @@ Status apply_directive(const Directive& directive, std::span<const std::string> 
 // Describes a valid value for an operator: "a number from 0 to 65535, or auto".
 std::string expected_value(const Directive& directive);
 
-// For the table's own sources: net/config/config_ignored.cc.
+// --- For the table's own sources ---
+
+// The limits of Redis's int and long.
+inline constexpr uint64_t kMaxInt = INT32_MAX;
+inline constexpr uint64_t kMaxLong = INT64_MAX;
+inline constexpr int64_t kMebibyte = 1024 * 1024;
+
+// config_ignored.cc
 std::vector<Directive> ignored_directives();
 
 }  // namespace sluice

@@ -222,12 +222,14 @@ std::string Config::version() {
 
 std::string Config::usage() {
   std::string text =
-      "Usage: sluice-server [/path/to/sluice.conf] [-] [--directive value ...]\n"
+      "Usage: sluice-server [/path/to/sluice.conf] [-] [--reinit] [--directive value ...]\n"
       "       sluice-server -v | --version\n"
       "       sluice-server -h | --help\n"
       "\n"
       "A durable server that speaks Redis's protocol. '-' reads directives from standard input.\n"
-      "An existing redis.conf works as well. Examples:\n"
+      "An existing redis.conf works as well. --reinit replaces this node's data by those of "
+      "another\n"
+      "node of its group. Examples:\n"
       "\n"
       "  sluice-server conf/sluice.conf\n"
       "  sluice-server conf/sluice.conf --port 7000 --dir ./data\n"

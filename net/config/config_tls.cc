@@ -14,16 +14,14 @@ using enum ChangeRule;
 using enum ValueType;
 using config_special::set_choice;
 
-constexpr uint64_t kMaxInt = INT32_MAX;
-
 // A directive that net/tls/tls_context.h depends on. CONFIG SET of any of them creates a new
 // context.
-Directive text(const char* name, std::string Settings::*member, const char* summary) {
+Directive tls_text(const char* name, std::string Settings::*member, const char* summary) {
   return {.name = name, .reload = true, .binding = member, .summary = summary};
 }
 
-Directive flag(const char* name, const char* default_value, bool Settings::*member,
-               const char* summary) {
+Directive tls_flag(const char* name, const char* default_value, bool Settings::*member,
+                   const char* summary) {
   return {.name = name,
           .type = kBool,
           .default_value = default_value,
@@ -32,8 +30,8 @@ Directive flag(const char* name, const char* default_value, bool Settings::*memb
           .summary = summary};
 }
 
-Directive number(const char* name, const char* default_value, int64_t Settings::*member,
-                 const char* summary) {
+Directive tls_number(const char* name, const char* default_value, int64_t Settings::*member,
+                     const char* summary) {
   return {.name = name,
           .type = kInteger,
           .default_value = default_value,
@@ -93,32 +91,32 @@ std::vector<Directive> client_rows() {
 
 std::vector<Directive> file_rows() {
   return {
-      text("tls-cert-file", &Settings::tls_cert_file, "certificate of the server, in PEM"),
-      text("tls-key-file", &Settings::tls_key_file, "its private key, in PEM"),
-      secret(
-          text("tls-key-file-pass", &Settings::tls_key_file_pass, "password of the key, if any")),
-      text("tls-ca-cert-file", &Settings::tls_ca_cert_file,
-           "authorities for clients' certificates, in PEM"),
-      text("tls-ca-cert-dir", &Settings::tls_ca_cert_dir,
-           "directory of authorities, named by hash"),
+      tls_text("tls-cert-file", &Settings::tls_cert_file, "certificate of the server, in PEM"),
+      tls_text("tls-key-file", &Settings::tls_key_file, "its private key, in PEM"),
+      secret(tls_text("tls-key-file-pass", &Settings::tls_key_file_pass,
+                      "password of the key, if any")),
+      tls_text("tls-ca-cert-file", &Settings::tls_ca_cert_file,
+               "authorities for clients' certificates, in PEM"),
+      tls_text("tls-ca-cert-dir", &Settings::tls_ca_cert_dir,
+               "directory of authorities, named by hash"),
   };
 }
 
 std::vector<Directive> rule_rows() {
   return {
-      text("tls-protocols", &Settings::tls_protocols, "versions; empty = TLSv1.2 TLSv1.3"),
-      text("tls-ciphers", &Settings::tls_ciphers, "ciphers up to TLSv1.2, in OpenSSL's syntax"),
-      text("tls-ciphersuites", &Settings::tls_ciphersuites, "the same for TLSv1.3"),
-      flag("tls-prefer-server-ciphers", "no", &Settings::tls_prefer_server_ciphers,
-           "prefer the server's order of ciphers"),
-      flag("tls-session-caching", "yes", &Settings::tls_session_caching,
-           "cache sessions, so that returning clients save a handshake"),
-      number("tls-session-cache-size", "20480", &Settings::tls_session_cache_size,
-             "number of cached sessions; 0 = no limit"),
-      number("tls-session-cache-timeout", "300", &Settings::tls_session_cache_timeout_s,
-             "seconds after which a session expires"),
-      text("tls-dh-params-file", &Settings::tls_dh_params_file,
-           "Diffie-Hellman parameters, in PEM; empty = OpenSSL's"),
+      tls_text("tls-protocols", &Settings::tls_protocols, "versions; empty = TLSv1.2 TLSv1.3"),
+      tls_text("tls-ciphers", &Settings::tls_ciphers, "ciphers up to TLSv1.2, in OpenSSL's syntax"),
+      tls_text("tls-ciphersuites", &Settings::tls_ciphersuites, "the same for TLSv1.3"),
+      tls_flag("tls-prefer-server-ciphers", "no", &Settings::tls_prefer_server_ciphers,
+               "prefer the server's order of ciphers"),
+      tls_flag("tls-session-caching", "yes", &Settings::tls_session_caching,
+               "cache sessions, so that returning clients save a handshake"),
+      tls_number("tls-session-cache-size", "20480", &Settings::tls_session_cache_size,
+                 "number of cached sessions; 0 = no limit"),
+      tls_number("tls-session-cache-timeout", "300", &Settings::tls_session_cache_timeout_s,
+                 "seconds after which a session expires"),
+      tls_text("tls-dh-params-file", &Settings::tls_dh_params_file,
+               "Diffie-Hellman parameters, in PEM; empty = OpenSSL's"),
   };
 }
 

@@ -22,6 +22,7 @@ enum class LogVerbosity : uint8_t { kDebug, kVerbose, kNotice, kWarning, kNothin
 enum class Supervised : uint8_t { kSystemd, kAuto, kNo };
 enum class DebugCommand : uint8_t { kNo, kYes, kLocal };
 enum class AclPubsubDefault : uint8_t { kAllChannels, kResetChannels };
+enum class JournalKind : uint8_t { kLocal, kEtcd };
 enum class TlsAuthClients : uint8_t { kNo, kYes, kOptional };
 
 struct SaveSetting {
@@ -115,6 +116,32 @@ struct Settings {
   uint64_t checkpoint_log_bytes = 0;
   uint64_t min_free_disk_bytes = 0;
   uint64_t journal_buffer_limit_bytes = 0;
+
+  // A group of machines (`journal etcd`). Files are paths as configured; empty = none.
+  JournalKind journal = JournalKind::kLocal;
+  std::vector<std::string> etcd_endpoints;  // http://host:port; all https:// or none
+  std::string etcd_user;                    // Empty = no authentication.
+  std::string etcd_password_file;
+  std::string etcd_tls_ca_cert_file;
+  std::string etcd_tls_cert_file;
+  std::string etcd_tls_key_file;
+  uint64_t journal_log_bytes = 0;
+  int64_t journal_in_flight = 0;
+  int64_t journal_patience_ms = 0;
+  bool journal_etcd_compact = true;
+  std::string cluster_name;
+  std::string group;
+  std::string node_name;  // Empty = auto.
+  int64_t failover_timeout_ms = 0;
+  int64_t watchdog_ms = 0;        // 0 = none.
+  int64_t checkpoint_copies = 0;  // 0 = auto.
+  std::string replication_token_file;
+  int64_t sentinel_port = 0;  // 0 = none.
+  std::string sentinel_name;
+  std::string replica_announce_ip;    // Empty = the address from which etcd is reached.
+  int64_t replica_announce_port = 0;  // 0 = port.
+  int64_t replica_priority = 100;     // 0 = never takes over.
+  bool replica_serve_stale_data = true;
 
   // Memory and limits.
   int64_t databases = 16;

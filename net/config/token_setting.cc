@@ -1,5 +1,8 @@
 #include "net/config/token_setting.h"
 
+#include <algorithm>
+#include <fstream>
+
 #include "engine/access/passwords.h"
 
 namespace sluice {
@@ -31,8 +34,7 @@ Result<TokenSetting> parse_token(const std::string& role_word, const std::string
     token.hash = to_lower(Bytes(secret).substr(1));
     if (!is_password_hash(token.hash)) return invalid("the hash must be 64 hexadecimal digits");
   } else if (secret.starts_with('>')) {
-    constexpr size_t kLeastBytes = 16;
-    if (secret.size() - 1 < kLeastBytes) return invalid("a token has at least 16 characters");
+    if (secret.size() - 1 < kLeastTokenBytes) return invalid("a token has at least 16 characters");
     token.hash = hash_password(Bytes(secret).substr(1));
   } else {
     return invalid("the token must be >text, or # and its SHA-256");
@@ -68,6 +70,26 @@ std::string token_words(const TokenSetting& token) {
   std::string text = std::string(role_name(token.role)) + " #" + token.hash;
   if (!token.user.empty()) text += " user " + token.user;
   return text;
+}
+
+Result<std::string> read_secret(const std::string& path) {
+  std::ifstream file(path);
+  std::string text;
+  if (file) std::getline(file, text);
+  if (text.ends_with('\r')) text.pop_back();
+  if (!text.empty()) return text;
+  return io_error("cannot read a password or token in the first line of " + path);
+}
+
+Result<std::string> read_token(const std::string& path) {
+  Result<std::string> token = read_secret(path);
+  if (!token.ok()) return token;
+  const bool plain =
+      std::all_of(token->begin(), token->end(), [](char c) { return c > ' ' && c <= '~'; });
+  if (plain && token->size() >= kLeastTokenBytes) return token;
+  return invalid("the first line of " + path +
+                 " must be a token of at least 16 characters: letters, digits and signs of ASCII, "
+                 "no blanks");
 }
 
 std::string token_settings_text(std::span<const TokenSetting> tokens) {

@@ -1,6 +1,6 @@
 // Roles of the HTTP side, and the tokens that the configuration defines (`http-token`).
 //
-// Plain data and pure functions.
+// Plain data; the functions are pure, but for those that read a file.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,7 @@ const char* role_name(Role role);
 std::optional<Role> parse_role(Bytes name);
 
 inline constexpr size_t kMaxTokens = 1000;
+inline constexpr size_t kLeastTokenBytes = 16;
 
 struct TokenSetting {
   Role role = Role::kRead;
@@ -38,5 +39,12 @@ Status add_token_settings(std::span<const std::string> words, std::vector<TokenS
 // The same words again, with hashes only, separated by blanks.
 std::string token_words(const TokenSetting& token);
 std::string token_settings_text(std::span<const TokenSetting> tokens);
+
+// The first line of a file that holds a password or a token, however it ends. An error names the
+// file.
+Result<std::string> read_secret(const std::string& path);
+// The same for a token that both sides read (replication-token-file): long enough that nobody
+// guesses it, and of characters that a header of HTTP can have.
+Result<std::string> read_token(const std::string& path);
 
 }  // namespace sluice

@@ -19,6 +19,7 @@ Status Election::adopt(Bytes text, int64_t now_ms) {
   if (order(*value) < order(epoch_)) return {};
   // Also as it becomes ready: its TIDY has removed frames.
   if (order(*value) > order(epoch_)) beat_counter_ = last_seq_ = 0;
+  knows_state_ = false;
   epoch_ = std::move(*value);
   epoch_text_ = text;
   heard(now_ms);
@@ -32,7 +33,10 @@ Status Election::begin(const RemoteState& state, int64_t now_ms) {
   return {};
 }
 
+// What was read in an older epoch says nothing: its frames may have been removed.
 void Election::note(const RemoteState& state, int64_t now_ms) {
+  if (state.epoch != epoch_text_) return;
+  knows_state_ = true;
   last_seq_ = std::max(last_seq_, state.last_seq);
   if (const auto beat = decode_beat(state.beat); beat.ok()) on_beat(*beat, now_ms);
 }
@@ -68,10 +72,22 @@ bool Election::is_newer(const RemoteState& state) const {
   return beat.ok() && beat->epoch == decided_number_ && beat->counter > decided_beat_;
 }
 
+// Also what was heard while the probe was on its way. When nobody leads there is nothing to hear.
+bool Election::has_news(const RemoteState& state) const {
+  if (epoch_text_ != decided_epoch_) return true;
+  if (epoch_.holder.empty()) return false;
+  return last_seq_ != decided_seq_ || beat_counter_ != decided_beat_ || is_newer(state);
+}
+
 // --- What is to be done ---
 
+// Without it, frames of before the epoch would seem new to its first probe.
+bool Election::must_look() const {
+  return !knows_state_ && !never_takes_ && log_answers_ && !epoch_.holder.empty();
+}
+
 int64_t Election::take_ms() const {
-  if (options_.never_takes || !log_answers_ || epoch_.epoch == 0) return INT64_MAX;
+  if (never_takes_ || !log_answers_ || epoch_.epoch == 0) return INT64_MAX;
   const int64_t delay_ms = options_.delay_ms + (lag_ms_ > kLagMs ? kLagMs : 0);
   if (!epoch_.holder.empty()) return heard_ms_ + options_.failover_timeout_ms + delay_ms;
   if (epoch_.preferred == options_.node) return heard_ms_;
@@ -80,14 +96,14 @@ int64_t Election::take_ms() const {
 
 int64_t Election::due_ms() const {
   if (asked_) return INT64_MAX;
-  if (phase_ == Phase::kFollow) return take_ms();
+  if (phase_ == Phase::kFollow) return must_look() ? heard_ms_ : take_ms();
   return phase_ == Phase::kTake || phase_ == Phase::kResign ? not_before_ms_ : INT64_MAX;
 }
 
 Election::Action Election::next(int64_t now_ms) {
   const int64_t due = due_ms();
   if (due == INT64_MAX || now_ms < due) return Action::kNone;
-  if (phase_ == Phase::kFollow) begin_probe();
+  if (phase_ == Phase::kFollow) begin_probe(now_ms);
   asked_ = true;
   if (phase_ == Phase::kProbe) return Action::kProbe;
   return phase_ == Phase::kTake ? Action::kTake : Action::kResign;
@@ -99,8 +115,10 @@ void Election::go(Phase phase) {
   not_before_ms_ = INT64_MIN;
 }
 
-void Election::begin_probe() {
+void Election::begin_probe(int64_t now_ms) {
   go(Phase::kProbe);
+  probed_ms_ = now_ms;
+  looks_ = must_look();
   decided_epoch_ = epoch_text_;
   decided_number_ = epoch_.epoch;
   decided_seq_ = last_seq_;
@@ -111,10 +129,9 @@ void Election::on_probed(const RemoteAnswer& answer, const RemoteState& state, i
   CHECK(phase_ == Phase::kProbe);
   const bool known = answer.outcome == RemoteOutcome::kDone;
   if (known) static_cast<void>(adopt(state.epoch, now_ms));
-  // Also what was heard while the probe was on its way.
-  const bool newer = epoch_text_ != decided_epoch_ || last_seq_ != decided_seq_ ||
-                     beat_counter_ != decided_beat_ || is_newer(state);
-  if (known && !newer) return take();
+  // After a late answer the log was out of reach, perhaps for the primary, too.
+  const bool prompt = now_ms - probed_ms_ <= options_.failover_timeout_ms / 2;
+  if (known && prompt && !looks_ && !has_news(state) && !is_held()) return take();
   if (known) note(state, now_ms);
   heard(now_ms);
   go(Phase::kFollow);

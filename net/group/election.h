@@ -2,8 +2,11 @@
 // makes no call and reads no clock: the caller reports what it hears from the replicated log,
 // carries out the action that next() returns, and reports the answer.
 //
-//   follow     hears frames and beats of the epoch. Silence for the failover timeout -> probe
-//   probe      reads the state: anything newer starts the count again, else -> take
+//   follow     hears frames and beats of the epoch. Silence for the failover timeout -> probe;
+//              also as an epoch begins, or the log is found, so that later probes know what is
+//              newer
+//   probe      reads the state: anything newer, or a late answer, starts the count
+//              again, else -> take
 //   take       LogTakeover runs (storage/log_takeover.h). Somebody else was first -> follow
 //   lead       writes the log, sends beats
 //   resign     the epoch becomes nobody's, so that somebody else takes it without waiting
@@ -32,7 +35,6 @@ struct ElectionOptions {
   int64_t failover_timeout_ms = 1000;
   // Added to the timeout, so that several standbys do not take at once.
   int64_t delay_ms = 0;
-  bool never_takes = false;  // replica-priority 0
 };
 
 class Election {
@@ -74,10 +76,15 @@ class Election {
   void on_frame(uint64_t epoch, uint64_t seq, int64_t now_ms);
   // The log does not answer, or nothing is heard of it. The count of silence restarts with
   // on_log_found, so that a primary that has suffered the same can be heard of first.
-  void on_log_lost() { log_answers_ = false; }
+  void on_log_lost() { log_answers_ = knows_state_ = false; }
   void on_log_found(int64_t now_ms);
   // How far the applied state is behind the newest beat.
   void set_lag(int64_t lag_ms) { lag_ms_ = lag_ms; }
+  // replica-priority 0.
+  void set_never_takes(bool never) { never_takes_ = never; }
+  // The group is paused (group_pause.h), as the probe that is reported next has found it: only the
+  // holder's own node, started again, may take its epoch.
+  void set_paused(bool paused) { paused_ = paused; }
 
   // --- What is to be done ---
 
@@ -111,12 +118,17 @@ class Election {
 
  private:
   int64_t take_ms() const;
+  bool must_look() const;
+  bool is_held() const {
+    return paused_ && !epoch_.holder.empty() && epoch_.holder != options_.node;
+  }
   void heard(int64_t now_ms) { heard_ms_ = now_ms; }
   bool is_newer(const RemoteState& state) const;
+  bool has_news(const RemoteState& state) const;
   void note(const RemoteState& state, int64_t now_ms);
   Status adopt(Bytes text, int64_t now_ms);
   void go(Phase phase);
-  void begin_probe();
+  void begin_probe(int64_t now_ms);
   void take();
 
   const ElectionOptions options_;
@@ -129,13 +141,18 @@ class Election {
   std::string epoch_text_;
   uint64_t beat_counter_ = 0;
   uint64_t last_seq_ = 0;
+  bool knows_state_ = false;  // the state was read in this epoch, and followed since
+  bool looks_ = false;        // the probe that is out only reads the state
   int64_t heard_ms_ = 0;
   bool log_answers_ = false;
   int64_t lag_ms_ = 0;
+  bool never_takes_ = false;
+  bool paused_ = false;
 
   // What this node makes of the epoch; epoch_ may be another's already.
   EpochValue mine_;
   std::string fence_;
+  int64_t probed_ms_ = 0;  // when the probe was sent
   // What had been heard as of the decision to take.
   std::string decided_epoch_;
   uint64_t decided_number_ = 0;

@@ -92,7 +92,7 @@ void HttpConnection::start() {
     at_ = At::kWriting;
     return write(endpoints_.refusal, [this] { linger(); });
   }
-  if (!service().tokens()->empty()) keeper_.strangers().add(*this);
+  if (service().tokens()->serves_others()) keeper_.strangers().add(*this);
   // A handshake has less time than a request on an idle connection.
   set_deadline(socket_->stream.is_tls() ? service().limits().timeout_ms : patience_ms());
   read_more();
@@ -306,12 +306,12 @@ bool HttpConnection::check_route(Exchange& exchange, HttpResponse& refusal) {
     return false;
   }
   const std::shared_ptr<const Tokens> tokens = service().tokens();
-  // The connection may have been accepted while there were tokens.
-  if (tokens->empty() && !request.from_loopback) {
+  const Access access = match.route != nullptr ? match.route->access : Access::kRead;
+  // The connection may have been accepted while there were tokens, or for a copy of the data.
+  if (!tokens->serves_others(access) && !request.from_loopback) {
     refusal = loopback_only();
     return false;
   }
-  const Access access = match.route != nullptr ? match.route->access : Access::kRead;
   Tokens::Answer answer =
       tokens->check(access, request.header("authorization"), state.engine->acl());
   if (answer.verdict == Tokens::Verdict::kForbidden) {
@@ -415,6 +415,7 @@ void HttpConnection::open_stream(HttpResponse head, std::function<void()> sent) 
   if (at_ != At::kHandling) return;
   at_ = At::kStreaming;
   keep_alive_ = false;
+  streams_events_ = head.content_type == "text/event-stream";
   if (head_only_) sent = [this] { close(); };
   write_when_durable(head_text(head, false, true), std::move(sent));
 }
@@ -509,7 +510,8 @@ void HttpConnection::on_deadline() {
     service().counters().timeouts.fetch_add(1, std::memory_order_relaxed);
   }
   // After a long silence send a comment, which detects dead peers and keeps proxies from closing.
-  const bool goes_on = at_ == At::kStreaming && !write_busy_ && !session_has_ended();
+  const bool goes_on =
+      at_ == At::kStreaming && streams_events_ && !write_busy_ && !session_has_ended();
   if (goes_on) return write(": still here\n\n", nullptr);
   if (!partial) return close();
   HttpResponse response = problem(408, "TIMEOUT", "The request was not received in time.");

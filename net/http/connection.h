@@ -102,6 +102,7 @@ class HttpConnection final : public ExchangeTransport,
   bool keep_alive_ = true;
   bool head_only_ = false;  // the method is HEAD
   bool chunked_ = false;
+  bool streams_events_ = false;  // comments between its parts are allowed
   uint64_t body_left_ = 0;
   std::optional<ChunkDecoder> chunks_;
   size_t head_seen_ = 0;  // length of the input known to hold no end of a head

@@ -38,7 +38,7 @@ int64_t HttpConnection::patience_ms() {
   const HttpLimits& limits = service().limits();
   const bool crowded =
       service().counters().connections.load(std::memory_order_relaxed) > limits.max_connections / 2;
-  const bool is_known = known_ || service().tokens()->empty();
+  const bool is_known = known_ || !service().tokens()->serves_others();
   return crowded && !is_known ? std::min(limits.idle_ms, kStrangerPatienceMs) : limits.idle_ms;
 }
 

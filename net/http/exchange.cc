@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "net/http/http_service.h"
+#include "net/process/wall_clock.h"
 
 namespace sluice {
 
@@ -26,18 +28,25 @@ std::vector<Bytes> views_of(const std::vector<std::string>& arguments) {
 RespValue Exchange::run(const std::vector<std::string>& arguments) {
   CHECK(!cut_off());
   transport_->engine().speak_for(principal_.user, database_);
-  RespValue reply = transport_->engine().run(views_of(arguments));
-  if (reply.is_error()) refused_ = arguments;
-  return reply;
+  return note(arguments, transport_->engine().run(views_of(arguments)));
 }
 
 RespValue Exchange::run_if_queue(const std::string& key,
                                  const std::vector<std::string>& arguments) {
   CHECK(!cut_off());
   transport_->engine().speak_for(principal_.user, database_);
-  RespValue reply = transport_->engine().run_if(Type::kQueue, key, views_of(arguments));
+  return note(arguments, transport_->engine().run_if(Type::kQueue, key, views_of(arguments)));
+}
+
+RespValue Exchange::note(const std::vector<std::string>& arguments, RespValue reply) {
   if (reply.is_error()) refused_ = arguments;
+  const int64_t count = ChangeLog::count_of(arguments, reply);
+  if (count > 0) note_change(arguments, count);
   return reply;
+}
+
+void Exchange::note_change(const std::vector<std::string>& words, int64_t count) {
+  service().changes().add(principal_, database_, words, count, wall_ms());
 }
 
 void Exchange::run_waiting(const std::vector<std::string>& arguments, EngineClient::Then then) {

@@ -56,6 +56,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   RespValue run(const std::vector<std::string>& arguments);
   // The same if the key holds a queue at that moment; otherwise returns null.
   RespValue run_if_queue(const std::string& key, const std::vector<std::string>& arguments);
+  // Tells the log of changes that the requester has changed something, as run() does by itself.
+  void note_change(const std::vector<std::string>& words, int64_t count);
   // For reads that bypass commands; the caller must raise the gate itself. REQUIRES: not cut off.
   EngineClient& engine() { return transport_->engine(); }
   // Runs a command that may block.
@@ -74,6 +76,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
  private:
   friend class HttpConnection;
+
+  // Looks at the reply of a command.
+  RespValue note(const std::vector<std::string>& arguments, RespValue reply);
 
   ExchangeTransport* transport_;
   HttpRequest request_;

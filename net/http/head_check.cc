@@ -16,8 +16,6 @@ bool is_control(char c) {
   return (byte < ' ' && c != '\t') || byte == 0x7f;
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 }  // namespace
 
 size_t find_head_end(Bytes bytes, size_t seen) {

@@ -35,13 +35,16 @@ HttpLimits limits_of(const Settings& settings) {
 }  // namespace
 
 HttpService::HttpService(ServerState& state, ServerPort& server, Config& config,
-                         std::vector<Route> routes)
+                         std::vector<Route> routes, CopyPort& copies, std::string replication)
     : state_(state),
       server_(server),
       config_(config),
+      copies_(copies),
+      replication_(std::move(replication)),
       routes_(std::move(routes)),
       sessions_(std::chrono::seconds(config.settings()->http_session_s)),
-      tokens_(std::make_shared<const Tokens>(config.settings()->http_tokens, &sessions_)),
+      tokens_(
+          std::make_shared<const Tokens>(config.settings()->http_tokens, &sessions_, replication_)),
       limits_(limits_of(*config.settings())),
       hosts_(config.settings()->http_hosts),
       aliases_(config.settings()->http_aliases) {}
@@ -60,7 +63,7 @@ void HttpService::join_threads(const std::vector<std::unique_ptr<IoThread>>& thr
 Listener::Refusal HttpService::refusal(bool loopback) {
   const bool crowded = !has_room();
   HttpResponse response;
-  if (tokens()->empty() && !loopback) {
+  if (!tokens()->serves_others() && !loopback) {
     response = loopback_only();
   } else if (crowded) {
     response = problem(503, "TOOMANY", "There are too many connections.");

@@ -17,6 +17,7 @@
 
 #include "engine/base/mutex.h"
 #include "net/config/settings.h"
+#include "net/http/change_log.h"
 #include "net/http/login_sessions.h"
 #include "net/http/router.h"
 #include "net/http/tokens.h"
@@ -28,6 +29,7 @@
 namespace sluice {
 
 class Config;
+class CopyPort;
 class HttpConnection;
 class IoThread;
 class ServerPort;
@@ -43,8 +45,9 @@ struct HttpLimits {
 
 class HttpService {
  public:
-  // All arguments must outlive this object.
-  HttpService(ServerState& state, ServerPort& server, Config& config, std::vector<Route> routes);
+  // All arguments must outlive this object. `replication`: as of Tokens.
+  HttpService(ServerState& state, ServerPort& server, Config& config, std::vector<Route> routes,
+              CopyPort& copies, std::string replication);
   ~HttpService();
   HttpService(const HttpService&) = delete;
   HttpService& operator=(const HttpService&) = delete;
@@ -59,6 +62,7 @@ class HttpService {
   ServerState& state() { return state_; }
   ServerPort& server() { return server_; }
   Config& config() { return config_; }
+  CopyPort& copies() { return copies_; }
   const std::vector<Route>& routes() const { return routes_; }
   // The current tokens. Any thread.
   std::shared_ptr<const Tokens> tokens() const;
@@ -69,6 +73,8 @@ class HttpService {
   void users_changed();
   // Sessions of users who logged in by name and password. Any thread.
   LoginSessions& sessions() { return sessions_; }
+  // Any thread.
+  ChangeLog& changes() { return changes_; }
   const HttpLimits& limits() const { return limits_; }
   // Whether a connection may be accepted now. If not, one that was told to make room is still being
   // closed. Called on I/O thread 0.
@@ -99,8 +105,11 @@ class HttpService {
   ServerState& state_;
   ServerPort& server_;
   Config& config_;
+  CopyPort& copies_;
+  const std::string replication_;
   const std::vector<Route> routes_;
   LoginSessions sessions_;
+  ChangeLog changes_;
   mutable Mutex tokens_mutex_;
   std::shared_ptr<const Tokens> tokens_ GUARDED_BY(tokens_mutex_);
   HttpLimits limits_;

@@ -27,11 +27,13 @@ constexpr ErrorStatus kStatuses[] = {
     {"GONE", 409, "The job is held by another lease, has ended, or does not exist."},
     {"GROUPFULL", 429, "The group is full."},
     {"LOADING", 503, "The data is being loaded."},
+    {"MASTERDOWN", 503, "This standby does not know how old its data is."},
     {"MISCONF", 503, "The disk has failed."},
     {"NEEDFAILED", 409, "A required job did not complete."},
     {"NOAUTH", 401, "A token is required."},
     {"NOJOB", 404, "No such job."},
     {"NOPERM", 403, "The token's user does not have this permission."},
+    {"NOREPLICAS", 503, "The primary cannot reach etcd. Nothing was changed."},
     {"OOM", 503, "The memory limit has been reached."},
     {"PAUSED", 409, "The queue or the group is paused and accepts no new jobs."},
     {"QFULL", 429, "The queue is full."},
@@ -85,6 +87,14 @@ HttpResponse problem(unsigned status, Bytes code, Bytes detail) {
   HttpResponse response = response_of(status, members);
   if (status == 429 || status == 503) add_retry_after(response, members);
   if (status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return response;
+}
+
+HttpResponse not_primary(const json& primary) {
+  json members = members_of(503, "NOTPRIMARY", "This node is a standby: it changes nothing.");
+  members["primary"] = primary;
+  HttpResponse response = response_of(503, members);
+  add_retry_after(response, members);
   return response;
 }
 

@@ -3,6 +3,7 @@
 // Pure functions.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "net/http/message.h"
@@ -14,6 +15,9 @@ HttpResponse problem(unsigned status, Bytes code, Bytes detail);
 
 // For a remote client if there are no tokens.
 HttpResponse loopback_only();
+
+// A change was sent to a standby. `primary`: the address of the primary's HTTP service, or null.
+HttpResponse not_primary(const nlohmann::json& primary);
 
 // Converts an error of a command, such as "QFULL pending=3 max=3 retry_after_ms=20". Its hints
 // become members; temporary errors say when to retry.

@@ -12,7 +12,7 @@ std::shared_ptr<const Tokens> HttpService::tokens() const {
 void HttpService::set_tokens(std::vector<TokenSetting> settings) {
   {
     MutexLock lock(tokens_mutex_);
-    tokens_ = std::make_shared<const Tokens>(std::move(settings), &sessions_);
+    tokens_ = std::make_shared<const Tokens>(std::move(settings), &sessions_, replication_);
   }
   users_changed();
 }
@@ -39,9 +39,10 @@ void HttpConnection::rights_changed() {
   if (exchange_ == nullptr || exchange_->route_ == nullptr) return;
   if (at_ != At::kBody && at_ != At::kHandling && at_ != At::kStreaming) return;
   const std::shared_ptr<const Tokens> tokens = service().tokens();
-  const bool known = tokens->still_grants(exchange_->route_->access, exchange_->principal_,
-                                          service().state().engine->acl()) &&
-                     !(tokens->empty() && !exchange_->request().from_loopback);
+  const Access access = exchange_->route_->access;
+  const bool known =
+      tokens->still_grants(access, exchange_->principal_, service().state().engine->acl()) &&
+      (tokens->serves_others(access) || exchange_->request().from_loopback);
   if (known && engine_->may_wait()) return;
   // A waiting request gets a response; a stream or an incomplete request just ends.
   if (at_ != At::kHandling) return close();

@@ -32,7 +32,7 @@ bool is_open(Access access, bool no_tokens) {
 
 // The least role that satisfies an access.
 Role least_role(Access access) {
-  if (access == Access::kAdmin) return Role::kAdmin;
+  if (access == Access::kAdmin || access == Access::kReplicate) return Role::kAdmin;
   return access == Access::kOperate ? Role::kOperate : Role::kRead;
 }
 
@@ -44,12 +44,21 @@ std::shared_ptr<User> user_of_role(Role role) {
   return std::make_shared<User>("http-" + std::string(role_name(role)), std::move(rules));
 }
 
-Tokens::Tokens(std::vector<TokenSetting> settings, const LoginSessions* sessions)
-    : settings_(std::move(settings)), sessions_(sessions) {
+Tokens::Tokens(std::vector<TokenSetting> settings, const LoginSessions* sessions,
+               std::string replication)
+    : settings_(std::move(settings)), sessions_(sessions), replication_(std::move(replication)) {
   for (size_t i = 0; i < kRoles; ++i) role_users_[i] = user_of_role(static_cast<Role>(i));
 }
 
-std::optional<Principal> Tokens::find(Bytes hash, const Acl& acl) const {
+bool Tokens::is_replication(Access access, Bytes hash) const {
+  return !replication_.empty() && same_hash(replication_, hash) && access == Access::kReplicate;
+}
+
+std::optional<Principal> Tokens::find(Access access, Bytes hash, const Acl& acl) const {
+  if (is_replication(access, hash)) {
+    return Principal{Role::kAdmin, role_users_[static_cast<size_t>(Role::kRead)],
+                     std::string(hash)};
+  }
   const TokenSetting* found = nullptr;
   for (const TokenSetting& setting : settings_) {
     if (same_hash(setting.hash, hash)) found = &setting;
@@ -74,7 +83,7 @@ Tokens::Answer Tokens::check(Access access, const std::string* authorization,
     const bool bearer = value.size() > kScheme.size() &&
                         equals_ignore_case(value.substr(0, kScheme.size()), kScheme);
     std::optional<Principal> found;
-    if (bearer) found = find(hash_password(value.substr(kScheme.size())), acl);
+    if (bearer) found = find(access, hash_password(value.substr(kScheme.size())), acl);
     // Also if no token is required: a wrong token is a mistake that should be reported.
     if (!found) return {Verdict::kBadToken, {}};
     answer.principal = std::move(*found);
@@ -93,7 +102,7 @@ bool Tokens::still_grants(Access access, const Principal& principal, const Acl& 
   // The user may have been deleted and created again.
   if (principal.user->deleted.load()) return false;
   if (principal.token.empty()) return is_open(access, empty());
-  const std::optional<Principal> now = find(principal.token, acl);
+  const std::optional<Principal> now = find(access, principal.token, acl);
   return now && now->role == principal.role && now->user->name == principal.user->name;
 }
 

@@ -30,6 +30,7 @@ enum class Access : uint8_t {
   kRead,     // at least this role; open to the local machine if there are no tokens
   kOperate,  // at least this role
   kAdmin,
+  kReplicate,  // kAdmin, or the token of `replication-token-file`
 };
 
 // The authenticated requester.
@@ -46,9 +47,18 @@ std::shared_ptr<User> user_of_role(Role role);
 class Tokens {
  public:
   // `sessions` must outlive this; a session's secret counts as a token. Null: no sessions.
-  explicit Tokens(std::vector<TokenSetting> settings, const LoginSessions* sessions = nullptr);
+  // `replication`: the SHA-256 of the token that is good for Access::kReplicate alone, as 64
+  // hexadecimal digits; empty: no such token.
+  explicit Tokens(std::vector<TokenSetting> settings, const LoginSessions* sessions = nullptr,
+                  std::string replication = {});
 
   bool empty() const { return settings_.empty(); }
+  // Whether anybody on another machine can be granted something.
+  bool serves_others() const { return !empty() || !replication_.empty(); }
+  // The same for a route of this access.
+  bool serves_others(Access access) const {
+    return access == Access::kReplicate ? serves_others() : !empty();
+  }
   const std::vector<TokenSetting>& settings() const { return settings_; }
 
   enum class Verdict : uint8_t { kGranted, kNeedsToken, kBadToken, kForbidden };
@@ -63,10 +73,12 @@ class Tokens {
   bool still_grants(Access access, const Principal& principal, const Acl& acl) const;
 
  private:
-  std::optional<Principal> find(Bytes hash, const Acl& acl) const;
+  std::optional<Principal> find(Access access, Bytes hash, const Acl& acl) const;
+  bool is_replication(Access access, Bytes hash) const;
 
   std::vector<TokenSetting> settings_;
   const LoginSessions* sessions_;
+  const std::string replication_;
   // For tokens that name no user.
   std::array<std::shared_ptr<User>, kRoles> role_users_;
 };

@@ -6,7 +6,7 @@ namespace {
 
 // Limits for each turn: this many handlers, and none after this time. A handler may be an HTTP
 // request that takes milliseconds, and the sockets wait for all of them.
-constexpr int kMaxPerTurn = 64;
+constexpr int kMaxHandlersPerTurn = 64;
 constexpr auto kMaxTime = std::chrono::microseconds(500);
 constexpr int kSpareWork = 1 << 16;
 
@@ -23,7 +23,7 @@ void AsioHandlers::run() {
   using std::chrono::steady_clock;
   if (!expected_) return;
   const auto end = steady_clock::now() + kMaxTime;
-  for (int i = 0; i < kMaxPerTurn; ++i) {
+  for (int i = 0; i < kMaxHandlersPerTurn; ++i) {
     expected_ = context_.poll_one() != 0;
     if (!expected_ || steady_clock::now() >= end) return;
   }

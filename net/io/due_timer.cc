@@ -9,7 +9,7 @@ namespace {
 
 // Due times use a clock that may jump, the timer does not. So the timer checks again after this
 // time, which limits how late work is done after a jump.
-constexpr int64_t kLongestWaitMs = 1000;
+constexpr int64_t kMaxTimerMs = 1000;
 constexpr auto kNestedRetry = std::chrono::milliseconds(20);
 
 }  // namespace
@@ -39,15 +39,17 @@ void DueTimer::arm() {
     timer_.cancel();
     return;
   }
-  timer_.expires_after(std::chrono::milliseconds(std::min(wait_ms, kLongestWaitMs)));
+  timer_.expires_after(std::chrono::milliseconds(std::min(wait_ms, kMaxTimerMs)));
   timer_.async_wait([this](const error_code& error) {
     if (!error) run();
   });
 }
 
 void DueTimer::run() {
-  // During recovery the engine is not available; its end wakes this timer again.
-  if (thread_.state().loading.load(std::memory_order_relaxed)) return;
+  // During recovery the engine is not available; its end wakes this timer again. A server that
+  // stops leaves what is due to the next start: the thread runs all its handlers before it ends.
+  const ServerState& state = thread_.state();
+  if (state.loading.load(std::memory_order_relaxed) || state.stopping.load()) return;
   if (thread_.levels().nested()) {
     // A script holds the shards: try again later.
     timer_.expires_after(kNestedRetry);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/access/acl.h"
+#include "net/group/serving_gate.h"
 #include "net/io/io_thread.h"
 
 namespace sluice {
@@ -69,8 +70,15 @@ RespValue EngineClient::execute(std::span<const Bytes> arguments, const Conditio
   execution.set_times(thread_.clock().times());
   // Waiting for the end of a pause is not supported here; the client has to retry.
   const Request request(arguments);
+  const bool gate_closed = thread_.state().gate != nullptr && !thread_.passes_gate();
   if (thread_.engine().pause.end_ms() != 0 && execution.must_wait(*client_, request)) {
     return refuse_paused();
+  }
+  if (gate_closed && request.command != nullptr &&
+      Execution::concerns_data(*client_, *request.command)) {
+    const std::string error = "-" + std::string(thread_.state().gate->error()) + "\r\n";
+    Bytes bytes = error;
+    return parse_resp_value(bytes);
   }
   ByteBuffer out;
   RespReply reply(out, client_->protocol);

@@ -12,7 +12,7 @@ namespace sluice {
 namespace {
 
 constexpr size_t kMaxReadBytes = 64U << 10;
-constexpr size_t kKeptBytes = 64U << 10;
+constexpr size_t kKeptInputBytes = 64U << 10;
 constexpr size_t kLargeArgument = 1U << 20;
 // Memory follows what has arrived: a header that announces 512 MB costs nothing yet. The whole
 // block is allocated when this fraction of it has arrived.
@@ -23,14 +23,14 @@ constexpr size_t kBlockParts = 64;
 std::span<char> InputBuffer::make_room(const RespParser& parser, std::optional<int> recorded_in) {
   if (empty()) {
     bytes_.clear();
-    bytes_.shrink(kKeptBytes);
+    bytes_.shrink(kKeptInputBytes);
     begin_ = 0;
   }
   if (block_ && begin_ != block_->begin) {
     // Its request is complete, but more has been read.
     block_.reset();
     bytes_.erase_front(begin_);
-    bytes_.shrink(kKeptBytes);
+    bytes_.shrink(kKeptInputBytes);
     begin_ = 0;
   }
   const RespParser::Argument bulk = parser.awaited_bulk();

@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "net/group/serving_gate.h"
 #include "net/io/session.h"
 #include "net/io/strangers.h"
 
@@ -51,6 +52,8 @@ void IoThread::run() {
     sessions_.close_ended();
     sessions_.sweep();
   }
+  // Handlers that did not fit into the last turn run below; no session may begin there.
+  stopping_ = true;
   // Here and not in the destructor: sessions notify the engine, which must still be intact.
   sessions_.for_each([](Session& session) { session.close(); });
   while (sessions_.some_to_close()) sessions_.close_ended();
@@ -139,6 +142,14 @@ void IoThread::journal_failed() {
     sessions_.for_each([](Session& session) { session.on_journal_failed(); });
     gate_.on_failed();
   });
+}
+
+bool IoThread::passes_gate() {
+  const int64_t now_ms = Clocks::boot_ms();
+  if (state_.gate->is_open(now_ms)) return true;
+  const int64_t left_ms = state_.gate->left_ms(now_ms);
+  if (left_ms != 0) engine().pause.hold(clock_.times().steady_ms + left_ms);
+  return false;
 }
 
 void IoThread::pause_changed() {

@@ -110,6 +110,9 @@ class IoThread {
 
   // Called after each batch of requests: wakes the due timer if something has become due earlier.
   void after_batch();
+  // Whether the server can answer for its data now; otherwise requests wait from now on, or are
+  // refused with ServingGate::error(). REQUIRES: there is a gate, and the clock was read.
+  bool passes_gate();
   // Serves sockets from inside a command that runs for too long. The caller holds shards, so
   // nothing that locks a shard may run: all but a few requests are refused, and ends of
   // connections, mail and timers wait until the command has ended.

@@ -6,7 +6,7 @@ namespace sluice {
 
 namespace {
 
-constexpr size_t kKeptBytes = 16U << 10;
+constexpr size_t kKeptOutputBytes = 16U << 10;
 constexpr size_t kCompactBytes = 64U << 10;
 
 }  // namespace
@@ -43,7 +43,7 @@ void OutputBuffer::drop_gated() {
 void OutputBuffer::compact() {
   if (sent_ == bytes_.size()) {
     bytes_.clear();
-    bytes_.shrink(kKeptBytes);
+    bytes_.shrink(kKeptOutputBytes);
     sent_ = 0;
     sendable_ = 0;
     return;

@@ -18,6 +18,7 @@
 namespace sluice {
 
 class History;
+class ServingGate;
 class TlsService;
 
 // For a counter written by one thread: avoids a locked instruction.
@@ -76,6 +77,8 @@ struct ServerState {
   History* history = nullptr;
   // The RESP listener without TLS, for reporting its port.
   const Listener* listener = nullptr;
+  // Null unless the journal is on a replicated log.
+  ServingGate* gate = nullptr;
   // The start of the process, in unix time.
   int64_t started_ms = 0;
   // Null if nothing is kept, and until recovery has finished.

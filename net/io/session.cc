@@ -11,6 +11,7 @@
 #include "engine/access/acl.h"
 #include "engine/clients/tracking.h"
 #include "engine/table/command.h"
+#include "net/group/serving_gate.h"
 #include "net/io/io_thread.h"
 #include "net/io/strangers.h"
 #include "net/process/clocks.h"
@@ -33,19 +34,18 @@ void take_tls_edges(SocketEdges& edges, TlsStream& tls) {
   if (edges.readable && tls.write_waits_for_read()) edges.awaiting_write = false;
 }
 
-// Whether the request must be refused while the server is loading.
-bool refuses_now(const IoThread& thread, const Client& client, const Request& request) {
-  if (!thread.state().loading.load(std::memory_order_relaxed)) [[likely]]
-    return false;
+// Whether the request must be refused because the server has not loaded its data, or cannot answer
+// for them; the error then.
+Bytes refusal_now(const IoThread& thread, bool gate_closed, const Client& client,
+                  const Request& request) {
+  const bool loading = thread.state().loading.load(std::memory_order_relaxed);
+  if (!loading && !gate_closed) [[likely]]
+    return {};
   const Command* const command = request.command;
-  if (command == nullptr) return false;  // reported by its error
-  if (client.user == nullptr && (command->flags & kNoAuth) == 0) return false;
-  // Recovery fills the shards without locks. So WATCH is refused, and without watched keys the
-  // commands that end transactions need no shards.
-  const bool needs_shards =
-      (command->flags & kEveryShard) != 0 || command->keys[0].begin != KeySpec::Begin::kNone;
-  const bool fits = !needs_shards || (command->flags & kNoShardsLoading) != 0;
-  return (command->flags & kLoading) == 0 || !fits;
+  if (command == nullptr) return {};  // reported by its error
+  if (client.user == nullptr && (command->flags & kNoAuth) == 0) return {};
+  if (loading) return runs_without_data(*command) ? Bytes() : kLoadingError;
+  return Execution::concerns_data(client, *command) ? thread.state().gate->error() : Bytes();
 }
 
 // Removes output that must not be sent. CLIENT REPLY SKIP begins, or ends with the skipped command;
@@ -157,9 +157,10 @@ void Session::run_requests() {
   thread_.clock().read();
   active_ms_ = thread_.clock().steady_ms();
   execution.set_times(thread_.clock().times());
+  gate_closed_ = thread_.state().gate != nullptr && !thread_.passes_gate();
   update_parser_limits();
   RespReply reply(output_.bytes(), client_.protocol);
-  reply.count_errors_in(execution.error_counts());
+  reply.count_errors_in(execution.statistics.errors);
   const size_t output_limit = output_.bytes().size() + kMaxOutputPerTurn;
   unsigned requests = 0;
   bool more_waits = false;
@@ -237,9 +238,10 @@ bool Session::handle_end(RequestBatch& batch, RespReply& reply) {
 
 void Session::execute(const Request& request, RespReply& reply) {
   client_.muted_from = output_.bytes().size();
-  if (refuses_now(thread_, client_, request)) [[unlikely]] {
+  if (const Bytes error = refusal_now(thread_, gate_closed_, client_, request); !error.empty())
+      [[unlikely]] {
     if (client_.in_multi) client_.multi_failed = true;
-    reply.error(kLoadingError);
+    reply.error(error);
     thread_.levels().execution().note_rejected(*request.command, reply);
   } else {
     thread_.levels().execution().execute(client_, request, reply);

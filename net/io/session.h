@@ -169,6 +169,8 @@ class Session {
   };
   Postponed postponed_;
   int64_t active_ms_ = 0;  // by the steady clock
+  // The server cannot answer for its data in this batch (net/group/serving_gate.h).
+  bool gate_closed_ = false;
 };
 
 }  // namespace sluice

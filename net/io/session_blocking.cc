@@ -80,9 +80,9 @@ void Session::unblock_by_command(bool with_error) {
   RespReply reply(output_.bytes(), waiter->protocol);
   if (with_error) {
     waiter->begin_reply(reply);
-    reply.count_errors_in(thread_.levels().execution().error_counts());
+    reply.count_errors_in(thread_.levels().execution().statistics.errors);
     reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
-    thread_.levels().execution().note_failed(*waiter->command);
+    add_one(thread_.levels().execution().statistics.of(waiter->command->id).failed);
   } else {
     waiter->reply_timeout(reply);
   }

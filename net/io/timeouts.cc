@@ -10,9 +10,9 @@ namespace sluice {
 
 namespace {
 
-constexpr size_t kMaxPerTurn = 256;
+constexpr size_t kMaxTimeoutsPerTurn = 256;
 // Longer waits would overflow the clock.
-constexpr int64_t kLongestWaitMs = 86'400'000;
+constexpr int64_t kMaxTimeoutMs = 86'400'000;
 
 }  // namespace
 
@@ -32,7 +32,7 @@ void Timeouts::remove(int64_t at_ms, Session& session) {
 void Timeouts::arm() {
   armed_ms_ = entries_.empty() ? kNeverMs : entries_.begin()->first;
   if (entries_.empty()) return;
-  const int64_t wait_ms = std::clamp<int64_t>(armed_ms_ - Clocks::steady_ms(), 0, kLongestWaitMs);
+  const int64_t wait_ms = std::clamp<int64_t>(armed_ms_ - Clocks::steady_ms(), 0, kMaxTimeoutMs);
   timer_.expires_after(std::chrono::milliseconds(wait_ms));
   timer_.async_wait([this](const error_code& error) {
     if (!error) run();
@@ -43,7 +43,7 @@ void Timeouts::run() {
   if (thread_.levels().nested()) return;  // IoThread::after_nested() catches up on it
   thread_.clock().read();
   const int64_t now_ms = Clocks::steady_ms();
-  for (size_t i = 0; i < kMaxPerTurn; ++i) {
+  for (size_t i = 0; i < kMaxTimeoutsPerTurn; ++i) {
     if (entries_.empty() || entries_.begin()->first > now_ms) break;
     Session* session = entries_.begin()->second;
     entries_.erase(entries_.begin());

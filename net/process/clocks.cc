@@ -58,6 +58,8 @@ void Clocks::start(QueueClock& queue_clock) {
   tell_difference(queue_clock.ahead_ms());
 }
 
+int64_t Clocks::boot_ms() { return read_us(CLOCK_BOOTTIME) / 1000; }
+
 int64_t Clocks::steady_us() { return read_us(CLOCK_MONOTONIC); }
 
 Times Clocks::read() {

@@ -22,6 +22,8 @@ class Clocks {
   // The steady clock, since some moment before the process began: for durations.
   static int64_t steady_us();
   static int64_t steady_ms() { return steady_us() / 1000; }
+  // The same with the time that the machine sleeps.
+  static int64_t boot_ms();
 
  private:
   void tell_difference(int64_t ahead_ms);

@@ -7,6 +7,7 @@
 
 #include "net/config/settings.h"
 #include "net/io/strangers.h"
+#include "net/sentinel/sentinel_service.h"
 #include "storage/spare_files.h"
 
 namespace sluice {
@@ -26,7 +27,8 @@ uint64_t http_connections(const Settings& settings) {
 uint64_t reserved_files(const Settings& settings) {
   const auto threads = static_cast<uint64_t>(settings.io_threads);
   const uint64_t giving_way = kMostGivingWay * threads * (has_http(settings) ? 2 : 1);
-  return kOwnFiles + SpareFiles::kCount + kFilesPerIoThread * threads + giving_way;
+  const uint64_t sentinel = settings.sentinel_port == 0 ? 0 : SentinelService::kMaxConnections;
+  return kOwnFiles + SpareFiles::kCount + kFilesPerIoThread * threads + giving_way + sentinel;
 }
 
 uint64_t wanted_files(const Settings& settings) {

@@ -6,8 +6,8 @@
 #include <cstdio>
 
 #include "net/process/clocks.h"
+#include "net/process/wall_clock.h"
 #include "net/server/supervisor.h"
-#include "net/server/wall_clock.h"
 
 namespace sluice {
 

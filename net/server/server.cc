@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <thread>
 
 #include "engine/access/acl.h"
+#include "engine/access/passwords.h"
 #include "engine/commands/complete_engine.h"
 #include "engine/script/script_engine.h"
 #include "net/admin/otlp_exporter.h"
@@ -59,6 +61,7 @@ Server::Server(Config& config)
       loading_(shared_),
       relief_(shared_),
       store_(shared_, life_, loading_, relief_.spare_files()),
+      copies_(store_),
       listeners_(shared_, relief_),
       traffic_(shared_),
       info_(shared_, life_, loading_, listeners_, store_, traffic_),
@@ -108,6 +111,20 @@ Status Server::prepare(const Settings& settings) {
     status = shared_.tls->load(settings);
     if (!status.ok()) return status;
   }
+  if (!settings.replication_token_file.empty()) {
+    Result<std::string> token = read_token(settings.replication_token_file);
+    if (!token.ok()) return token.status();
+    replication_token_ = std::move(*token);
+  }
+  if (anew_ && settings.journal != JournalKind::kEtcd) {
+    return invalid("--reinit needs another node to load the data from, so it needs `journal etcd`");
+  }
+  if (settings.journal == JournalKind::kEtcd) {
+    group_ = std::make_unique<ServerGroup>(shared_, life_, loading_, store_, listeners_);
+    shared_.group = group_.get();
+    status = group_->open(settings);
+    if (!status.ok()) return status;
+  }
   auto tls = otlp_tls(settings);
   if (tls.ok()) otlp_tls_ = std::move(*tls);
   return tls.status();
@@ -140,12 +157,21 @@ Status Server::start_threads() {
 // Adds the guests of the I/O threads, before these start.
 void Server::add_guests(const Settings& settings) {
   if (settings.http_port != 0 || settings.http_tls_port != 0) {
-    shared_.http =
-        std::make_unique<HttpService>(shared_.state, commands_, shared_.config, admin_routes());
+    shared_.http = std::make_unique<HttpService>(
+        shared_.state, commands_, shared_.config, admin_routes(), copies_,
+        replication_token_.empty() ? std::string() : hash_password(replication_token_));
     shared_.http->join_threads(shared_.io_threads);
     shared_.history = std::make_unique<HistoryKeeper>(shared_.state, settings.dir);
     shared_.state.history = &shared_.history->history();
     shared_.history->join(*shared_.io_threads[0]);
+  }
+  if (settings.sentinel_port != 0 && shared_.group != nullptr) {
+    auto sentinel = std::make_unique<SentinelService>(
+        *shared_.io_threads[0], *shared_.group,
+        SentinelOptions{settings.sentinel_name, settings.failover_timeout_ms});
+    shared_.sentinel = sentinel.get();
+    shared_.io_threads[0]->post([raw = sentinel.get()] { raw->start(); });
+    shared_.io_threads[0]->add_guest(std::move(sentinel));
   }
   if (!settings.otlp.endpoint) return;
   shared_.state.otlp.configured = true;
@@ -198,6 +224,7 @@ void Server::settings_changed(const Settings& before, const Settings& after) {
     }
   }
   store_.settings_changed(before, after);
+  if (group_ != nullptr) group_->settings_changed(after);
 }
 
 // --- The control thread ---
@@ -208,9 +235,12 @@ void Server::run_control() {
     wait_for_end();
   }
   tell_supervisor(*shared_.config.settings(), "STOPPING=1");
+  if (group_ != nullptr) group_->leave();
   shared_.state.stopping.store(true);
   end_sessions();
   if (shared_.history != nullptr) shared_.history->finish(!life_.journal_failed());
+  if (group_ != nullptr) group_->stop();
+  copies_.stop();
   store_.close();
   spdlog::info("Sluice is now ready to exit, bye bye...");
   life_.note_ended();
@@ -219,17 +249,16 @@ void Server::run_control() {
 
 bool Server::recover() {
   try {
-    return store_.load();
+    if (group_ != nullptr && !group_->load_copy(anew_, replication_token_)) return false;
+    if (!store_.load()) return false;
+    shared_.state.clocks.start(shared_.engine->queue_clock);
+    return group_ == nullptr || group_->start();
   } catch (const std::system_error& failure) {
-    const std::string text = no_thread(failure);
-    spdlog::error("Fatal error: {}", text);
-    life_.finish(1, text);
-    return false;
+    return life_.refuse_start(io_error(no_thread(failure)));
   }
 }
 
 void Server::serve() {
-  shared_.state.clocks.start(shared_.engine->queue_clock);
   // From here on requests run; set before the store reports that it is ready.
   shared_.state.loading.store(false, std::memory_order_release);
   due_timer_->wake();
@@ -242,11 +271,13 @@ void Server::announce() {
   const uint16_t tls_port = listeners_.tls_port();
   const uint16_t http_port = listeners_.http_port();
   const uint16_t http_tls_port = listeners_.http_tls_port();
+  const uint16_t sentinel_port = listeners_.sentinel_port();
   if (!settings->ready_file.empty()) {
     std::vector<std::pair<std::string, uint64_t>> ports = {{"port", port}};
     if (tls_port != 0) ports.emplace_back("tls-port", tls_port);
     if (http_port != 0) ports.emplace_back("http-port", http_port);
     if (http_tls_port != 0) ports.emplace_back("http-tls-port", http_tls_port);
+    if (sentinel_port != 0) ports.emplace_back("sentinel-port", sentinel_port);
     const Status status = write_ready_file(settings->ready_file, ports);
     if (!status.ok()) {
       life_.finish(1, status.message());
@@ -259,6 +290,7 @@ void Server::announce() {
   if (tls_port != 0) spdlog::info("Ready to accept connections by TLS on port {}", tls_port);
   if (http_port != 0) spdlog::info("HTTP is served on port {}", http_port);
   if (http_tls_port != 0) spdlog::info("HTTPS is served on port {}", http_tls_port);
+  if (sentinel_port != 0) spdlog::info("Clients of Sentinel are served on port {}", sentinel_port);
   if (!settings->unixsocket.empty()) {
     spdlog::info("The server is now ready to accept connections at {}", settings->unixsocket);
   }
@@ -278,37 +310,59 @@ void Server::wait_for_end() {
 
 // --- The end ---
 
-bool Server::wait_for_threads(std::chrono::milliseconds patience, bool (IoThread::*done)() const) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  for (const auto& thread : shared_.io_threads) {
-    while (!(thread.get()->*done)()) {
-      if (std::chrono::steady_clock::now() >= deadline) return false;
-      std::this_thread::sleep_for(kEndPoll);
-    }
+namespace {
+
+// Counts looks and not time: a process that was stopped meanwhile must not take its threads for
+// stuck.
+bool wait_for(const IoThread& thread, bool (IoThread::*done)() const, int64_t& looks) {
+  for (; !(thread.*done)(); --looks) {
+    if (looks <= 0) return false;
+    std::this_thread::sleep_for(kEndPoll);
   }
   return true;
+}
+
+}  // namespace
+
+bool Server::wait_for_threads(int64_t looks, bool (IoThread::*done)() const) {
+  return std::all_of(shared_.io_threads.begin(), shared_.io_threads.end(),
+                     [&](const auto& thread) { return wait_for(*thread, done, looks); });
+}
+
+// The first thread accepts connections for the others: those end after it, or its last ones would
+// stay open and never be served.
+bool Server::stop_threads() {
+  int64_t looks = kEndOfThreads / kEndPoll;
+  IoThread& first = *shared_.io_threads[0];
+  first.stop();
+  static_cast<void>(wait_for(first, &IoThread::ended, looks));
+  for (const auto& thread : shared_.io_threads) thread->stop();
+  return wait_for_threads(looks, &IoThread::ended);
 }
 
 void Server::end_sessions() {
   spdlog::info("Stopping: no new connections, finishing the work in hand");
   shared_.io_threads[0]->post([this] { listeners_.stop(); });
   for (const auto& thread : shared_.io_threads) thread->begin_stop();
-  wait_for_threads(life_.journal_failed() ? kEndOfSessionsAfterFailure : kEndOfSessions,
-                   &IoThread::idle);
+  // What a fenced node knows must not be told any more.
+  const bool fenced = life_.exit_code() == kFencedExitCode;
+  const auto patience = fenced                   ? std::chrono::milliseconds(0)
+                        : life_.journal_failed() ? kEndOfSessionsAfterFailure
+                                                 : kEndOfSessions;
+  wait_for_threads(patience / kEndPoll, &IoThread::idle);
   // A script that has only read ends here; one that has written cannot be stopped halfway.
   for (const bool functions : {false, true}) {
     static_cast<void>(script_engine(*shared_.engine).kill(functions));
   }
-  for (const auto& thread : shared_.io_threads) thread->stop();
-  if (!wait_for_threads(kEndOfThreads, &IoThread::ended) && exit_when_stuck_) exit_stuck();
+  if (!stop_threads() && exit_when_stuck_) exit_stuck();
   for (const auto& thread : shared_.io_threads) thread->join();
 }
 
 void Server::exit_stuck() {
   spdlog::warn("A command does not end: exiting without waiting for it");
-  const int exit_code = store_.sync_for_exit();
+  store_.sync_for_exit();
   spdlog::default_logger()->flush();
-  std::_Exit(exit_code);
+  std::_Exit(life_.exit_code());
 }
 
 }  // namespace sluice

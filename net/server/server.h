@@ -20,6 +20,8 @@
 #include "net/server/file_relief.h"
 #include "net/server/loading_progress.h"
 #include "net/server/server_commands.h"
+#include "net/server/server_copies.h"
+#include "net/server/server_group.h"
 #include "net/server/server_info.h"
 #include "net/server/server_life.h"
 #include "net/server/server_listeners.h"
@@ -43,7 +45,8 @@ class Server {
   bool wait_until_ready() { return life_.wait_until_ready(); }
   // Starts an orderly shutdown; further calls have no effect.
   void request_stop(ShutdownMode mode = ShutdownMode::kDefault) { life_.request_stop(mode); }
-  // Blocks until the end. Returns the exit code: 0, 1 (cannot recover), 75 (the disk failed). After
+  // Blocks until the end. Returns the exit code: 0, 1 (cannot recover), 75 (the disk failed), 76
+  // (another node leads the group, or has been given it: start again). After
   // exit_when_stuck() the process may instead exit directly, with 70.
   int wait();
   // Why the server ended by itself; empty if it was asked to.
@@ -56,6 +59,9 @@ class Server {
   // For a program that owns the process: a script that cannot be stopped must not delay its end.
   // The script's changes are not in the journal, so none of them returns.
   void exit_when_stuck() { exit_when_stuck_ = true; }
+  // The directory's data are dropped for a copy of another node's; call before start(), which
+  // refuses it outside of a group.
+  void load_anew() { anew_ = true; }
   // For a server without a directory; call before start(). `dir` is then ignored.
   void keep_nothing() { store_.keep_nothing(); }
   // The server's ports.
@@ -79,14 +85,17 @@ class Server {
   void announce();
   void wait_for_end();
   void end_sessions();
-  bool wait_for_threads(std::chrono::milliseconds patience, bool (IoThread::*done)() const);
+  bool wait_for_threads(int64_t looks, bool (IoThread::*done)() const);
+  bool stop_threads();
   [[noreturn]] void exit_stuck();
 
   ServerShared shared_;
   ServerLife life_;
   LoadingProgress loading_;
   FileRelief relief_;
+  std::unique_ptr<ServerGroup> group_;  // null with `journal local`; outlives the store's journal
   ServerStore store_;
+  ServerCopies copies_;
   ServerListeners listeners_;
   TrafficStats traffic_;
   ServerInfo info_;
@@ -96,6 +105,8 @@ class Server {
   Thread control_;
   std::function<void()> on_end_;
   bool exit_when_stuck_ = false;
+  bool anew_ = false;
+  std::string replication_token_;  // empty: none
 };
 
 }  // namespace sluice

@@ -12,8 +12,8 @@
 #include "net/process/clocks.h"
 #include "net/process/memory_use.h"
 #include "net/process/replace_file.h"
+#include "net/process/wall_clock.h"
 #include "net/server/server_settings.h"
-#include "net/server/wall_clock.h"
 
 namespace sluice {
 
@@ -179,12 +179,7 @@ void ServerCommands::users_changed() {
 
 // --- Checkpoints and the end ---
 
-Status ServerCommands::checkpoint(bool wait) {
-  if (!wait) {
-    const bool started = store_.start_checkpoint(PersistencePort::Kind::kSave, true) !=
-                         PersistencePort::Start::kNowhere;
-    return started ? Status() : refusal("ERR nothing can be kept: the server has no directory");
-  }
+Status ServerCommands::checkpoint() {
   const Status made = store_.make();
   if (!made.ok()) return refusal("ERR " + made.message());
   if (store_.checkpoint_runs() && store_.running_kind() == PersistencePort::Kind::kSave) {

@@ -43,7 +43,8 @@ class ServerCommands final : public ServerPort {
   void scripts_flushed() override;
   void users_changed() override;
   PersistencePort* persistence() override { return &store_; }
-  Status checkpoint(bool wait) override;
+  GroupPort* group() override { return shared_.group; }
+  Status checkpoint() override;
   int64_t last_checkpoint_s() override { return info_.last_checkpoint_s(); }
   Status shutdown(ShutdownMode mode, bool now, bool force, bool abort) override;
   int64_t unix_time_us() override;

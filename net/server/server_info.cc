@@ -15,8 +15,9 @@
 #include "net/process/clocks.h"
 #include "net/process/memory_use.h"
 #include "net/process/version.h"
+#include "net/process/wall_clock.h"
+#include "net/server/info_replication.h"
 #include "net/server/supervisor.h"
-#include "net/server/wall_clock.h"
 
 namespace sluice {
 
@@ -278,7 +279,7 @@ void ServerInfo::stats(InfoWriter& out) {
   zeros(out, {"unexpected_error_replies"});
   uint64_t errors = 0;
   shared_.engine->for_each_execution(
-      [&](Execution& execution) { errors += execution.error_counts().total(); });
+      [&](Execution& execution) { errors += execution.statistics.errors.total(); });
   out.field("total_error_replies", errors);
   out.field("dump_payload_sanitizations", int64_t{0});
   const uint64_t reads = traffic_.sum(&IoThread::Counters::reads);
@@ -297,16 +298,14 @@ void ServerInfo::stats(InfoWriter& out) {
 }
 
 void ServerInfo::replication(InfoWriter& out) {
-  out.field("role", "master");
-  out.field("connected_slaves", int64_t{0});
-  out.field("master_failover_state", "no-failover");
-  out.field("master_replid", shared_.run_id);
-  out.field("master_replid2", std::string(40, '0'));
-  out.field("master_repl_offset", int64_t{0});
-  out.field("second_repl_offset", int64_t{-1});
-  out.field("repl_backlog_active", int64_t{0});
-  out.field("repl_backlog_size", int64_t{1} << 20);
-  zeros(out, {"repl_backlog_first_byte_offset", "repl_backlog_histlen"});
+  ReplicationFacts facts{.run_id = shared_.run_id,
+                         .priority = shared_.config.settings()->replica_priority};
+  if (GroupPort* const group = shared_.group) {
+    facts.view = group->view();
+    facts.view_age_ms = group->view_age_ms();
+    facts.lease_ms = group->lease_ms();
+  }
+  write_replication(facts, out);
 }
 
 }  // namespace sluice

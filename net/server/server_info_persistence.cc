@@ -120,8 +120,8 @@ void ServerInfo::journal(InfoWriter& out, const CheckpointStatus& checkpoint) {
   out.field("sluice_checkpoints_failed", checkpoint.failed);
   out.field("sluice_data_directory_bytes", store_.get().disk_bytes());
   out.field("sluice_event_file_bytes", store_.event_bytes());
-  out.field("sluice_free_disk_bytes", journal.free_disk_bytes());
-  out.field("sluice_disk_nearly_full", int64_t{journal.below_min_free_disk()});
+  out.field("sluice_free_disk_bytes", journal.disk().bytes());
+  out.field("sluice_disk_nearly_full", int64_t{journal.disk().below_min()});
 }
 
 }  // namespace sluice

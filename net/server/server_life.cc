@@ -1,5 +1,7 @@
 #include "net/server/server_life.h"
 
+#include <spdlog/spdlog.h>
+
 #include <mutex>
 #include <utility>
 
@@ -24,6 +26,12 @@ void ServerLife::finish(int exit_code, std::string failure) {
   if (exit_code_ != 0) return;
   exit_code_ = exit_code;
   failure_ = std::move(failure);
+}
+
+bool ServerLife::refuse_start(const Status& reason) {
+  spdlog::error("Fatal error: {}", reason.message());
+  finish(1, reason.message());
+  return false;
 }
 
 void ServerLife::fail_journal() {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "engine/base/mutex.h"
+#include "engine/base/status.h"
 #include "engine/ports/server_port.h"
 
 namespace sluice {
@@ -24,6 +25,8 @@ class ServerLife {
   ShutdownMode stop_mode() const;
   // Ends by itself with this reason; only the first call with an exit code has an effect.
   void finish(int exit_code, std::string failure);
+  // The data cannot be loaded, which is logged. Returns false.
+  bool refuse_start(const Status& reason);
   void fail_journal();
   bool journal_failed() const { return journal_failed_.load(); }
   int exit_code() const;

@@ -28,7 +28,9 @@ ServerListeners::ServerListeners(ServerShared& shared, FileRelief& relief)
       resp_(shared.state, resp_ready(), resp_refuse(), resp_adopt()),
       resp_tls_(shared.state, resp_ready(), resp_refuse(), resp_adopt()),
       http_(shared.state, http_ready(), http_refuse(), http_adopt()),
-      http_tls_(shared.state, http_ready(), http_refuse(), http_adopt()) {
+      http_tls_(shared.state, http_ready(), http_refuse(), http_adopt()),
+      sentinel_(
+          shared.state, [] { return true; }, sentinel_refuse(), sentinel_adopt()) {
   shared.state.listener = &resp_;
 }
 
@@ -46,7 +48,9 @@ Status ServerListeners::open(const Settings& settings) {
   status = http_.open(tcp(settings.http_bind, settings.http_port, false));
   if (!status.ok()) return io_error(status.message() + " (http-port; 0 turns HTTP off)");
   status = http_tls_.open(tcp(settings.http_bind, settings.http_tls_port, true));
-  return status.ok() ? status : io_error(status.message() + " (http-tls-port)");
+  if (!status.ok()) return io_error(status.message() + " (http-tls-port)");
+  status = sentinel_.open(tcp(settings.bind, settings.sentinel_port, false));
+  return status.ok() ? status : io_error(status.message() + " (sentinel-port)");
 }
 
 void ServerListeners::start() {
@@ -101,6 +105,18 @@ Listener::Adopt ServerListeners::resp_adopt() {
 
 Listener::Adopt ServerListeners::http_adopt() {
   return [this](int fd, Endpoints endpoints) { shared_.http->adopt(fd, std::move(endpoints)); };
+}
+
+// Not protected-mode: it serves clients of other machines, and shows them addresses only.
+Listener::Refuse ServerListeners::sentinel_refuse() {
+  return [this](bool) {
+    shared_.sentinel->make_room();
+    return Listener::resp_refusal(shared_.state, true, false);
+  };
+}
+
+Listener::Adopt ServerListeners::sentinel_adopt() {
+  return [this](int fd, const Endpoints& endpoints) { shared_.sentinel->adopt(fd, endpoints); };
 }
 
 // Called on I/O thread 0: the thread with the fewest connections gets the next one.

@@ -1,5 +1,5 @@
 // ServerListeners: the ports of a server: the Redis protocol and HTTP, each with and without TLS,
-// and the Unix socket. They accept on I/O thread 0.
+// that of Sentinel, and the Unix socket. They accept on I/O thread 0.
 #pragma once
 
 #include <array>
@@ -33,15 +33,18 @@ class ServerListeners {
   uint16_t tls_port() const { return resp_tls_.port(); }
   uint16_t http_port() const { return http_.port(); }
   uint16_t http_tls_port() const { return http_tls_.port(); }
+  uint16_t sentinel_port() const { return sentinel_.port(); }
 
  private:
-  std::array<Listener*, 4> all() { return {&resp_, &resp_tls_, &http_, &http_tls_}; }
+  std::array<Listener*, 5> all() { return {&resp_, &resp_tls_, &http_, &http_tls_, &sentinel_}; }
   Listener::Ready resp_ready();
   Listener::Ready http_ready();
   Listener::Refuse resp_refuse();
   Listener::Refuse http_refuse();
   Listener::Adopt resp_adopt();
   Listener::Adopt http_adopt();
+  Listener::Refuse sentinel_refuse();
+  Listener::Adopt sentinel_adopt();
   void adopt(int fd, Endpoints endpoints);
 
   ServerShared& shared_;
@@ -50,6 +53,7 @@ class ServerListeners {
   Listener resp_tls_;
   Listener http_;
   Listener http_tls_;
+  Listener sentinel_;
   size_t next_thread_ = 0;
 };
 

@@ -10,6 +10,7 @@
 
 #include "engine/access/acl.h"
 #include "engine/keyspace/database.h"
+#include "net/group/serving_gate.h"
 #include "net/process/logging.h"
 
 namespace sluice {
@@ -62,6 +63,11 @@ uint64_t max_bulk_bytes(const Settings& settings) {
   return std::min<uint64_t>(settings.proto_max_bulk_len_bytes, kMostBytes);
 }
 
+// What the replicated log takes at once.
+uint64_t max_request_bytes(const Settings& settings) {
+  return settings.journal == JournalKind::kEtcd ? settings.journal_log_bytes / 4 : 0;
+}
+
 DebugAccess debug_access(DebugCommand setting) {
   switch (setting) {
     case DebugCommand::kYes:
@@ -103,6 +109,7 @@ void apply_to_engine(const Settings& settings, Engine& engine) {
   options.busy_reply_threshold_ms.store(settings.busy_reply_threshold_ms);
   options.script_memory_limit_bytes.store(settings.script_memory_limit_bytes);
   options.max_bulk_bytes.store(max_bulk_bytes(settings));
+  options.max_request_bytes.store(max_request_bytes(settings));
   options.debug_access.store(debug_access(settings.enable_debug_command));
   engine.set_slow_log_threshold_us(settings.slowlog_log_slower_than_us);
   engine.set_latency_threshold_ms(settings.latency_monitor_threshold_ms);
@@ -132,6 +139,7 @@ void apply_settings(const Settings& settings, ServerState& state, Engine& engine
   apply_limits(settings, state.limits);
   apply_to_engine(settings, engine);
   apply_encodings(settings);
+  if (state.gate != nullptr) state.gate->refuse_old_data(!settings.replica_serve_stale_data);
 }
 
 Status load_users_file(Engine& engine, const std::string& path) {

@@ -12,11 +12,13 @@
 #include <vector>
 
 #include "engine/execution/engine.h"
+#include "engine/ports/group_port.h"
 #include "net/admin/history_keeper.h"
 #include "net/config/config.h"
 #include "net/http/http_service.h"
 #include "net/io/io_thread.h"
 #include "net/io/server_state.h"
+#include "net/sentinel/sentinel_service.h"
 #include "net/tls/tls_service.h"
 
 namespace sluice {
@@ -31,6 +33,10 @@ struct ServerShared {
   std::unique_ptr<TlsService> tls;
   // Destroyed after the threads that hold its connections; null if there is no HTTP.
   std::unique_ptr<HttpService> http;
+  // Null with `journal local`.
+  GroupPort* group = nullptr;
+  // A guest of I/O thread 0; null without `sentinel-port`.
+  SentinelService* sentinel = nullptr;
   // Filled by I/O thread 0; null if there is no HTTP.
   std::unique_ptr<HistoryKeeper> history;
   std::vector<std::unique_ptr<IoThread>> io_threads;

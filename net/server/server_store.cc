@@ -6,11 +6,13 @@
 #include <random>
 #include <utility>
 
+#include "net/group/group_node.h"
 #include "net/process/logging.h"
 #include "net/process/memory_ahead.h"
 #include "net/process/memory_use.h"
+#include "net/process/wall_clock.h"
 #include "net/server/server_settings.h"
-#include "net/server/wall_clock.h"
+#include "storage/copy_writer.h"
 #include "storage/data_directory.h"
 #include "storage/hash_seed.h"
 
@@ -61,6 +63,7 @@ StoreOptions ServerStore::options(const Settings& settings) {
   options.directory = settings.dir;
   options.journal.attached = settings.appendonly;
   options.journal.mode = sync_mode(settings.appendfsync);
+  options.journal.replicated = settings.journal == JournalKind::kEtcd;
   options.journal.min_free_disk_bytes = settings.min_free_disk_bytes;
   options.journal.on_durable = [this](Lsn) {
     for (const auto& thread : shared_.io_threads) thread->durable_moved();
@@ -102,6 +105,9 @@ void ServerStore::open_event_file(const Settings& settings) {
 
 bool ServerStore::load() {
   const std::shared_ptr<const Settings> settings = shared_.config.settings();
+  if (const Status status = keeps_nothing_ ? Status() : finish_copy(settings->dir); !status.ok()) {
+    return life_.refuse_start(status);
+  }
   if (!keeps_data(*settings)) {
     spdlog::warn(
         "appendonly is no and there are no save rules: nothing is kept on disk but by SAVE and "
@@ -117,9 +123,7 @@ bool ServerStore::load() {
   }();
   if (!store.ok()) {
     if (store.status().code() == StatusCode::kCancelled) return false;
-    spdlog::error("Fatal error: {}", store.status().message());
-    life_.finish(1, store.status().message());
-    return false;
+    return life_.refuse_start(store.status());
   }
   store_ = std::move(*store);
   keep_seed(*settings);
@@ -138,12 +142,21 @@ void ServerStore::begin_serving() {
 // --- The end ---
 
 void ServerStore::on_journal_failed(const Status& status) {
+  if (status.code() == StatusCode::kLocked) return on_fenced(status);
   spdlog::error(
       "The journal failed: {}. Nothing more is acknowledged; the server stops, since memory holds "
       "changes that the disk does not.",
       status.message());
   life_.finish(kJournalFailedExitCode, status.message());
   for (const auto& thread : shared_.io_threads) thread->journal_failed();
+  life_.fail_journal();
+}
+
+// Another node leads the group. What it has of this node's last changes is unknown, so replies that
+// wait are not sent.
+void ServerStore::on_fenced(const Status& status) {
+  spdlog::error("{}", status.message());
+  life_.finish(kFencedExitCode, status.message());
   life_.fail_journal();
 }
 
@@ -184,27 +197,27 @@ void ServerStore::close() {
   if (status.ok()) {
     MutexLock lock(close_mutex_);
     unsaved_at_end_ = 0;
-  }
-  if (!status.ok() && !life_.journal_failed()) {
+  } else if (status.code() == StatusCode::kCancelled) {
+    spdlog::warn("The end: {}", status.message());
+  } else if (!life_.journal_failed()) {
     spdlog::error("Could not write all data: {}", status.message());
     life_.finish(kJournalFailedExitCode, status.message());
   }
 }
 
-int ServerStore::sync_for_exit() {
-  if (life_.journal_failed()) return kJournalFailedExitCode;
-  if (store_ == nullptr) return 0;
-  int exit_code = 0;
+void ServerStore::sync_for_exit() {
+  if (life_.journal_failed() || store_ == nullptr) return;
+  // What the replicated log does not have was not acknowledged.
+  if (store_->journal().settle() && !store_->journal().sync()) {
+    life_.finish(kJournalFailedExitCode, store_->journal().failure().message());
+  }
   // A command that does not end holds the shards that a checkpoint would have to read.
   const uint64_t changes = unsaved_changes();
-  if (changes != 0) {
-    spdlog::error(
-        "Could not write the last checkpoint: {} changes since the previous one are lost "
-        "(appendonly is no)",
-        changes);
-    exit_code = kCheckpointLostExitCode;
-  }
-  return store_->journal().sync() ? exit_code : kJournalFailedExitCode;
+  if (changes == 0) return;
+  const std::string lost = "Could not write the last checkpoint: " + std::to_string(changes) +
+                           " changes since the previous one are lost (appendonly is no)";
+  spdlog::error("{}", lost);
+  life_.finish(kCheckpointLostExitCode, lost);
 }
 
 // --- If nothing was kept at the start ---
@@ -376,7 +389,7 @@ void ServerStore::settings_changed(const Settings& before, const Settings& after
   }
   GroupCommitJournal& journal = store_->journal();
   if (before.appendfsync != after.appendfsync) journal.set_mode(sync_mode(after.appendfsync));
-  journal.set_min_free_disk_bytes(after.min_free_disk_bytes);
+  journal.disk().set_min_bytes(after.min_free_disk_bytes);
   if (Checkpointer* checkpointer = store_->checkpointer()) {
     checkpointer->set_save_rules(save_rules(after));
     checkpointer->set_log_bytes_limit(after.checkpoint_log_bytes);

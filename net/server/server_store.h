@@ -72,8 +72,9 @@ class ServerStore final : public PersistencePort {
   bool is_wanted() const { return wanted_.load(); }
   void make_if_wanted();
   void close();
-  // For a shutdown without close(): syncs and returns the exit code.
-  int sync_for_exit();
+  // For a shutdown without close(): syncs. What cannot be kept decides the exit code, unless
+  // something has.
+  void sync_for_exit();
 
  private:
   CloseMode close_mode() const;
@@ -85,6 +86,7 @@ class ServerStore final : public PersistencePort {
   // Asks the control thread to do it.
   void want();
   void on_journal_failed(const Status& status);
+  void on_fenced(const Status& status);
   void on_checkpoint();
   void appendonly_changed(bool on);
   void begin_switch() EXCLUDES(switch_mutex_);

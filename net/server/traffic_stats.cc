@@ -18,7 +18,7 @@ uint64_t TrafficStats::sum(std::atomic<uint64_t> IoThread::Counters::*counter) c
 TrafficStats::Totals TrafficStats::totals_ever() const {
   Totals totals;
   shared_.engine->for_each_execution([&](Execution& execution) {
-    totals.operations += execution.commands_processed.load(std::memory_order_relaxed);
+    totals.operations += execution.statistics.commands_processed.load(std::memory_order_relaxed);
   });
   totals.input_bytes = sum(&IoThread::Counters::input_bytes);
   totals.output_bytes = sum(&IoThread::Counters::output_bytes);

@@ -13,7 +13,7 @@ import { is_over } from "./words";
 export interface Target {
   ref: QueueRef;
   id: string;
-  job: Pick<Job, "state" | "pri">;
+  job: Pick<Job, "state" | "pri"> & Partial<Pick<Job, "not_before">>;
   // Called after each change.
   changed: () => void;
 }
@@ -24,7 +24,8 @@ function change_job(target: Target, body: object): Promise<Job> {
 
 export function may_operate(): boolean {
   if (state.may("operate")) return true;
-  notice("This requires a token with the role operate.", { bad: true });
+  notice(state.lead === "yes" ? "This requires a token with the role operate."
+    : "This node is not the primary: it changes nothing.", { bad: true });
   return false;
 }
 
@@ -52,6 +53,17 @@ export async function set_priority(target: Target, pri: string, undoing = false)
     { ...target, job: { ...target.job, pri } }, before, true);
   await act(`${shown(target.id)} is now in ${pri}.`, "The priority was not changed",
     () => change_job(target, { pri }), undo);
+  target.changed();
+}
+
+// A delayed job becomes pending; its time can be put back.
+export async function run_now(target: Target): Promise<void> {
+  if (!may_operate()) return;
+  const at = target.job.not_before;
+  await act(`${shown(target.id)} is no longer delayed.`, "The delay was not changed",
+    () => change_job(target, { delay_ms: 0 }), at == null ? undefined : () => void act(
+      `${shown(target.id)} is delayed as before.`, "The delay was not put back",
+      () => change_job(target, { at })).then(target.changed));
   target.changed();
 }
 
@@ -143,12 +155,22 @@ export function ask_to_run_again(ref: QueueRef, job: Job, retried: number): void
   });
 }
 
+// What will happen to several and to one, and what has happened.
+export type Verb = "retry" | "cancel" | "purge";
+const CHOSEN: Record<Verb, [string, string, string]> = {
+  retry: ["will wait again under the same ids, at the end of their bands.",
+    "will wait again under the same id, at the end of its band.", "wait again"],
+  cancel: ["will not run; the workers of those that run are asked to stop.",
+    "will not run; if it runs, its worker is asked to stop.", "cancelled"],
+  purge: ["and their results will be removed. There is no undo.",
+    "and its result will be removed. There is no undo.", "purged"],
+};
+
 // The same for all jobs of a selection: they are counted, then the user is asked, then they are
 // changed call by call. If the count is known, no more are changed than the user was told: the walk
 // begins with those that ended first.
-export async function ask_for_all(ref: QueueRef, verb: "retry" | "purge", from: string,
-                                  where: object, filters: string,
-                                  changed: () => void): Promise<void> {
+export async function ask_for_all(ref: QueueRef, verb: Verb, from: string, where: object,
+                                  filters: string, changed: () => void): Promise<void> {
   if (!may_operate()) return;
   const path = queue_path(ref, `/jobs:${verb}`);
   let known: Counted;
@@ -161,33 +183,35 @@ export async function ask_for_all(ref: QueueRef, verb: "retry" | "purge", from: 
     : `more than ${known.count} ${from} jobs`;
   if (known.count === 0 && known.cursor === null) return notice(`No such job is ${from}.`);
   ask({
-    title: verb === "retry" ? `Retry these ${from} jobs?` : `Purge these ${from} jobs?`,
-    content: [`${many} ${verb === "retry" ? "will wait again under the same ids."
-      : "and their results will be removed. There is no undo."}`,
-    filters && `Only these: ${filters}.`].filter((each) => each !== ""),
-    confirm: verb === "retry" ? "Retry them" : "Purge them",
-    danger: verb === "purge",
+    title: `${named(verb)} these ${from} jobs?`,
+    content: [`${many} ${CHOSEN[verb][many.startsWith("1 ") ? 1 : 0]}`,
+      filters && `Only these: ${filters}.`].filter((each) => each !== ""),
+    confirm: `${named(verb)} them`,
+    danger: verb !== "retry",
     done: (stopped) => change_all(path, verb, known.cursor === null ? where
-      : ended_by_now(where), known.cursor === null ? known.count : Infinity, stopped)
+      : by_now(where), known.cursor === null ? known.count : Infinity, stopped)
       .finally(changed),
   });
 }
 
-// Those that are not counted end at the present: what ends during the walk is not taken.
-function ended_by_now(where: { until_ms?: number }): object {
+export const named = (verb: Verb) => verb[0].toUpperCase() + verb.slice(1);
+
+// Those that are not counted end at the present: what comes during the walk is not taken.
+function by_now(where: { until_ms?: number }): object {
   return { ...where, until_ms: Math.min(where.until_ms ?? Infinity, Math.floor(server_now())) };
 }
 
 // Changes at most `most` jobs, until it is stopped.
-async function change_all(path: string, verb: "retry" | "purge", where: object, most: number,
+async function change_all(path: string, verb: Verb, where: object, most: number,
                           stopped: () => boolean): Promise<void> {
   let cursor: string | null = null;
   let count = 0;
-  const so_far = () => `${plural(count, "job")} ${verb === "retry" ? "wait again" : "purged"}`;
+  const so_far = () => `${plural(count, "job")} ${CHOSEN[verb][2]}`;
+  const reason = verb === "cancel" ? { reason: "by hand" } : {};
   try {
     do {
       const bounded = { ...where, limit: Math.min(MOST_A_CALL, most - count) };
-      const body: object = cursor === null ? { where: bounded } : { where: bounded, cursor };
+      const body: object = { where: bounded, ...reason, ...cursor === null ? {} : { cursor } };
       const step: Counted = await request<Counted>(path, { method: "POST", body });
       cursor = step.cursor;
       count += step.count;
@@ -207,22 +231,12 @@ interface Outcome {
   error?: { detail: string };
 }
 
-// What will happen to several and to one, and what has happened.
-const CHOSEN: Record<"retry" | "cancel" | "purge", [string, string, string]> = {
-  retry: ["will wait again under the same ids, at the end of their bands.",
-    "will wait again under the same id, at the end of its band.", "wait again"],
-  cancel: ["will not run; the workers of those that run are asked to stop.",
-    "will not run; if it runs, its worker is asked to stop.", "cancelled"],
-  purge: ["and their results will be removed. There is no undo.",
-    "and its result will be removed. There is no undo.", "purged"],
-};
-
 // For jobs that were chosen one by one.
-export function ask_for_chosen(ref: QueueRef, verb: "retry" | "cancel" | "purge", ids: string[],
+export function ask_for_chosen(ref: QueueRef, verb: Verb, ids: string[],
                                changed: () => void): void {
   if (!may_operate()) return;
   const [several, one, told] = CHOSEN[verb];
-  const name = verb[0].toUpperCase() + verb.slice(1);
+  const name = named(verb);
   const single = ids.length === 1;
   ask({
     title: single ? `${name} this job?` : `${name} ${plural(ids.length, "job")}?`,
@@ -283,6 +297,8 @@ export function job_buttons(target: Target, bands: string[]): HTMLElement[] {
   const choice = h("select", { "aria-label": "Priority",
     change: () => void set_priority(target, choice.value) },
     ...names.map((band) => h("option", { value: band, selected: band === job.pri }, band)));
+  const now = button("Run now", () => void run_now(target), "button", "r");
+  if (job.state === "delayed") return [now, choice, cancel];
   return [button("To the front", () => ask_to_move(target, "front"), "button", "f"),
     button("To the back", () => ask_to_move(target, "back"), "button", "b"), choice, cancel];
 }

@@ -7,7 +7,7 @@ import { KeyedList, h, replace, set_class, set_text } from "./dom";
 import { count, duration } from "./format";
 import { draw_soon } from "./live";
 import type { Job, Stats } from "./types";
-import { Panel, empty, job_anchor } from "./view";
+import { Panel, empty, job_anchor, skeleton } from "./view";
 
 const SHOWN_SLOTS = 60;
 const TICK_MS = 250;
@@ -32,8 +32,9 @@ export class ActivePanel {
   private readonly panel = new Panel("Active slots");
   readonly root = this.panel.root;
   visible = false;
-  private jobs: Job[] = [];
-  private readonly note = h("div");
+  // Null: not known yet.
+  private jobs: Job[] | null = null;
+  private readonly note = h("div", {}, skeleton(2));
   private readonly list: KeyedList<Job, Slot>;
   // Ages are updated between two responses.
   private readonly ticker = window.setInterval(() => {
@@ -64,7 +65,7 @@ export class ActivePanel {
   }
 
   draw(stats: Stats): void {
-    if (!this.visible) return;
+    if (!this.visible || this.jobs === null) return;
     this.list.render(this.jobs);
     const cap = stats.max_active ? ` of ${count(stats.max_active)}` : "";
     set_text(this.panel.aside, `${count(stats.slots)}${cap} in use, oldest first`);
@@ -105,6 +106,6 @@ export class ActivePanel {
   }
 
   find(id: string): Job | undefined {
-    return this.jobs.find((job) => segment_of(job, "id") === id);
+    return this.jobs?.find((job) => segment_of(job, "id") === id);
   }
 }

@@ -12,7 +12,8 @@ import { event_in_words } from "./words";
 const SHOWN_EVENTS = 30;
 
 const FEED_WORDS: Record<FeedState, string> = {
-  live: "live", waiting: "connecting…", sampled: "a sample: too many to follow", off: "" };
+  live: "live", waiting: "connecting…", paused: "paused",
+  sampled: "a sample: too many to follow", off: "" };
 
 export class ActivityPanel {
   private readonly panel = new Panel("Activity");

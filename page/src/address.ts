@@ -9,6 +9,8 @@ export type Params = Record<string, string>;
 export interface Address {
   queue: string | null;
   job: string | null;
+  // A view that is not about one queue; null: the list of queues.
+  place: "workers" | "server" | null;
   // Whether the settings of the queue are shown.
   settings: boolean;
   db: number;
@@ -16,13 +18,14 @@ export interface Address {
 }
 
 const TIMES = new Set(["since", "until"]);
-const ADDRESS = /^#\/(?:q\/([^/?]+)(?:\/(?:j\/([^/?]+)|(settings)))?)?(?:\?(.*))?$/;
+const ADDRESS =
+  /^#\/(?:(workers|server)|q\/([^/?]+)(?:\/(?:j\/([^/?]+)|(settings)))?)?(?:\?(.*))?$/;
 
 export function read_address(): Address {
   const found = ADDRESS.exec(location.hash);
   const segment = (text?: string) => text === undefined ? null : canonical_segment(text);
   const params: Params = {};
-  for (const pair of (found?.[4] ?? "").split("&")) {
+  for (const pair of (found?.[5] ?? "").split("&")) {
     const at = pair.indexOf("=");
     const name = pair.slice(0, Math.max(at, 0));
     // Someone else's link may hold anything; these two are used as times.
@@ -31,8 +34,8 @@ export function read_address(): Address {
   }
   const db = Number(params.db ?? 0) || 0;
   delete params.db;
-  return { queue: segment(found?.[1]), job: segment(found?.[2]), settings: !!found?.[3], db,
-    params };
+  return { queue: segment(found?.[2]), job: segment(found?.[3]), settings: !!found?.[4],
+    place: (found?.[1] ?? null) as Address["place"], db, params };
 }
 
 function link(path: string, db: number, params: Params = {}): string {
@@ -44,6 +47,10 @@ function link(path: string, db: number, params: Params = {}): string {
 
 export function overview_link(db: number, params: Params = {}): string {
   return link("#/", db, params);
+}
+
+export function workers_link(db: number): string {
+  return link("#/workers", db);
 }
 
 export function queue_link(ref: QueueRef, params: Params = {}): string {

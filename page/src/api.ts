@@ -26,6 +26,12 @@ let health: Health = "connecting";
 let session: Session | null = null;
 let heard_at: number | null = null;
 let lost_at: number | null = null;
+
+// Whether this node makes changes: as the primary of its group, or without one.
+export type Lead = "yes" | "soon" | "no";
+let lead: Lead = "yes";
+// The last change was refused by a standby.
+let lead_doubted = false;
 const listeners = new Set<() => void>();
 
 // Returns a function that removes the listener.
@@ -36,6 +42,13 @@ export function on_change(listener: () => void): () => void {
 
 function changed(): void {
   for (const listener of listeners) listener();
+}
+
+export function set_lead(next: Lead): void {
+  if (lead === next && !lead_doubted) return;
+  lead = next;
+  lead_doubted = false;
+  changed();
 }
 
 function set_health(next: Health): void {
@@ -50,9 +63,12 @@ export const state = {
   get lost_at() { return lost_at; },
   get session() { return session; },
   get has_token() { return token !== null; },
+  get lead() { return lead; },
+  get lead_doubted() { return lead_doubted; },
+  // Whether a button for such changes is of use here, now.
   may(role: "operate" | "admin"): boolean {
     const own = session?.role;
-    return own === "admin" || own === role;
+    return lead === "yes" && (own === "admin" || own === role);
   },
 };
 
@@ -74,6 +90,7 @@ async function problem_of(response: Response): Promise<ApiError> {
   try {
     const body = await response.json();
     const field = body.field ? ` (${body.field})` : "";
+    if (body.code === "NOTPRIMARY" && body.primary) body.detail += ` Try ${body.primary}.`;
     return new ApiError(response.status, body.code ?? "", (body.detail ?? body.title) + field);
   } catch {
     return new ApiError(response.status, "", response.statusText || `Status ${response.status}`);
@@ -97,6 +114,10 @@ export async function open(path: string, init: RequestInit): Promise<Response> {
   }
   const problem = await problem_of(response);
   set_health(problem.code === "LOADING" ? "loading" : "connected");
+  if (problem.code === "NOTPRIMARY") {
+    lead_doubted = true;
+    changed();
+  }
   // A wrong password says nothing about the present session.
   if (response.status === 401 && problem.code !== "WRONGPASS" && session?.role) {
     session = null;

@@ -1,30 +1,37 @@
 // The page: the session, the view named by the address, keys, and the state of the server.
-import { overview_link, queue_link, read_address } from "./address";
+import { overview_link, queue_link, read_address, workers_link } from "./address";
 import type { Address } from "./address";
 import { find_session, log_in, log_in_by_password, log_out, on_change, state,
   take_token_of_address } from "./api";
 import { segment_of, segment_of_text, shown } from "./bytes";
 import { set_server_time } from "./clock";
-import { append, h, replace, set_text, show } from "./dom";
-import { duration } from "./format";
+import { h, replace, set_text, show } from "./dom";
+import { duration, moment } from "./format";
 import { JobView } from "./job";
-import { Poller } from "./live";
-import { close_dialog, dialog_is_open, field, tell, words_of_error } from "./notices";
+import { Poller, is_paused, set_paused } from "./live";
+import { Nodes } from "./nodes";
+import { close_dialog, dialog_is_open, field, notices, tell, words_of_error } from "./notices";
 import { Overview } from "./overview";
 import { QueueView } from "./queue";
 import { Search } from "./search";
+import { ask_for_views } from "./saved_views";
+import { ServerView } from "./server";
 import { SettingsView } from "./settings";
 import { next_theme, start_theme } from "./theme";
 import type { View } from "./view";
+import { WorkersView } from "./workers";
 
 // Keys besides the browser's own; keys of a view are handled in its key().
 const KEYS: [string, string][] = [
   ["/", "find jobs, queues, groups, tags as name=value"], ["↑  ↓", "through what was found"],
   ["j  k", "down and up in lists"],
-  ["Enter", "open the item in focus"], ["Esc", "close, leave, go up"], ["g", "to the queues"],
+  ["Enter", "open the item in focus"], ["Esc", "close, leave, go up"],
+  ["g  w", "to the queues, to all workers"], ["l", "pause or resume the live updates"],
+  ["v", "saved views"],
   ["f  b", "move the job in focus to the front, to the back"],
   ["c", "cancel the job in focus"],
-  ["r", "retry the job in focus"], ["n", "on a job's page: run it again as a new one"],
+  ["r", "retry the job in focus, or run a delayed one now"],
+  ["n", "on a job's page: run it again as a new one"],
   ["a", "add a job to the queue"],
   ["p", "pause or resume the queue"], ["s", "the settings of the queue"], ["t", "dark or light"],
   ["?", "these keys"]];
@@ -32,20 +39,30 @@ const KEYS: [string, string][] = [
 let view: View | null = null;
 const stage = h("div.stage");
 const banner = h("div.banner", { role: "alert", hidden: true });
+const pause_note = h("div.banner", { role: "status", hidden: true });
+const pause_button = h("button.updates", { click: () => turn_updates() });
+const views_button = h("button.quiet.views", { title: "Saved views (v)",
+  "aria-label": "Saved views", click: () => ask_for_views(view?.title ?? "") }, "Views");
+const places = h("nav.places", { "aria-label": "Places" });
 const who = h("span.who");
 const turn = h("button.quiet", { click: () => void leave() });
 const search = new Search(() => view?.ref ?? null, () => read_address().db);
+const nodes = new Nodes();
 const dot = h("span.dot", { role: "img" });
-const bar = h("header.bar", {}, h("a.brand", { href: "#/" }, dot, "Sluice"), search.root,
+const bar = h("header.bar", {}, h("a.brand", { href: "#/" }, dot, h("span", {}, "Sluice")),
+  places, search.root, pause_button, views_button,
   h("button.quiet", { click: () => next_theme(), title: "Dark or light (t)",
     "aria-label": "Dark or light" }, "◐"),
-  h("button.quiet", { click: () => tell_keys(), title: "Keys (?)", "aria-label": "Keys" }, "?"),
+  h("button.quiet.keys-button", { click: () => tell_keys(), title: "Keys (?)",
+    "aria-label": "Keys" }, "?"),
   who, turn);
 
 // The view that is shown, without the parameters of its address.
 let viewed = "";
 
-function make_view({ queue, job, settings, db, params }: Address): View {
+function make_view({ queue, job, settings, place, db, params }: Address): View {
+  if (place === "workers") return new WorkersView(db, params);
+  if (place === "server") return new ServerView();
   if (queue === null) return new Overview(db, params);
   if (job !== null) return new JobView({ queue, db }, job);
   return settings ? new SettingsView({ queue, db }) : new QueueView({ queue, db }, params);
@@ -53,16 +70,41 @@ function make_view({ queue, job, settings, db, params }: Address): View {
 
 function open_view(): void {
   const address = read_address();
-  const { queue, job, settings, db } = address;
-  const wanted = JSON.stringify([queue, job, settings, db, shown_role]);
+  const { queue, job, settings, place, db } = address;
+  const wanted = JSON.stringify([queue, job, settings, place, db, shown_role]);
   search.close();
   if (view?.take && wanted === viewed) return view.take(address.params);
   view?.stop();
   viewed = wanted;
   view = make_view(address);
   document.title = `${view.title} · Sluice`;
+  draw_places(address);
   replace(stage, view.root);
   scrollTo(0, 0);
+}
+
+function draw_places({ place, queue, db }: Address): void {
+  const link = (name: string, href: string, here: boolean) =>
+    h("a", { href, "aria-current": here ? "page" : null }, name);
+  replace(places, link("Queues", overview_link(db), place === null && queue === null),
+    link("Workers", workers_link(db), place === "workers"),
+    link("Server", "#/server", place === "server"));
+}
+
+function turn_updates(): void {
+  set_paused(!is_paused());
+  draw_pause();
+}
+
+function draw_pause(): void {
+  const on = is_paused();
+  const what = on ? "Resume the live updates" : "Pause the live updates";
+  set_text(pause_button, on ? "Paused" : "Live");
+  pause_button.title = `${what} (l)`;
+  pause_button.setAttribute("aria-pressed", String(on));
+  show(pause_note, on);
+  replace(pause_note, `Live updates are paused since ${moment(Date.now())}: nothing here changes `
+    + "unless you do something. ", h("button.link", { click: () => turn_updates() }, "Resume"));
 }
 
 function close_view(): void {
@@ -142,6 +184,7 @@ function show_log_in(): void {
   (tokens ? fields.token : fields.user).focus();
 }
 
+// What the view was made for; undefined: not known yet.
 let shown_role: string | null | undefined;
 
 // Called after each change of session or connection.
@@ -152,19 +195,23 @@ function follow(): void {
   const user = session && segment_of(session, "user");
   set_text(who, role === null ? "" : !state.has_token ? "read only"
     : `${user === null ? "" : `${shown(user)} · `}${role}`);
+  who.title = "What you may do here: read, operate, or administer";
   set_text(turn, role !== null && state.has_token ? "Log out" : "Log in");
   show(turn, session !== null);
   const open = session !== null && !session.tokens && !state.has_token;
   turn.title = open ? "The server has no tokens: on this machine everything can be read. To "
     + "make changes, log in as a user, or define tokens (see http-token)." : "";
-  show(search.root, role !== null);
-  if (health === "connecting" || role === shown_role) return;
+  for (const each of [search.root, places, pause_button, views_button]) show(each, role !== null);
+  nodes.follow(role !== null);
+  // On a node that changes nothing a view has no buttons for changes.
+  const rights = role === null || state.lead === "yes" ? role : `${role}, ${state.lead}`;
+  if (health === "connecting" || rights === shown_role) return;
   if (session === null) {
     // The token has been revoked.
     if (shown_role !== undefined && shown_role !== null) void begin();
     return;
   }
-  shown_role = role;
+  shown_role = rights;
   if (role === null) show_log_in();
   else open_view();
 }
@@ -201,7 +248,8 @@ function step(by: number): void {
 }
 
 function go_up(): void {
-  const { queue, job, settings, db } = read_address();
+  const { queue, job, settings, place, db } = read_address();
+  if (place !== null) location.hash = overview_link(db);
   if ((job !== null || settings) && queue !== null) location.hash = queue_link({ queue, db });
   else if (queue !== null) location.hash = overview_link(db);
 }
@@ -212,6 +260,9 @@ const GLOBAL: Record<string, () => void> = {
   j: () => step(1),
   k: () => step(-1),
   g: () => { location.hash = "#/"; },
+  w: () => { location.hash = workers_link(read_address().db); },
+  l: () => turn_updates(),
+  v: () => ask_for_views(view?.title ?? ""),
   t: () => { next_theme(); },
 };
 
@@ -246,14 +297,17 @@ async function begin(): Promise<void> {
       set_server_time(session.now);
       asking?.stop();
       known();
-    }, 1000, 200, draw_health);
+    }, 1000, 200, draw_health, true);
   });
 }
 
 function start(): void {
   start_theme();
-  append(document.body, [h("div.top", {}, bar, banner), stage]);
-  replace(stage, h("main.log-in", {}, h("p.dim", {}, "Connecting…")));
+  draw_pause();
+  // What the browser shows until now is a part of the file.
+  replace(stage, document.querySelector(".connecting"));
+  document.body.replaceChildren(h("div.top", {}, bar, banner, pause_note, nodes.root), stage,
+    notices);
   on_change(follow);
   addEventListener("hashchange", () => {
     close_dialog();

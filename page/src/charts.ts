@@ -59,6 +59,22 @@ function draw_span(kind: ChartKind): uPlot.Axis["values"] {
   return (_, ticks) => ticks.map((tick) => tick !== null && fits(tick) ? LABEL[kind](tick) : "");
 }
 
+// The indices of values without a neighbour, which no line shows. What is unknown is passed over
+// by a line.
+function lone_points(plot: uPlot, series: number): number[] {
+  const values = plot.data[series];
+  const known = (index: number) => values[index] !== null && values[index] !== undefined;
+  const beside = (index: number, step: number) => {
+    do index += step; while (index in values && values[index] === undefined);
+    return known(index);
+  };
+  const lone: number[] = [];
+  for (let index = 0; index < values.length; ++index) {
+    if (known(index) && !beside(index, -1) && !beside(index, 1)) lone.push(index);
+  }
+  return lone;
+}
+
 export class Chart {
   readonly root: HTMLElement;
   private readonly legend = h("figcaption");
@@ -241,7 +257,7 @@ export class Chart {
         width: 1.5,
         dash: line.dash,
         fill: line.fill ? colour(line.colour) + "26" : undefined,
-        points: { show: false },
+        points: { show: false, size: 4, fill: colour(line.colour), filter: lone_points },
       }))],
     }, [[], ...this.lines.map(() => [])] as unknown as uPlot.AlignedData, this.spot);
     this.watch_drag(this.plot.over);

@@ -65,6 +65,7 @@ export class KeyedList<Item, Row extends { root: HTMLElement }> {
 
   render(items: readonly Item[]): void {
     const kept = new Map<string, Row>();
+    const focused = document.activeElement;
     let place: ChildNode | null = this.root.firstChild;
     for (const item of items) {
       const key = this.key(item);
@@ -81,6 +82,11 @@ export class KeyedList<Item, Row extends { root: HTMLElement }> {
     }
     for (const [key, row] of this.rows) if (!kept.has(key)) row.root.remove();
     this.rows = kept;
+    // A row that is moved loses the focus.
+    if (focused instanceof HTMLElement && focused !== document.activeElement
+      && this.root.contains(focused)) {
+      focused.focus({ preventScroll: true });
+    }
   }
 
   get(key: string): Row | undefined {

@@ -15,6 +15,7 @@ export function short_count(value: number): string {
 
 export function rate(value: number): string {
   if (value === 0) return "0";
+  if (value < 0.05) return "<0.1";
   return value < 10 ? value.toFixed(1) : short_count(value);
 }
 
@@ -53,8 +54,13 @@ export function ago(ms: number, now: number): string {
 
 export function size(bytes: number): string {
   if (bytes < 1024) return `${bytes} bytes`;
-  const kilobytes = bytes / 1024;
-  return kilobytes < 1024 ? `${kilobytes.toFixed(1)} KB` : `${(kilobytes / 1024).toFixed(1)} MB`;
+  const units = ["KB", "MB", "GB"];
+  let left = bytes / 1024;
+  while (left >= 1024 && units.length > 1) {
+    left /= 1024;
+    units.shift();
+  }
+  return `${left.toFixed(1)} ${units[0]}`;
 }
 
 export function plural(number: number, one: string, many = one + "s"): string {

@@ -9,7 +9,7 @@ import { failure } from "./notices";
 import { ask_to_pause, ask_to_resume } from "./queue_actions";
 import type { Pause } from "./queue_actions";
 import type { Group, Stats } from "./types";
-import { Panel, empty } from "./view";
+import { Panel, empty, skeleton } from "./view";
 
 const SHOWN_GROUPS = 20;
 // The response may have a thousand lines.
@@ -36,13 +36,14 @@ export class GroupsPanel {
   private readonly panel = new Panel("Groups");
   readonly root = this.panel.root;
   visible = false;
-  private groups: Group[] = [];
+  // Null: not known yet.
+  private groups: Group[] | null = null;
   // Those that a rule of their own pauses.
   private paused = new Set<string>();
   private slots = 0;
   private asked_at = -Infinity;
   private all = false;
-  private readonly note = h("div");
+  private readonly note = h("div", {}, skeleton(2));
   private readonly table: HTMLElement;
   private readonly more = h("button.link", { click: () => { this.all = true; this.draw(); } },
     "Show all");
@@ -76,7 +77,7 @@ export class GroupsPanel {
   }
 
   draw(): void {
-    if (!this.visible) return;
+    if (!this.visible || this.groups === null) return;
     const groups = this.all ? this.groups : this.groups.slice(0, SHOWN_GROUPS);
     this.list.render(groups);
     show(this.table, groups.length > 0);

@@ -3,7 +3,6 @@
 import { ApiError, queue_path, request } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of } from "./bytes";
-import { server_now } from "./clock";
 import type { Band, Stats } from "./types";
 import { WaitWindow } from "./waits";
 
@@ -12,6 +11,8 @@ const MOST_SAMPLES = 150;
 // In a small chart, where the server keeps no history.
 const SHOWN_SAMPLES = 60;
 const MOST_QUEUES = 1200;
+// Answers may overtake each other by less than this.
+const BACK_S = 5;
 export const MOST_BANDS = 8;
 
 export type Range = "hour" | "day";
@@ -85,11 +86,14 @@ export class Series {
   // The number of failed jobs when `hour` was read, else when the queue was seen first.
   private failed_before: number | null = null;
 
-  add(stats: Stats, bands: Band[] | null): void {
-    const now = server_now();
+  // `now`: when the server counted them. When they arrive is another time: two answers may come at
+  // once that were counted seconds apart.
+  add(stats: Stats, bands: Band[] | null, now: number): void {
     const last = this.time.at(-1);
+    // The server's clock was set back.
+    if (last !== undefined && now / 1000 < last - BACK_S) this.forget();
     // Points closer than this cannot be told apart.
-    if (last !== undefined && now / 1000 - last < 0.4) return;
+    if (this.time.length > 0 && now / 1000 - last! < 0.4) return;
     const totals = totals_of(stats, now);
     const before = this.totals;
     const seconds = before ? (now - before.at) / 1000 : 0;
@@ -122,6 +126,14 @@ export class Series {
       wait.p50.push(recent ? recent.p50 / 1000 : recent);
       wait.p95.push(recent ? recent.p95 / 1000 : recent);
     }
+  }
+
+  private forget(): void {
+    for (const list of [this.time, this.waiting, this.active, ...Object.values(this.flows)]) {
+      list.length = 0;
+    }
+    this.waits.clear();
+    this.totals = null;
   }
 
   private trim(): void {

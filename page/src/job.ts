@@ -1,11 +1,12 @@
 // One job: its position, why it waits, its attempts, its fields, and its history.
-import { ask_to_cancel, ask_to_move, ask_to_retry, ask_to_run_again, job_buttons } from "./actions";
+import { ask_to_cancel, ask_to_move, ask_to_retry, ask_to_run_again, job_buttons, run_now }
+  from "./actions";
 import { overview_link, queue_link } from "./address";
 import { ApiError, job_path, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
+import { coloured } from "./ansi";
 import { AttemptsPanel } from "./attempts";
-import { is_addressable, segment_of, segment_of_item, shown, shown_lines, visible_lines }
-  from "./bytes";
+import { is_addressable, segment_of, segment_of_item, shown, shown_lines } from "./bytes";
 import { server_now } from "./clock";
 import { KeyedList, append, h, replace, set_text, show } from "./dom";
 import { ago, count, duration, moment } from "./format";
@@ -17,7 +18,7 @@ import { draw_body } from "./tree";
 import type { Band, Job, QueueEvent } from "./types";
 import { Figure, Stale, Panel, empty, error_box, skeleton, state_pill } from "./view";
 import type { View } from "./view";
-import { event_in_words, is_over, state_in_words } from "./words";
+import { eta_of, event_in_words, is_over, state_in_words } from "./words";
 
 const USUAL_MS = 1000;
 // The place in dispatch order is known for the first jobs, and asked for this often.
@@ -66,6 +67,7 @@ export class JobView implements View {
   private bodies_of = "";
   private bodies_at = 0;
   private drawn_bodies = "";
+  private drawn_log = "";
 
   constructor(readonly ref: QueueRef, private id: string) {
     this.title = shown(id);
@@ -107,12 +109,9 @@ export class JobView implements View {
       throw new ApiError(404, "NOJOB", "This id cannot be part of an address.");
     }
     const first = this.bodies === null;
-    const job = first ? await this.ask_bodies(signal)
-      : await request<Job>(job_path(this.ref, this.id), { signal });
-    if (this.bands.length === 0) {
-      const answer = await request<{ bands: Band[] }>(queue_path(this.ref, "/bands"), { signal });
-      this.bands = answer.bands.map((band) => shown(segment_of(band, "name")));
-    }
+    const [job] = await Promise.all([first ? this.ask_bodies(signal)
+      : request<Job>(job_path(this.ref, this.id), { signal }),
+    this.bands.length === 0 ? this.ask_bands(signal) : null]);
     this.job = job;
     if (!is_over(job.state)) this.feed.again();
     draw_soon(this.draw);
@@ -137,6 +136,11 @@ export class JobView implements View {
     const { jobs } = await request<{ jobs: Job[] }>(queue_path(this.ref, "/jobs", query),
       { signal });
     this.dispatch = jobs.findIndex((each) => segment_of(each, "id") === this.id);
+  }
+
+  private async ask_bands(signal: AbortSignal): Promise<void> {
+    const { bands } = await request<{ bands: Band[] }>(queue_path(this.ref, "/bands"), { signal });
+    this.bands = bands.map((band) => shown(segment_of(band, "name")));
   }
 
   private async ask_bodies(signal: AbortSignal): Promise<Job> {
@@ -208,9 +212,10 @@ export class JobView implements View {
     next.set(this.dispatch === null ? "–" : this.dispatch < 0 ? "–" : `#${this.dispatch + 1}`,
       this.dispatch === null || this.dispatch >= 0 ? ""
         : `not among the next ${DISPATCHED}`);
-    eta.set(job.eta_ms === null ? "–" : job.eta_ms < 1000 ? "at once"
-      : `in ${duration(job.eta_ms)}`,
-      job.state === "pending" && job.eta_ms === null ? "not known yet" : "");
+    const eta_ms = eta_of(job);
+    eta.set(eta_ms === null ? "–" : eta_ms < 1000 ? "at once" : `in ${duration(eta_ms)}`,
+      job.state !== "pending" || eta_ms !== null ? ""
+        : job.eta_ms !== null ? "when a worker asks" : "not known yet");
     waited.set(`${duration(now - job.enqueued)} ago`, moment(job.enqueued));
     ran.set(job.state === "active" ? duration(now - (job.started ?? now)) : duration(job.run_ms),
       job.deadline !== null ? `lease ${duration(job.deadline - now)}` : job.finished === null ? ""
@@ -227,10 +232,11 @@ export class JobView implements View {
     set_text(this.progress, told);
     show(this.log, feed.log !== "");
     show(this.live.root, told !== "" || feed.log !== "");
-    const text = (feed.begins_late ? "…\n" : "") + visible_lines(feed.log);
-    if (text === this.log.textContent) return;
+    const text = (feed.begins_late ? "…\n" : "") + feed.log;
+    if (text === this.drawn_log) return;
+    this.drawn_log = text;
     const { scrollTop, scrollHeight, clientHeight } = this.log;
-    this.log.textContent = text;
+    replace(this.log, ...coloured(text));
     if (scrollTop + clientHeight >= scrollHeight - 8) this.log.scrollTop = this.log.scrollHeight;
   };
 
@@ -311,7 +317,7 @@ export class JobView implements View {
       const value = event.fields[name];
       const text = typeof value === "number"
         ? (name.endsWith("_ms") ? duration(value) : String(value))
-        : shown(segment_of(event.fields, name));
+        : shown_lines(segment_of(event.fields, name)).split("\n")[0];
       return text ? `${name.replace("_ms", "").replace("_base64", "")} ${text}` : "";
     }).filter(Boolean).join(" · ");
     return h("li", { "data-event": event.type }, h("time", {}, moment(event.time, true)),
@@ -327,6 +333,7 @@ export class JobView implements View {
     if (key === "c" && !over) ask_to_cancel(this.target(job));
     else if (key === "n") this.run_again();
     else if (key === "r" && over) ask_to_retry(this.target(job));
+    else if (key === "r" && job.state === "delayed") void run_now(this.target(job));
     else if (key === "f" && waits) ask_to_move(this.target(job), "front");
     else if (key === "b" && waits) ask_to_move(this.target(job), "back");
     else return false;

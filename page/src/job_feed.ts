@@ -2,7 +2,7 @@
 import { ApiError, headers, job_path, open } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of, text_of, shown } from "./bytes";
-import { EventParser } from "./live";
+import { EventParser, is_awake } from "./live";
 
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 10_000;
@@ -30,7 +30,7 @@ export class JobFeed {
   private last_id: string | null = null;
   private retry_ms = FIRST_RETRY_MS;
   private readonly turn = () => {
-    if (document.visibilityState === "visible") this.begin();
+    if (is_awake()) this.begin();
     else this.end();
   };
 
@@ -38,7 +38,7 @@ export class JobFeed {
   constructor(private ref: QueueRef, private id: string, private changed: () => void,
               private heard: () => void) {
     document.addEventListener("visibilitychange", this.turn);
-    this.begin();
+    this.turn();
   }
 
   stop(): void {
@@ -86,7 +86,7 @@ export class JobFeed {
     }
     if (this.abort !== abort) return;
     this.end();
-    if (this.stopped || this.ended || document.visibilityState !== "visible") return;
+    if (this.stopped || this.ended || !is_awake()) return;
     this.timer = window.setTimeout(() => this.begin(), this.retry_ms);
     this.retry_ms = Math.min(this.retry_ms * 2, LAST_RETRY_MS);
   }

@@ -9,11 +9,12 @@ import { is_over } from "./words";
 
 // Parameters of the address, as those of the API.
 const NAMES: Record<string, string> = { group: "group", worker: "worker", tag: "tag",
-  error: "error", id: "id_part", pattern: "error_pattern", since: "since_ms", until: "until_ms" };
+  error: "error", id: "id_part", pattern: "error_pattern", payload: "payload_part",
+  since: "since_ms", until: "until_ms" };
 
 const TYPING_MS = 250;
 const FIELDS: [string, string][] = [["error", "error contains"], ["id", "id contains"],
-  ["group", "group"], ["tag", "tag: name=value"]];
+  ["group", "group"], ["tag", "tag: name=value"], ["payload", "payload contains"]];
 const TIMES: [string, number][] = [["15 minutes", 900_000], ["hour", 3_600_000],
   ["day", 86_400_000], ["week", 604_800_000]];
 
@@ -59,6 +60,7 @@ function filters_of(params: Params): [string[], string][] {
   add("tag", `tag ${shown(params.tag)}`);
   add("id", `id contains “${shown(params.id)}”`);
   add("error", `error contains “${shown(params.error)}”`);
+  add("payload", `payload contains “${shown(params.payload)}”`);
   add("pattern", `error like “${shown(params.pattern)}”`);
   if (params.since || params.until) {
     const at = (segment: string) => moment(Number(segment));

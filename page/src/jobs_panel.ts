@@ -1,8 +1,9 @@
 // The jobs of a queue: the next ones in dispatch order, and those of each state, page by page, with
 // filters that stand in the address.
+import { ask_for_all, ask_for_chosen, job_buttons, named } from "./actions";
+import type { Verb } from "./actions";
 import { set_params } from "./address";
 import type { Params } from "./address";
-import { ask_for_all, ask_for_chosen, job_buttons } from "./actions";
 import { queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of, shown, shown_lines } from "./bytes";
@@ -14,7 +15,7 @@ import { JobFilters, filter_query, filters_in_words, is_filtered, where_of } fro
 import { failure } from "./notices";
 import type { Job, Stats } from "./types";
 import { Panel, STATES, empty, job_anchor, skeleton } from "./view";
-import { is_over, why_in_words } from "./words";
+import { eta_of, failed_before, is_over, telling_line, why_in_words } from "./words";
 
 const PAGE = 25;
 // The first tab, which lists all jobs of a filter; the others are states.
@@ -92,6 +93,11 @@ export class JobsPanel {
     return this.state === NEXT && !is_filtered(this.params);
   }
 
+  // What is done with all of them.
+  private get verb(): Verb {
+    return this.state === "failed" ? "retry" : is_over(this.state) ? "purge" : "cancel";
+  }
+
   private get by_error(): boolean {
     return this.state === "failed" && this.params.by === "error";
   }
@@ -137,8 +143,8 @@ export class JobsPanel {
     } catch (error) {
       return failure("These jobs cannot be chosen", error);
     }
-    void ask_for_all(this.ref, this.state === "failed" ? "retry" : "purge", this.state, where,
-      filters_in_words(this.params), this.poke);
+    void ask_for_all(this.ref, this.verb, this.state, where, filters_in_words(this.params),
+      this.poke);
   }
 
   stop(): void {
@@ -199,6 +205,7 @@ export class JobsPanel {
     this.pending = stats.pending;
     if (!this.visible) return;
     this.draw_counts(stats);
+    set_text(this.panel.aside, this.order_in_words());
     if (this.by_error) return this.failures.draw();
     if (this.jobs === null) return;
     this.list.render(this.jobs);
@@ -208,13 +215,17 @@ export class JobsPanel {
     show(this.next, this.cursor !== null && full);
     show(this.further, this.cursor !== null && !full);
     set_text(this.further, "Look further");
-    show(this.all, state.may("operate") && this.jobs.length > 0 && is_over(this.state));
-    const verb = this.state === "failed" ? "Retry" : "Purge";
-    set_text(this.all, `${verb} all ${is_filtered(this.params) ? "these" : this.state}…`);
-    set_text(this.panel.aside, this.is_next ? "in the order in which pops would take them"
-      : this.state === NEXT ? "" : this.state === "pending" ? "by position"
-      : is_over(this.state) ? "newest first" : "oldest first");
+    show(this.all, state.may("operate") && this.jobs.length > 0 && this.state !== NEXT);
+    set_text(this.all, `${named(this.verb)} all ${is_filtered(this.params) ? "these"
+      : this.state}…`);
     this.draw_note();
+  }
+
+  private order_in_words(): string {
+    if (this.is_next) return "in the order in which pops would take them";
+    if (this.by_error) return "the most frequent first";
+    return this.state === NEXT ? "" : this.state === "pending" ? "by position"
+      : is_over(this.state) ? "newest first" : "oldest first";
   }
 
   private draw_counts(stats: Stats): void {
@@ -324,14 +335,16 @@ export class JobsPanel {
   }
 
   private note_of(job: Job): string {
-    if (is_over(job.state) || job.state === "active") {
-      return shown_lines(segment_of(job, "error")).split("\n")[0];
-    }
-    const eta = job.eta_ms === null ? "" : job.eta_ms < 1000 ? "Expected at once. "
-      : `Expected in ${duration(job.eta_ms)}. `;
+    const error = telling_line(shown_lines(segment_of(job, "error")));
+    if (is_over(job.state) || job.state === "active") return error;
+    // If no worker asks, none of them is expected, not only the first one.
+    const idle = this.jobs?.some(({ why }) => why === "no_worker");
+    const eta_ms = idle ? null : eta_of(job);
+    const eta = eta_ms === null ? "" : eta_ms < 1000 ? "Expected at once. "
+      : `Expected in ${duration(eta_ms)}. `;
     // The number of jobs before it by position belongs to another order than that of this list.
     const listed = this.is_next && /^(behind|fair_share)\b/.test(job.why ?? "");
-    return listed ? eta.trim() : eta + why_in_words(job.why);
+    return failed_before(job, error) + (listed ? eta.trim() : eta + why_in_words(job.why));
   }
 
   find(id: string): Job | undefined {

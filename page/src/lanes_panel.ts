@@ -11,7 +11,8 @@ import type { Band, Job } from "./types";
 import { Panel, job_anchor } from "./view";
 import { wait_in_words } from "./words";
 
-const SHOWN_JOBS = 16;
+// As many as a lane has room for; each costs the server some microseconds a second and viewer.
+const SHOWN_JOBS = 10;
 
 interface Lane {
   root: HTMLElement;
@@ -29,8 +30,7 @@ export class LanesPanel {
   private readonly list: KeyedList<Band, Lane>;
   private made = 0;
 
-  constructor(private ref: QueueRef, private visibility: Visibility,
-              private poke: () => void) {
+  constructor(private ref: QueueRef, private visibility: Visibility) {
     this.panel.body.classList.add("lanes");
     this.list = new KeyedList<Band, Lane>(this.panel.body,
       (band) => segment_of(band, "name") ?? "", (key) => this.make(key),
@@ -50,10 +50,7 @@ export class LanesPanel {
     };
     lane.root.append(h("header", {}, h("bdi", {}, shown(key)), lane.count, lane.wait),
       jobs, lane.rest);
-    this.visibility.watch(lane.root, (visible) => {
-      lane.visible = visible;
-      if (visible && lane.heads.length === 0) this.poke();
-    });
+    this.visibility.watch(lane.root, (visible) => { lane.visible = visible; });
     return lane;
   }
 

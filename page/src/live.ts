@@ -23,6 +23,30 @@ export function draw_soon(draw: () => void): void {
   });
 }
 
+// Resolves when what has been drawn is on the screen.
+export function painted(): Promise<void> {
+  return new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+}
+
+// --- Awake or not ---
+
+let paused = false;
+
+// What runs in the background rests while the page is hidden or updates are paused; what a person
+// does is answered all the same.
+export function is_awake(): boolean {
+  return document.visibilityState === "visible" && !paused;
+}
+
+export function is_paused(): boolean {
+  return paused;
+}
+
+export function set_paused(next: boolean): void {
+  paused = next;
+  document.dispatchEvent(new Event("visibilitychange"));
+}
+
 // --- Polling ---
 
 // Data in view is requested at most this often.
@@ -34,20 +58,26 @@ export class Poller {
   private timer = 0;
   private running = false;
   private again = false;
+  private poked = false;
   private last_began = 0;
   private retry_ms = FIRST_RETRY_MS;
   private readonly abort = new AbortController();
   private readonly wake = () => {
-    if (document.visibilityState === "visible") this.poke();
+    if (this.may_run) this.poke();
   };
 
-  // `ask` is called at most every `least_ms`, and every `usual_ms` without a poke.
+  // `ask` is called at most every `least_ms`, and every `usual_ms` without a poke. `always`: even
+  // while updates are paused.
   constructor(private ask: (signal: AbortSignal) => Promise<void>,
               public usual_ms: number, private least_ms: number,
-              private failed: (error: unknown) => void) {
+              private failed: (error: unknown) => void, private always = false) {
     document.addEventListener("visibilitychange", this.wake);
     addEventListener("online", this.wake);
     this.poke();
+  }
+
+  private get may_run(): boolean {
+    return this.always ? document.visibilityState === "visible" : is_awake();
   }
 
   stop(): void {
@@ -63,6 +93,7 @@ export class Poller {
       this.again = true;
       return;
     }
+    this.poked = true;
     this.plan(Math.max(0, this.last_began + this.least_ms - performance.now()));
   }
 
@@ -73,17 +104,18 @@ export class Poller {
   }
 
   private async run(): Promise<void> {
-    if (document.visibilityState !== "visible") return;
+    if (document.visibilityState !== "visible" || !(this.poked || this.may_run)) return;
     this.running = true;
-    this.again = false;
+    this.again = this.poked = false;
     this.last_began = performance.now();
     let wait_ms = this.usual_ms;
+    let away = false;
     try {
       await this.ask(this.abort.signal);
       this.retry_ms = FIRST_RETRY_MS;
     } catch (error) {
       if (this.abort.signal.aborted) return;
-      const away = error instanceof Unreachable || state.health === "loading";
+      away = error instanceof Unreachable || state.health === "loading";
       if (away) {
         wait_ms = this.retry_ms * (0.75 + Math.random() / 2);
         this.retry_ms = Math.min(this.retry_ms * 2, LAST_RETRY_MS);
@@ -95,13 +127,14 @@ export class Poller {
     const took = performance.now() - this.last_began;
     // A slow server is polled less often.
     const least = Math.max(this.least_ms, took);
+    this.poked = this.again || away;
     this.plan(this.again ? least : Math.max(wait_ms - took, least / 2));
   }
 }
 
 // --- Events ---
 
-export type FeedState = "live" | "waiting" | "sampled" | "off";
+export type FeedState = "live" | "waiting" | "paused" | "sampled" | "off";
 
 // Above this rate, reading all events would be of no use.
 const MOST_EVENTS_A_SECOND = 2000;
@@ -141,13 +174,13 @@ export class EventFeed {
   private window_began = 0;
   private window_count = 0;
   private readonly turn = () => {
-    if (document.visibilityState === "visible") this.begin();
-    else this.end("waiting");
+    if (is_awake()) this.begin();
+    else this.end(is_paused() ? "paused" : "waiting");
   };
   // A failed poll is noticed sooner than a dead stream, in which silence is normal.
   private readonly forget_health = on_change(() => {
     if (state.health === "disconnected" && this.abort) this.come_again();
-    if (state.health === "connected" && document.visibilityState === "visible") this.begin();
+    if (state.health === "connected" && is_awake()) this.begin();
   });
 
   // `took` receives events in order; `turned` is called when the state of the feed changes.
@@ -184,7 +217,7 @@ export class EventFeed {
   }
 
   private rest(ms: number): void {
-    if (this.stopped || document.visibilityState !== "visible") return;
+    if (this.stopped || !is_awake()) return;
     clearTimeout(this.timer);
     this.timer = window.setTimeout(() => this.begin(), ms);
   }
@@ -245,20 +278,46 @@ export class EventFeed {
 
 // --- Visibility ---
 
+// How far beyond the window's edge an element counts as in view.
+const MARGIN_PX = 80;
+
 // Calls `turned` when an element comes into view or leaves it.
 export class Visibility {
-  private readonly shown = new Map<Element, (visible: boolean) => void>();
+  private readonly watched = new Map<Element, { visible: boolean; turned: (visible: boolean) =>
+    void }>();
   private readonly observer = new IntersectionObserver((entries) => {
-    for (const entry of entries) this.shown.get(entry.target)?.(entry.isIntersecting);
-  }, { rootMargin: "80px" });
+    const came = entries.filter(({ target, isIntersecting }) =>
+      this.turn(target, isIntersecting) && isIntersecting);
+    if (came.length > 0) this.came();
+  }, { rootMargin: `${MARGIN_PX}px` });
+
+  // `came`: something has come into view since the last look.
+  constructor(private came: () => void) {}
 
   watch(element: Element, turned: (visible: boolean) => void): void {
-    this.shown.set(element, turned);
+    this.watched.set(element, { visible: false, turned });
     this.observer.observe(element);
+  }
+
+  // Finds out at once what is in view, which the observer may tell later.
+  look(): void {
+    for (const element of this.watched.keys()) {
+      const { top, bottom, height } = element.getBoundingClientRect();
+      this.turn(element, height > 0 && bottom > -MARGIN_PX && top < innerHeight + MARGIN_PX);
+    }
   }
 
   stop(): void {
     this.observer.disconnect();
-    this.shown.clear();
+    this.watched.clear();
+  }
+
+  // Returns whether it was otherwise before.
+  private turn(element: Element, visible: boolean): boolean {
+    const each = this.watched.get(element);
+    if (!each || each.visible === visible) return false;
+    each.visible = visible;
+    each.turned(visible);
+    return true;
   }
 }

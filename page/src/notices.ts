@@ -7,11 +7,10 @@ import type { Child } from "./dom";
 const NOTICE_MS = 6000;
 const UNDO_MS = 12_000;
 
-const notices = h("div.notices", { role: "status", "aria-live": "polite" });
-document.addEventListener("DOMContentLoaded", () => document.body.append(notices));
+// A part of the page from its start, so that screen readers hear what comes into it.
+export const notices = h("div.notices", { role: "status", "aria-live": "polite" });
 
 export function notice(text: string, options: { bad?: boolean; undo?: () => void } = {}): void {
-  if (!notices.isConnected) document.body.append(notices);
   const box = h(options.bad ? "div.notice.bad" : "div.notice", {}, h("span", {}, text));
   const gone = () => box.remove();
   if (options.undo) {

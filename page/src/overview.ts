@@ -9,8 +9,8 @@ import { h, replace, set_text, show } from "./dom";
 import { first_job } from "./first_run";
 import { plural, short_count } from "./format";
 import { ask_hours, ask_past, series_of } from "./history";
-import { LEAST_MS, Poller, Visibility, draw_soon } from "./live";
-import { act, words_of_error } from "./notices";
+import { LEAST_MS, Poller, Visibility, draw_soon, painted } from "./live";
+import { words_of_error } from "./notices";
 import { QueueCards } from "./queue_cards";
 import type { Card } from "./queue_cards";
 import { QueueTable, order_of } from "./queue_table";
@@ -27,6 +27,8 @@ const HOURS_MS = 30_000;
 const PAGE = 100;
 const MOST_PAGES = 10;
 const MOST_BAND_REQUESTS = 6;
+// A card asks for its bands this seldom; its figures come with each list.
+const BANDS_MS = 1900;
 const MOST_CARDS = 6;
 const ROWS = 30;
 
@@ -44,10 +46,12 @@ export class Overview implements View {
       this.rows = ROWS;
       set_params({ find: segment_of_text(this.filter.value) }, true);
     } });
-  private readonly visibility = new Visibility();
+  private readonly visibility = new Visibility(() => this.poller.poke());
   private readonly cards: QueueCards;
   private readonly table: QueueTable;
   private lines: QueueLine[] | null = null;
+  // When the server counted the figures of each.
+  private counted = new Map<QueueLine, number>();
   private shown_lines: QueueLine[] = [];
   // There are more queues than were read.
   private cut = false;
@@ -59,7 +63,7 @@ export class Overview implements View {
   private readonly poller: Poller;
 
   constructor(private db: number, params: Params) {
-    this.cards = new QueueCards(db, this.visibility, () => this.poller.poke());
+    this.cards = new QueueCards(db, this.visibility);
     this.table = new QueueTable(db, (sort) =>
       set_params({ sort: sort === "trouble" ? "" : sort }));
     const databases = h("select", { "aria-label": "Database", change: () => {
@@ -72,10 +76,9 @@ export class Overview implements View {
     }
     replace(this.message, skeleton(4));
     show(this.more, false);
-    const checkpoint = h("button", { click: () => void this.checkpoint() }, "Checkpoint now");
     this.root.append(this.head, this.stale.root, this.sum, this.message, this.cards.root,
       this.table.root, this.more,
-      h("footer", {}, this.note, state.may("admin") ? checkpoint : null));
+      h("footer", {}, this.note));
     show(this.table.root, false);
     this.take(params);
     this.poller = new Poller((signal) => this.ask(signal), USUAL_MS, LEAST_MS,
@@ -96,6 +99,10 @@ export class Overview implements View {
     this.table.stop();
   }
 
+  private add(line: QueueLine, bands: Band[] | null): void {
+    series_of(this.db, this.name(line)).add(line.stats, bands, this.counted.get(line)!);
+  }
+
   private name(line: QueueLine): string {
     return segment_of(line, "name") ?? "";
   }
@@ -110,21 +117,32 @@ export class Overview implements View {
 
   private async ask(signal: AbortSignal): Promise<void> {
     const lines: QueueLine[] = [];
+    const counted = new Map<QueueLine, number>();
     let cursor: string | null = null;
     let page = 0;
     do {
       const query = new URLSearchParams({ limit: String(PAGE) });
       if (this.db !== 0) query.set("db", String(this.db));
       if (cursor !== null) query.set("cursor", cursor);
-      const answer: { queues: QueueLine[]; cursor: string | null } =
+      const answer: { queues: QueueLine[]; cursor: string | null; now: number } =
         await request(`/api/v1/queues?${query}`, { signal });
       lines.push(...answer.queues);
+      for (const line of answer.queues) counted.set(line, answer.now);
       cursor = answer.cursor;
     } while (cursor !== null && ++page < MOST_PAGES);
     this.poller.usual_ms = Math.min(LONGEST_MS, USUAL_MS * Math.max(1, page));
+    const first = this.lines === null;
     this.lines = lines;
+    this.counted = counted;
     this.cut = cursor !== null;
-    draw_soon(this.draw);
+    if (first) {
+      // The figures are shown before more is asked for, and that only for what is in view.
+      this.draw();
+      await painted();
+      this.visibility.look();
+    } else {
+      draw_soon(this.draw);
+    }
     await Promise.all([this.ask_bands(lines, signal), this.ask_hours(signal)]);
     if (performance.now() - this.journal_at > 5000) await this.ask_journal(signal);
     this.stale.set(null);
@@ -135,22 +153,22 @@ export class Overview implements View {
   private async ask_bands(lines: QueueLine[], signal: AbortSignal): Promise<void> {
     const due = lines.map((line) => ({ line, card: this.cards.get(this.name(line)) }))
       .filter((each): each is { line: QueueLine; card: Card } =>
-        each.card?.visible === true && is_addressable(each.card.key))
+        each.card?.visible === true && is_addressable(each.card.key)
+        && performance.now() - each.card.bands_at > BANDS_MS)
       .sort((a, b) => a.card.bands_at - b.card.bands_at).slice(0, MOST_BAND_REQUESTS);
     const asked = new Set(due.map(({ line }) => line));
     for (const line of lines) {
-      if (!asked.has(line)) series_of(this.db, this.name(line)).add(line.stats, null);
+      if (!asked.has(line)) this.add(line, null);
     }
     await Promise.all(due.map(async ({ line, card }) => {
       const ref: QueueRef = { queue: this.name(line), db: this.db };
-      if (performance.now() - card.past_at > HOURS_MS) {
-        card.past_at = performance.now();
-        await ask_past(ref, "hour", signal);
-      }
-      const { bands } = await request<{ bands: Band[] }>(
-        queue_path(ref, "/bands", { with: "wait_buckets" }), { signal });
+      const old = performance.now() - card.past_at > HOURS_MS;
+      if (old) card.past_at = performance.now();
+      const [{ bands }] = await Promise.all([request<{ bands: Band[] }>(
+        queue_path(ref, "/bands", { with: "wait_buckets" }), { signal }),
+      old ? ask_past(ref, "hour", signal) : null]);
       card.bands_at = performance.now();
-      series_of(this.db, ref.queue).add(line.stats, bands);
+      this.add(line, bands);
       draw_soon(() => this.cards.draw_bands(card, bands));
     }));
   }
@@ -178,11 +196,6 @@ export class Overview implements View {
     set_text(this.note, answer.journal.durable_lsn === undefined
       ? "This server keeps its data in memory only: a restart loses it."
       : answer.checkpoint.running ? "A checkpoint is being written." : "");
-  }
-
-  private async checkpoint(): Promise<void> {
-    await act("The checkpoint was started.", "The checkpoint was not started",
-      () => request("/api/v1/checkpoint", { method: "POST" }));
   }
 
   private failed(error: unknown): void {

@@ -1,5 +1,5 @@
 // One queue: its bands as lanes, running jobs, groups, workers, its jobs and recent events.
-import { ask_to_cancel, ask_to_move, ask_to_retry } from "./actions";
+import { ask_to_cancel, ask_to_move, ask_to_retry, run_now } from "./actions";
 import { overview_link, queue_link, set_params, settings_link } from "./address";
 import type { Params } from "./address";
 import { ActivePanel } from "./active_panel";
@@ -9,7 +9,7 @@ import type { QueueRef } from "./api";
 import { segment_of, shown } from "./bytes";
 import { Chart } from "./charts";
 import { append, h, replace, set_text, show } from "./dom";
-import { first_job } from "./first_run";
+import { missing_queue, unused_queue } from "./first_run";
 import { count, duration, rate, short_count } from "./format";
 import { GroupsPanel } from "./groups_panel";
 import { ask_past, series_of } from "./history";
@@ -17,20 +17,22 @@ import type { Range } from "./history";
 import { is_filtered } from "./job_filters";
 import { JobsPanel } from "./jobs_panel";
 import { LanesPanel } from "./lanes_panel";
-import { Poller, Visibility, draw_soon } from "./live";
+import { Poller, Visibility, draw_soon, painted } from "./live";
 import { ask_to_add, ask_to_pause, set_pause } from "./queue_actions";
 import type { Pause } from "./queue_actions";
 import { RangePanel } from "./range_panel";
 import type { Band, Job, QueueAnswer, Stats } from "./types";
-import { Figure, Stale, empty, error_box, skeleton } from "./view";
+import { Figure, Stale, error_box, skeleton } from "./view";
 import type { View } from "./view";
 import { WINDOW_S } from "./waits";
 import { is_over } from "./words";
 import { WorkersPanel } from "./workers_panel";
 
 const USUAL_MS = 1000;
+// Less of the list than this is not seen.
+const HEADER_PX = 150;
 // When events are frequent, update at most this often.
-const LEAST_MS = 600;
+const LEAST_MS = 800;
 // The server's history is read anew so often; the page's own samples continue it.
 const PAST_MS = 60_000;
 const SPAN_S: Record<Range, number> = { hour: 3600, day: 86_400 };
@@ -46,7 +48,7 @@ function figures(ref: QueueRef) {
     wait: new Figure("Wait p95", `of jobs started in the last ${WINDOW_S} s`),
     run: new Figure("Run p50", "of all runs since the statistics began"),
     flow: new Figure("Ended", "per second, over the last minute"),
-    bad: new Figure("Failed", "jobs that failed since the statistics began", jobs("failed")),
+    bad: new Figure("Failed", "jobs that failed since the queue was made", jobs("failed")),
     workers: new Figure("Idle workers", "workers that wait for a job"),
   };
 }
@@ -64,7 +66,9 @@ export class QueueView implements View {
   private readonly charts: Chart[];
   private readonly ranges: Record<Range, HTMLButtonElement>;
   private readonly range_note = h("small");
-  private readonly visibility = new Visibility();
+  private readonly visibility = new Visibility(() => {
+    if (this.answer) this.poller.poke();
+  });
   private readonly lanes: LanesPanel;
   private readonly jobs: JobsPanel;
   private readonly active: ActivePanel;
@@ -87,7 +91,7 @@ export class QueueView implements View {
     this.title = shown(ref.queue);
     this.figures = figures(ref);
     const poke = () => this.poller.poke();
-    this.lanes = new LanesPanel(ref, this.visibility, poke);
+    this.lanes = new LanesPanel(ref, this.visibility);
     this.jobs = new JobsPanel(ref, poke);
     this.active = new ActivePanel(ref);
     this.groups = new GroupsPanel(ref, poke);
@@ -103,10 +107,7 @@ export class QueueView implements View {
     this.ranges = { hour: choose("hour"), day: choose("day") };
     this.lay_out();
     for (const panel of [this.jobs, this.active, this.groups, this.workers, this.activity]) {
-      this.visibility.watch(panel.root, (visible) => {
-        panel.visible = visible;
-        if (visible && this.answer) poke();
-      });
+      this.visibility.watch(panel.root, (visible) => { panel.visible = visible; });
     }
     this.poller = new Poller((signal) => this.ask(signal), USUAL_MS, LEAST_MS,
       (error) => this.failed(error));
@@ -126,7 +127,14 @@ export class QueueView implements View {
     for (const chart of this.charts) chart.mark(range);
     const names = Object.keys({ ...before, ...params }).filter((name) => name !== "range");
     if (before === params || !same(names) || this.answer === null) this.jobs.take(params);
+    if (this.answer !== null && !same(names) && same(["since", "until"])) this.show_jobs();
     this.poller.poke();
+  }
+
+  // A link to jobs, such as a worker's, is perhaps far below their list.
+  private show_jobs(): void {
+    const { top, bottom } = this.jobs.root.getBoundingClientRect();
+    if (bottom < HEADER_PX || top > innerHeight - HEADER_PX) this.jobs.root.scrollIntoView();
   }
 
   private get range(): Range {
@@ -178,19 +186,29 @@ export class QueueView implements View {
     this.answer = answer;
     this.bands = bands;
     this.band_names = bands.map((band) => segment_of(band, "name") ?? "").map(shown);
+    if (this.missing) {
+      this.stale.set(null);
+      return draw_soon(() => this.draw());
+    }
+    const to_jobs = first && (is_filtered(this.params) || !!this.params.state);
     if (first) {
-      show(this.content, true);
-      replace(this.message);
-      if (is_filtered(this.params)) this.jobs.root.scrollIntoView();
-      draw_soon(() => this.draw());
+      this.draw();
+      if (to_jobs) this.jobs.root.scrollIntoView();
+      // The figures are shown before more is asked for, and that only for what is in view.
+      await painted();
+      this.visibility.look();
     }
     await Promise.all([this.lanes.ask(bands, signal), this.jobs.ask(this.band_names, signal),
       this.active.ask(signal), this.groups.ask(answer.stats, signal),
       this.ask_past(signal)]);
     this.workers.ask(signal);
     this.stale.set(null);
-    series_of(this.ref.db, this.ref.queue).add(answer.stats, bands);
-    draw_soon(() => this.draw());
+    series_of(this.ref.db, this.ref.queue).add(answer.stats, bands, answer.now);
+    draw_soon(() => {
+      this.draw();
+      // Only now have the lists, those above too, their heights.
+      if (to_jobs) this.jobs.root.scrollIntoView();
+    });
   }
 
   private async ask_past(signal: AbortSignal): Promise<void> {
@@ -208,8 +226,19 @@ export class QueueView implements View {
       // The figures may be new, and only a list be refused.
       return draw_soon(() => this.draw());
     }
+    delete this.message.dataset.for;
     replace(this.message, error_box("Cannot show this queue", error,
       () => this.poller.poke()));
+  }
+
+  // Another user may not see the configuration of a queue that is there.
+  private get missing(): boolean {
+    return this.answer !== null && this.answer.config === null && this.unused;
+  }
+
+  private get unused(): boolean {
+    const { added, waiting, active } = this.answer!.stats;
+    return added === 0 && waiting === 0 && active === 0;
   }
 
   // --- Drawing ---
@@ -217,7 +246,9 @@ export class QueueView implements View {
   private draw(): void {
     if (this.answer === null || this.stopped) return;
     const { stats } = this.answer;
-    const unused = stats.added === 0 && stats.waiting === 0 && stats.active === 0;
+    show(this.content, !this.missing);
+    this.draw_message(this.missing ? "missing" : this.unused ? "unused" : "");
+    if (this.missing) return;
     this.draw_figures(stats);
     this.draw_pause(String(this.answer.config?.paused ?? "none") as Pause);
     const series = series_of(this.ref.db, this.ref.queue);
@@ -230,10 +261,17 @@ export class QueueView implements View {
     this.active.draw(stats);
     this.groups.draw();
     this.workers.draw();
-    if (unused === this.message.hasChildNodes()) return;
-    replace(this.message, unused ? empty("This queue is empty",
-      h("p", {}, "No job has been added to it yet. Paste this into a terminal or a program:"),
-      first_job(/^[\w:.-]+$/.test(this.title) ? this.title : "mail", this.ref.db)) : null);
+  }
+
+  private draw_message(what: "missing" | "unused" | ""): void {
+    if (this.message.dataset.for === what) return;
+    this.message.dataset.for = what;
+    replace(this.message, what === "missing" ? missing_queue(this.ref)
+      : what === "unused" ? unused_queue(this.ref) : null);
+    if (what !== "missing") return;
+    this.buttons.dataset.for = what;
+    replace(this.buttons);
+    show(this.paused, false);
   }
 
   private draw_figures(stats: Stats): void {
@@ -252,7 +290,7 @@ export class QueueView implements View {
       stats.run_ms.count ? `p95 ${duration(stats.run_ms.p95)}` : "");
     all.flow.set(`${rate(stats.rates.completed)}/s`,
       `added ${rate(stats.rates.added)}/s in the last minute`);
-    all.bad.set(short_count(stats.failed), ["since reset", ...[[stats.expired, "expired"],
+    all.bad.set(short_count(stats.failed), ["in all", ...[[stats.expired, "expired"],
       [stats.reclaimed, "leases lost"]].filter(([number]) => Number(number) > 0)
       .map(([number, name]) => `${short_count(Number(number))} ${name}`)].join(", "),
     stats.failed > 0);
@@ -262,10 +300,9 @@ export class QueueView implements View {
   }
 
   private draw_pause(pause: Pause): void {
-    const drawn = this.buttons.dataset.for;
     const now = `${pause} ${state.session?.role}`;
     this.pause = pause;
-    if (drawn === now) return;
+    if (this.buttons.dataset.for === now) return;
     this.buttons.dataset.for = now;
     const words = { none: "", in: "This queue is paused: it accepts no new jobs.",
       out: "This queue is paused: it hands out no jobs.",
@@ -296,6 +333,7 @@ export class QueueView implements View {
   }
 
   key(key: string, row: string | null): boolean {
+    if (this.missing) return false;
     if (key === "a") this.add();
     else if (key === "p") this.turn_pause();
     else if (key === "s") location.hash = settings_link(this.ref);
@@ -311,6 +349,7 @@ export class QueueView implements View {
     const over = is_over(known.state);
     if (key === "c" && !over) ask_to_cancel(target);
     else if (key === "r" && over) ask_to_retry(target);
+    else if (key === "r" && known.state === "delayed") void run_now(target);
     else if (key === "f" && !over && known.state !== "active") ask_to_move(target, "front");
     else if (key === "b" && !over && known.state !== "active") ask_to_move(target, "back");
     else return false;

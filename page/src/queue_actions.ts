@@ -3,11 +3,11 @@ import { overview_link, queue_link } from "./address";
 import { job_path, queue_path, request } from "./api";
 import type { QueueRef } from "./api";
 import { may_operate } from "./actions";
-import { body_member, is_addressable, segment_of, segment_of_text, shown } from "./bytes";
+import { body_member, is_addressable, segment_of_text, shown } from "./bytes";
 import { h } from "./dom";
 import { plural } from "./format";
 import { act, ask, failure, field, notice } from "./notices";
-import type { Job } from "./types";
+import type { Job, QueueAnswer } from "./types";
 
 export type Pause = "none" | "in" | "out" | "all";
 
@@ -85,17 +85,11 @@ export function ask_to_add(ref: QueueRef, bands: string[], changed: () => void):
   });
 }
 
-// The other requests answer for a missing queue as if it were there, or with an error.
-async function exists({ queue, db }: QueueRef): Promise<boolean> {
-  const { queues } = await request<{ queues: { queue: string | null }[] }>(
-    `/api/v1/find?q=${queue}${db ? `&db=${db}` : ""}`);
-  return queues.some((line) => segment_of(line, "queue") === queue);
-}
-
-// A queue begins with its first setting.
-export function ask_to_make(db: number): void {
+// A queue begins with its first setting. `wanted`: a name to begin with.
+export function ask_to_make(db: number, wanted = ""): void {
   if (!may_operate()) return;
-  const name = h("input", { name: "name", autocomplete: "off", spellcheck: "false" });
+  const name = h("input", { name: "name", autocomplete: "off", spellcheck: "false",
+    value: shown(wanted) });
   const cap = h("input", { name: "max_active", type: "number", min: 0, placeholder: "no limit" });
   ask({
     title: "Make a queue",
@@ -106,7 +100,8 @@ export function ask_to_make(db: number): void {
       const ref = { queue: segment_of_text(name.value), db };
       if (ref.queue === "") throw new Error("A queue needs a name.");
       if (!is_addressable(ref.queue)) throw new Error("This name cannot be part of an address.");
-      if (await exists(ref)) throw new Error("This queue exists already.");
+      const { config } = await request<QueueAnswer>(queue_path(ref));
+      if (config !== null) throw new Error("This queue exists already.");
       const path = queue_path(ref, "", { create: "true" });
       await request(path, { method: "PATCH", body: { max_active: Number(cap.value) || 0 } });
       location.hash = queue_link(ref);

@@ -32,7 +32,7 @@ export class QueueCards {
   readonly root = h("div.cards");
   private readonly list: KeyedList<QueueLine, Card>;
 
-  constructor(private db: number, private visibility: Visibility, private seen: () => void) {
+  constructor(private db: number, private visibility: Visibility) {
     this.list = new KeyedList<QueueLine, Card>(this.root, (line) => segment_of(line, "name") ?? "",
       (key) => this.make(key), (card, line) => this.update(card, line));
   }
@@ -62,16 +62,14 @@ export class QueueCards {
     });
     const charts = (["depth", "flow", "wait"] as const).map((kind) => new Chart(kind, "small"));
     const card: Card = { root: h("article.card"), key, visible: false, figures, charts,
-      trouble: h("span.trouble"), drawn_trouble: "", bands: h("div.band-line"), bands_at: 0,
+      trouble: h("span.trouble"), drawn_trouble: "", bands: h("div.band-line"), bands_at: -Infinity,
       past_at: -Infinity, band_names: [] };
     card.root.append(h("header", {}, queue_anchor(ref), card.trouble),
       h("div.figures", {}, ...cells),
       h("div.sparks", {}, ...charts.map((chart) => chart.root)), card.bands);
     this.visibility.watch(card.root, (visible) => {
       card.visible = visible;
-      if (!visible) return;
-      this.draw_charts(card);
-      this.seen();
+      if (visible) this.draw_charts(card);
     });
     return card;
   }

@@ -52,6 +52,9 @@ const COLUMNS: Column[] = [
     words: (line, db) => short_count(failed_lately(db, line)) },
 ];
 
+// A word for each kind of trouble; its words are the title.
+const SHORT = { failed: "failing", full: "full", paused: "paused", idle: "no worker" };
+
 const SPARKS = ["waiting, last hour", "ended, failed a minute, last hour"];
 
 type Order = (a: QueueLine, b: QueueLine) => number;
@@ -111,7 +114,7 @@ export class QueueTable {
     const cells: Record<string, HTMLElement> = {};
     const row: Row = { root: h("tr"), key, trouble: h("td.trouble"), drawn_trouble: "", cells,
       sparks: [new Spark("waiting", short_count), new Spark("a minute", short_count)] };
-    row.root.append(h("th", { scope: "row" }, queue_anchor(ref)), row.trouble,
+    row.root.append(h("th", { scope: "row", title: shown(key) }, queue_anchor(ref)), row.trouble,
       ...COLUMNS.map((column) => {
         cells[column.key] = h("td", { "data-name": column.name });
         return cells[column.key];
@@ -122,12 +125,12 @@ export class QueueTable {
   private update(row: Row, line: QueueLine): void {
     for (const column of COLUMNS) set_text(row.cells[column.key], column.words(line, this.db));
     set_class(row.cells.failed, "warn", failed_lately(this.db, line) > 0);
-    const trouble = trouble_of(this.db, line).filter(({ kind }) => kind !== "failed");
+    const trouble = trouble_of(this.db, line);
     const words = trouble.map((each) => each.words).join();
     if (words !== row.drawn_trouble) {
       row.drawn_trouble = words;
       replace(row.trouble, ...trouble.map((each) =>
-        h("span.pill", { "data-state": each.kind }, each.words)));
+        h("span.pill", { "data-state": each.kind, title: each.words }, SHORT[each.kind])));
     }
     const { waiting, ended, failed } = series_of(this.db, row.key).hour_of(line.stats);
     row.sparks[0].draw([{ name: "waiting", colour: "waiting", values: waiting }]);

@@ -4,6 +4,7 @@ import { ApiError, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of, segment_of_text, shown } from "./bytes";
 import { KeyedList, append, h, replace, set_text } from "./dom";
+import { missing_queue } from "./first_run";
 import { count } from "./format";
 import { Poller, draw_soon } from "./live";
 import { act, ask, field as labelled } from "./notices";
@@ -123,6 +124,7 @@ export class SettingsView implements View {
   private failed(error: unknown): void {
     if (state.health !== "connected") return;
     if (this.answer !== null) return this.stale.set(error);
+    delete this.message.dataset.for;
     replace(this.message, error_box("Cannot show the settings", error, () => this.poller.poke()));
   }
 
@@ -131,10 +133,12 @@ export class SettingsView implements View {
   private draw(): void {
     if (this.answer === null || this.stopped) return;
     const { config, stats } = this.answer;
-    this.content.hidden = false;
-    replace(this.message, config === null ? empty("There is no such queue",
-      h("p", {}, "It begins with its first job or its first setting.")) : null);
-    if (config === null) this.content.hidden = true;
+    const missing = config === null;
+    this.content.hidden = missing;
+    if (this.message.dataset.for !== String(missing)) {
+      this.message.dataset.for = String(missing);
+      replace(this.message, missing ? missing_queue(this.ref) : null);
+    }
     for (const field of ALL_FIELDS) {
       this.rows.get(field.name)?.set(value_text(config?.[field.name]),
         in_words(field, config ?? {}, stats));

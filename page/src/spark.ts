@@ -69,8 +69,10 @@ export class Spark {
     pen.beginPath();
     for (const [index, value] of values.entries()) {
       if (value === null) continue;
-      if (index === 0 || values[index - 1] === null) pen.moveTo(x(index) - 0.5, y(value));
-      pen.lineTo(x(index), y(value));
+      const begins = index === 0 || values[index - 1] === null;
+      // A value without a neighbour is as wide as it is high.
+      if (begins) pen.moveTo(x(index) - 0.75, y(value));
+      pen.lineTo(x(index) + (begins ? 0.75 : 0), y(value));
     }
     pen.stroke();
   }

@@ -78,6 +78,8 @@ export interface QueueLine extends Named {
 export type Config = Record<string, string | number | boolean>;
 
 export interface QueueAnswer extends QueueLine {
+  // The server's clock in unix milliseconds.
+  now: number;
   config: Config | null;
 }
 
@@ -148,4 +150,44 @@ export interface QueueEvent {
   id: string | null;
   id_base64?: string;
   fields: Record<string, string | number | null>;
+}
+
+export interface Lease {
+  id: string | null;
+  id_base64?: string;
+  started: number;
+}
+
+export interface Worker extends Named {
+  leases: Lease[];
+  active?: number;
+  waiting_pops?: number;
+  completed?: number;
+  failed?: number;
+  // Unix milliseconds of its last word; null: not since the server's start.
+  seen?: number | null;
+  quiet?: boolean;
+}
+
+export interface GroupMember {
+  name: string;
+  host: string;
+  // 0: not served.
+  port: number;
+  tls_port: number;
+  http_port: number;
+  // The last unit of the journal that it has applied.
+  lsn: number;
+}
+
+export interface Group {
+  node: string;
+  role: "starting" | "standby" | "taking" | "primary" | "resigning";
+  epoch: number;
+  // Null: nobody leads.
+  primary: string | null;
+  lag_ms: number;
+  age_ms: number;
+  last_takeover_ms: number;
+  members: GroupMember[];
 }

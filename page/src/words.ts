@@ -1,5 +1,5 @@
 // Texts for the server's codes: why a job waits, what an event means.
-import { shown } from "./bytes";
+import { segment_of, shown } from "./bytes";
 import { count, duration, moment, plural } from "./format";
 import type { Job, QueueEvent } from "./types";
 import type { Wait } from "./waits";
@@ -37,13 +37,20 @@ export function why_in_words(why: string | null): string {
   return REASONS[code]?.(rest) ?? why;
 }
 
+// What has become of the last run of a job that waits again. The error is one line.
+export function failed_before(job: Job, error: string): string {
+  if (job.attempts === 0 || segment_of(job, "error") === null) return "";
+  return `Attempt ${job.attempts} failed${error && `: ${error}`}; `
+    + `${plural(job.retries_left ?? 0, "try", "tries")} left. `;
+}
+
 // One line about the state of a job.
 export function state_in_words(job: Job, now: number): string {
   switch (job.state) {
     case "pending":
     case "delayed":
     case "blocked":
-      return why_in_words(job.why);
+      return failed_before(job, "") + why_in_words(job.why);
     case "active":
       return job.cancel !== null || job.cancel_base64
         ? "It was asked to stop; its worker has the rest of the lease to finish."
@@ -88,6 +95,18 @@ export function wait_in_words(wait: Wait | null): string {
   if (wait === null) return "";
   if (wait.started === 0) return `none started, first waits ${duration(wait.p95)}`;
   return `wait p50 ${duration(wait.p50)}, p95 ${duration(wait.p95)}`;
+}
+
+// When it is expected to start, in milliseconds from now; null: nobody knows. The server's estimate
+// supposes that workers ask.
+export function eta_of(job: Job): number | null {
+  return job.why === "no_worker" ? null : job.eta_ms;
+}
+
+// The line of an error that says most, as the server takes it for the error's pattern.
+export function telling_line(error: string): string {
+  const lines = error.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+  return (lines[0]?.startsWith("Traceback (") ? lines.at(-1) : lines[0]) ?? "";
 }
 
 export function is_over(state: string): boolean {

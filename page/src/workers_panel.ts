@@ -10,31 +10,14 @@ import { KeyedList, h, replace, set_text, show } from "./dom";
 import { count, duration, plural } from "./format";
 import { draw_soon } from "./live";
 import { act } from "./notices";
-import type { Named } from "./types";
-import { Panel, empty, job_anchor } from "./view";
+import type { Lease, Worker } from "./types";
+import { Panel, empty, job_anchor, skeleton } from "./view";
 
 const EACH_MS = 2000;
 // Workers may hold thousands of leases: a slow answer is followed by a rest of so many times its
 // length.
 const REST = 20;
 const SHOWN_WORKERS = 30;
-
-interface Lease {
-  id: string | null;
-  id_base64?: string;
-  started: number;
-}
-
-interface Worker extends Named {
-  leases: Lease[];
-  active?: number;
-  waiting_pops?: number;
-  completed?: number;
-  failed?: number;
-  // Unix milliseconds of its last word; null: not since the server's start.
-  seen?: number | null;
-  quiet?: boolean;
-}
 
 interface Row {
   root: HTMLElement;
@@ -50,11 +33,12 @@ export class WorkersPanel {
   private readonly panel = new Panel("Workers");
   readonly root = this.panel.root;
   visible = false;
-  private workers: Worker[] = [];
+  // Null: not known yet.
+  private workers: Worker[] | null = null;
   private cut = false;
   private due_at = 0;
   private asking = false;
-  private readonly note = h("div");
+  private readonly note = h("div", {}, skeleton(2));
   private readonly list: KeyedList<Worker, Row>;
 
   constructor(private ref: QueueRef, private poke: () => void) {
@@ -84,7 +68,7 @@ export class WorkersPanel {
   }
 
   readonly draw = () => {
-    if (!this.visible) return;
+    if (!this.visible || this.workers === null) return;
     this.list.render(this.workers.slice(0, SHOWN_WORKERS));
     const number = this.workers.length;
     set_text(this.panel.aside, number === 0 ? "" : this.cut ? `more than ${count(number)}`

@@ -2,6 +2,7 @@
 
 #include <etcd.pb.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -21,6 +22,7 @@ constexpr milliseconds kStatusDeadline{200};
 constexpr milliseconds kLookAroundEvery{5000};
 constexpr milliseconds kLookForLeaderEvery{100};
 constexpr milliseconds kLookAfterError{20};
+constexpr std::chrono::minutes kRefusedAgain{1};
 
 std::vector<std::string> addresses_of(const std::vector<std::string>& endpoints) {
   std::vector<std::string> addresses;
@@ -33,6 +35,54 @@ std::vector<std::string> addresses_of(const std::vector<std::string>& endpoints)
 bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
+
+RemoteMember member_of(const std::string& endpoint, const RpcResult& result,
+                       const std::string& bytes) {
+  RemoteMember member;
+  member.endpoint = endpoint;
+  etcdserverpb::StatusResponse status;
+  member.answers = result.ok() && status.ParseFromString(bytes);
+  if (!member.answers) return member;
+  member.leads = status.leader() != 0 && status.leader() == status.header().member_id();
+  member.version = status.version();
+  member.bytes = static_cast<uint64_t>(std::max<int64_t>(status.db_size(), 0));
+  member.quota_bytes = static_cast<uint64_t>(std::max<int64_t>(status.db_size_quota(), 0));
+  member.alarms.assign(status.errors().begin(), status.errors().end());
+  return member;
+}
+
+// One call of status(). While the client closes its answers may come on two threads.
+class StatusRound {
+ public:
+  StatusRound(size_t members, EtcdClient::StatusDone done)
+      : done_(std::move(done)), members_(members), unanswered_(members) {}
+
+  void answered(size_t index, RemoteMember member, const EtcdResult& result) EXCLUDES(mutex_) {
+    {
+      const MutexLock lock(mutex_);
+      if (member.answers) {
+        result_ = {};
+        known_ = true;
+      } else if (!known_) {
+        result_ = result;
+      }
+      members_[index] = std::move(member);
+      if (--unanswered_ != 0) return;
+    }
+    tell();
+  }
+
+ private:
+  // Nobody else uses it any more.
+  void tell() NO_THREAD_SAFETY_ANALYSIS { done_(result_, std::move(members_)); }
+
+  const EtcdClient::StatusDone done_;
+  Mutex mutex_;
+  std::vector<RemoteMember> members_ GUARDED_BY(mutex_);
+  size_t unanswered_ GUARDED_BY(mutex_);
+  bool known_ GUARDED_BY(mutex_) = false;
+  EtcdResult result_ GUARDED_BY(mutex_);
+};
 
 EtcdResult closed_result() {
   return {EtcdOutcome::kClosed, Status(StatusCode::kCancelled, "the log is closed")};
@@ -64,9 +114,8 @@ void EtcdClient::close() {
     if (closing_) return;
     closing_ = true;
   }
-  // On the thread of the answers.
-  rpc_.after(milliseconds(0), [this] { dispatch(); });
   rpc_.close();
+  dispatch();  // what has waited; the thread of the answers has ended
 }
 
 // --- requests ------------------------------------------------------------------------------------
@@ -133,8 +182,8 @@ void EtcdClient::send(const TryPointer& attempt) {
     if (attempt->patience == EtcdPatience::kShort) deadline = milliseconds(pace_.deadline_ms());
   }
   attempt->sent = Clock::now();
-  rpc_.call(attempt->endpoint, attempt->method, attempt->request, attempt->token, deadline,
-            [this, attempt](const RpcResult& result, std::string bytes) {
+  rpc_.call(attempt->endpoint, RpcAim::kLeader, attempt->method, attempt->request, attempt->token,
+            deadline, [this, attempt](const RpcResult& result, std::string bytes) {
               on_answer(attempt, result, std::move(bytes));
             });
 }
@@ -162,9 +211,7 @@ void EtcdClient::on_answer(const TryPointer& attempt, const RpcResult& result, s
     dispatch();
     return;
   }
-  const EtcdResult described = describe(result, attempt->endpoint, attempt->request.size());
-  if (described.status.code() == StatusCode::kIoError) note_failure(attempt->endpoint);
-  answer_failure(attempt, described);
+  answer_failure(attempt, take_failure(result, attempt->endpoint, attempt->request.size()));
 }
 
 void EtcdClient::answer_failure(const TryPointer& attempt, const EtcdResult& result) {
@@ -189,9 +236,7 @@ std::shared_ptr<RpcStream> EtcdClient::open(const char* method, OnMessage on_mes
   return rpc_.open(endpoint, method, token, std::move(on_message),
                    [this, endpoint, token, on_end = std::move(on_end)](const RpcResult& result) {
                      if (is_token_trouble(result)) forget_token(token);
-                     const EtcdResult described = describe(result, endpoint, 0);
-                     if (described.status.code() == StatusCode::kIoError) note_failure(endpoint);
-                     on_end(described);
+                     on_end(take_failure(result, endpoint, 0));
                    });
 }
 
@@ -246,6 +291,26 @@ EtcdResult EtcdClient::describe(const RpcResult& result, size_t endpoint,
                  at + ": " + (said.empty() ? "the call ended" : said));
 }
 
+EtcdResult EtcdClient::take_failure(const RpcResult& result, size_t endpoint,
+                                    size_t request_bytes) {
+  EtcdResult described = describe(result, endpoint, request_bytes);
+  const StatusCode code = described.status.code();
+  if (code == StatusCode::kIoError) note_failure(endpoint);
+  if (code == StatusCode::kInvalid || code == StatusCode::kNoSpace) note_refusal(described.status);
+  return described;
+}
+
+void EtcdClient::note_refusal(const Status& status) {
+  {
+    const MutexLock lock(mutex_);
+    const auto now = Clock::now();
+    if (refused_ == status.message() && now - refused_at_ < kRefusedAgain) return;
+    refused_ = status.message();
+    refused_at_ = now;
+  }
+  if (options_.log) options_.log(LogLevel::kError, status.message());
+}
+
 // --- tokens --------------------------------------------------------------------------------------
 
 void EtcdClient::forget_token(const std::string& token) {
@@ -262,8 +327,8 @@ void EtcdClient::authenticate(size_t endpoint) {
   etcdserverpb::AuthenticateRequest request;
   request.set_name(options_.user);
   request.set_password(options_.password);
-  rpc_.call(endpoint, "/etcdserverpb.Auth/Authenticate", request.SerializeAsString(), "",
-            kAuthenticateDeadline,
+  rpc_.call(endpoint, RpcAim::kMember, "/etcdserverpb.Auth/Authenticate",
+            request.SerializeAsString(), "", kAuthenticateDeadline,
             [this, endpoint](const RpcResult& result, const std::string& bytes) {
               on_token(endpoint, result, bytes);
             });
@@ -287,8 +352,7 @@ void EtcdClient::on_token(size_t endpoint, const RpcResult& result, const std::s
     dispatch();
     return;
   }
-  const EtcdResult described = describe(result, endpoint, 0);
-  if (described.status.code() == StatusCode::kIoError) note_failure(endpoint);
+  const EtcdResult described = take_failure(result, endpoint, 0);
   for (const TryPointer& attempt : failed) answer_failure(attempt, described);
 }
 
@@ -318,12 +382,17 @@ void EtcdClient::probe() {
     token = token_.value_or("");
   }
   for (size_t endpoint = 0; endpoint < options_.endpoints.size(); ++endpoint) {
-    rpc_.call(endpoint, "/etcdserverpb.Maintenance/Status",
-              etcdserverpb::StatusRequest().SerializeAsString(), token, kStatusDeadline,
-              [this, endpoint](const RpcResult& result, const std::string& bytes) {
-                on_status(endpoint, result, bytes);
-              });
+    ask_status(endpoint, token,
+               [this, endpoint](const RpcResult& result, const std::string& bytes) {
+                 on_status(endpoint, result, bytes);
+               });
   }
+}
+
+void EtcdClient::ask_status(size_t endpoint, const std::string& token, EtcdRpc::Done done) {
+  rpc_.call(endpoint, RpcAim::kMember, "/etcdserverpb.Maintenance/Status",
+            etcdserverpb::StatusRequest().SerializeAsString(), token, kStatusDeadline,
+            std::move(done));
 }
 
 void EtcdClient::on_status(size_t endpoint, const RpcResult& result, const std::string& bytes) {
@@ -365,6 +434,23 @@ void EtcdClient::on_status(size_t endpoint, const RpcResult& result, const std::
     }
     probe();
   });
+}
+
+void EtcdClient::status(StatusDone done) {
+  const std::vector<std::string>& endpoints = options_.endpoints;
+  const auto round = std::make_shared<StatusRound>(endpoints.size(), std::move(done));
+  std::string token;
+  {
+    const MutexLock lock(mutex_);
+    token = token_.value_or("");
+  }
+  for (size_t endpoint = 0; endpoint < endpoints.size(); ++endpoint) {
+    ask_status(endpoint, token,
+               [this, round, endpoint](const RpcResult& result, const std::string& bytes) {
+                 round->answered(endpoint, member_of(options_.endpoints[endpoint], result, bytes),
+                                 describe(result, endpoint, 0));
+               });
+  }
 }
 
 void EtcdClient::judge(size_t endpoint, const std::string& version, const std::string& alarms) {

@@ -5,6 +5,8 @@
 //   also moves the next requests to another endpoint.
 // - When another member leads than before, the requests that are out elsewhere end: what a member
 //   has sent on to the old leader may be lost.
+// - What etcd refuses and will refuse again (a full database, a request that is too large, a user
+//   without rights) is logged, each once in a while.
 // - A request is tried once, but for a token that etcd does not accept any more: then the client
 //   authenticates again and repeats it, once.
 // - A failure is answered no sooner than kSoonestFailure after the request began, so that a caller
@@ -48,6 +50,7 @@ class EtcdClient {
   using OnMessage = EtcdRpc::OnMessage;
   using OnEnd = std::function<void(const EtcdResult&)>;
   using Milliseconds = EtcdRpc::Milliseconds;
+  using StatusDone = std::function<void(const EtcdResult&, std::vector<RemoteMember>)>;
 
   static constexpr Milliseconds kSoonestFailure{20};
 
@@ -58,6 +61,8 @@ class EtcdClient {
   void call(const char* method, std::string request, EtcdPatience patience, Answer answer);
   // Streams do not wait for a token: read first.
   std::shared_ptr<RpcStream> open(const char* method, OnMessage on_message, OnEnd on_end);
+  // Asks every member, and answers when the last one has answered or is too late.
+  void status(StatusDone done) EXCLUDES(mutex_);
   // After an answer that may be due to a token which is not accepted any more.
   void doubt_token() EXCLUDES(mutex_);
   void after(Milliseconds delay, std::function<void()> run) { rpc_.after(delay, std::move(run)); }
@@ -94,6 +99,9 @@ class EtcdClient {
   void answer_failure(const TryPointer& attempt, const EtcdResult& result);
   bool is_token_trouble(const RpcResult& result) const;
   EtcdResult describe(const RpcResult& result, size_t endpoint, size_t request_bytes) const;
+  // The same, and what follows from it for this client.
+  EtcdResult take_failure(const RpcResult& result, size_t endpoint, size_t request_bytes);
+  void note_refusal(const Status& status) EXCLUDES(mutex_);
 
   void authenticate(size_t endpoint) EXCLUDES(mutex_);
   void on_token(size_t endpoint, const RpcResult& result, const std::string& bytes);
@@ -102,6 +110,7 @@ class EtcdClient {
 
   void note_failure(size_t endpoint) EXCLUDES(mutex_);
   void probe() EXCLUDES(mutex_);
+  void ask_status(size_t endpoint, const std::string& token, EtcdRpc::Done done);
   void on_status(size_t endpoint, const RpcResult& result, const std::string& bytes);
   void judge(size_t endpoint, const std::string& version, const std::string& alarms)
       EXCLUDES(mutex_);
@@ -112,6 +121,8 @@ class EtcdClient {
   size_t current_ GUARDED_BY(mutex_) = 0;
   std::vector<Endpoint> endpoints_ GUARDED_BY(mutex_);
   EtcdPace pace_ GUARDED_BY(mutex_);
+  std::string refused_ GUARDED_BY(mutex_);  // the last refusal that was logged
+  Clock::time_point refused_at_ GUARDED_BY(mutex_);
 
   // Until a leader was found once, or nobody says who it is; with a user, until there is a token.
   std::vector<TryPointer> waiting_ GUARDED_BY(mutex_);

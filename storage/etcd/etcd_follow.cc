@@ -76,6 +76,9 @@ void EtcdFollow::tell(const etcdserverpb::Event& event) {
   if (const auto name = name_behind(keys_.holds())) {
     return tell_record(RemoteRecordKind::kHold, *name, event);
   }
+  if (key == keys_.pause()) {
+    return listener_->on_pause(event.type() == etcdserverpb::Event::PUT ? value : Bytes());
+  }
   // Frames vanish by TIDY and TRIM, which the epoch and the trim mark tell; the others never do.
   if (event.type() != etcdserverpb::Event::PUT) return;
   if (const auto seq = keys_.log_seq(key)) {

@@ -51,11 +51,20 @@ class EtcdLog : public RemoteLog {
     change(fence, put(keys_.beat(), value), EtcdPatience::kShort, std::move(done));
   }
 
-  void trim(const std::string& fence, uint64_t seq, const std::string& value,
-            RemoteDone done) override;
+  void trim(const std::string& fence, uint64_t seq, const std::string& old,
+            const std::string& value, RemoteDone done) override;
+
+  void set_pause(const std::string& value, RemoteDone done) override;
 
   void read_state(int64_t revision, RemoteStateDone done) override;
   void read_frames(uint64_t seq, int64_t revision, RemoteFramesDone done) override;
+  void status(RemoteStatusDone done) override {
+    client_.status(
+        [done = std::move(done)](const EtcdResult& result, std::vector<RemoteMember> members) {
+          if (result.outcome != EtcdOutcome::kOk) return done(to_answer(result), {});
+          done({}, std::move(members));
+        });
+  }
   void follow(int64_t revision, std::shared_ptr<RemoteListener> listener) override;
 
   void put_record(RemoteRecordKind kind, const std::string& name, const std::string& owner,
@@ -87,6 +96,7 @@ class EtcdLog : public RemoteLog {
   };
   struct ReadState {
     RemoteStateDone done;
+    bool newest = false;  // no revision was asked for
     RemoteAnswer answer;
     RemoteState state;
   };
@@ -117,6 +127,8 @@ class EtcdLog : public RemoteLog {
 
   void delete_frames(const std::shared_ptr<Trim>& trim);
   void compact(const std::shared_ptr<Trim>& trim);
+  void read_values(const std::shared_ptr<ReadState>& read);
+  void read_failed(const std::shared_ptr<ReadState>& read, const EtcdResult& result);
   void read_value(const std::shared_ptr<ReadState>& read, const std::string& key,
                   std::string RemoteState::*to, std::function<void()> then);
   void find_last(const std::shared_ptr<ReadState>& read, uint64_t from);
@@ -177,20 +189,44 @@ void EtcdLog::append(const std::string& fence, uint64_t seq,
                         });
 }
 
+void EtcdLog::set_pause(const std::string& value, RemoteDone done) {
+  TxnRequest request;
+  *request.add_success() = value.empty() ? remove(keys_.pause(), "") : put(keys_.pause(), value);
+  ask_etcd<TxnResponse>(client_, kEtcdTxn, request, EtcdPatience::kShort,
+                        [done = std::move(done)](const EtcdResult& result, TxnResponse& response) {
+                          if (result.outcome != EtcdOutcome::kOk) return done(to_answer(result));
+                          done(done_at(response.header().revision()));
+                        });
+}
+
 // --- trim ----------------------------------------------------------------------------------------
 
-void EtcdLog::trim(const std::string& fence, uint64_t seq, const std::string& value,
-                   RemoteDone done) {
+void EtcdLog::trim(const std::string& fence, uint64_t seq, const std::string& old,
+                   const std::string& value, RemoteDone done) {
   const auto trim = std::make_shared<Trim>();
   trim->fence = fence;
   trim->seq = seq;
   trim->done = std::move(done);
-  change(fence, put(keys_.trim(), value), EtcdPatience::kShort,
-         [this, trim](const RemoteAnswer& answer) {
-           if (answer.outcome != RemoteOutcome::kDone) return trim->done(answer);
-           trim->answer = answer;
-           delete_frames(trim);
-         });
+  TxnRequest request;
+  compare_value(request, keys_.epoch(), fence);
+  compare_value(request, keys_.trim(), old);
+  *request.add_success() = put(keys_.trim(), value);
+  get_on_failure(request, keys_.epoch());
+  get_on_failure(request, keys_.trim());
+  ask_etcd<TxnResponse>(client_, kEtcdTxn, request, EtcdPatience::kShort,
+                        [this, trim, value](const EtcdResult& result, TxnResponse& response) {
+                          if (result.outcome != EtcdOutcome::kOk)
+                            return trim->done(to_answer(result));
+                          if (!response.succeeded()) {
+                            const std::string epoch = value_of(response, 0);
+                            if (epoch != trim->fence)
+                              return trim->done(without_effect(RemoteOutcome::kFenced, epoch));
+                            if (value_of(response, 1) != value)
+                              return trim->done(without_effect(RemoteOutcome::kConflict));
+                          }
+                          trim->answer = done_at(response.header().revision());
+                          delete_frames(trim);
+                        });
 }
 
 void EtcdLog::delete_frames(const std::shared_ptr<Trim>& trim) {
@@ -243,17 +279,34 @@ void EtcdLog::find_first(
         });
 }
 
-// The first value says at which revision the others are read.
 void EtcdLog::read_state(int64_t revision, RemoteStateDone done) {
   const auto read = std::make_shared<ReadState>();
   read->done = std::move(done);
+  read->newest = revision == 0;
   read->answer.revision = revision;
+  read_values(read);
+}
+
+// The first value says at which revision the others are read.
+void EtcdLog::read_values(const std::shared_ptr<ReadState>& read) {
   read_value(read, keys_.epoch(), &RemoteState::epoch, [this, read] {
     read_value(read, keys_.beat(), &RemoteState::beat, [this, read] {
-      read_value(read, keys_.trim(), &RemoteState::trim,
-                 [this, read] { find_last(read, last_seq_.get()); });
+      read_value(read, keys_.trim(), &RemoteState::trim, [this, read] {
+        read_value(read, keys_.pause(), &RemoteState::pause,
+                   [this, read] { find_last(read, last_seq_.get()); });
+      });
     });
   });
+}
+
+// What is newest may be compacted before it is read whole: then something newer is.
+void EtcdLog::read_failed(const std::shared_ptr<ReadState>& read, const EtcdResult& result) {
+  if (result.outcome != EtcdOutcome::kCompacted || !read->newest) {
+    return read->done(to_answer(result), {});
+  }
+  read->answer.revision = 0;
+  read->state = {};
+  read_values(read);
 }
 
 void EtcdLog::read_value(const std::shared_ptr<ReadState>& read, const std::string& key,
@@ -261,13 +314,14 @@ void EtcdLog::read_value(const std::shared_ptr<ReadState>& read, const std::stri
   RangeRequest request;
   request.set_key(key);
   request.set_revision(read->answer.revision);
-  range(request, EtcdPatience::kShort,
-        [read, to, then = std::move(then)](const EtcdResult& result, RangeResponse& response) {
-          if (result.outcome != EtcdOutcome::kOk) return read->done(to_answer(result), {});
-          if (read->answer.revision == 0) read->answer.revision = response.header().revision();
-          if (response.kvs_size() > 0) read->state.*to = response.kvs(0).value();
-          then();
-        });
+  range(
+      request, EtcdPatience::kShort,
+      [this, read, to, then = std::move(then)](const EtcdResult& result, RangeResponse& response) {
+        if (result.outcome != EtcdOutcome::kOk) return read_failed(read, result);
+        if (read->answer.revision == 0) read->answer.revision = response.header().revision();
+        if (response.kvs_size() > 0) read->state.*to = response.kvs(0).value();
+        then();
+      });
 }
 
 // etcd sorts only what it has read whole. But it counts keys cheaply, and of n frames from `first`
@@ -275,7 +329,7 @@ void EtcdLog::read_value(const std::shared_ptr<ReadState>& read, const std::stri
 void EtcdLog::find_last(const std::shared_ptr<ReadState>& read, uint64_t from) {
   find_first(from, end_of_prefix(keys_.logs()), read->answer.revision,
              [this, read, from](const EtcdResult& result, uint64_t first, uint64_t count) {
-               if (result.outcome != EtcdOutcome::kOk) return read->done(to_answer(result), {});
+               if (result.outcome != EtcdOutcome::kOk) return read_failed(read, result);
                if (count > 1) return find_last(read, first + count - 1);
                // What was seen may have been tidied away, or the revision be older.
                if (count == 0 && from > 0) return find_last(read, 0);
@@ -306,6 +360,7 @@ void EtcdLog::read_frames(uint64_t seq, int64_t revision, RemoteFramesDone done)
 }
 
 void EtcdLog::follow(int64_t revision, std::shared_ptr<RemoteListener> listener) {
+  if (client_.closing()) return;
   const auto follow = EtcdFollow::make(client_, keys_, last_seq_, std::move(listener));
   {
     const MutexLock lock(mutex_);

@@ -179,7 +179,7 @@ void EtcdRecords::drop(RemoteRecordKind kind, const std::string& name, RemoteDon
   enqueue(record, [this, record, done = std::move(done)] {
     record->stored.clear();
     if (record->lease == 0) {
-      done({});
+      done(client_.closing() ? without_effect(RemoteOutcome::kClosed) : RemoteAnswer());
       return end_operation(record);
     }
     // The record is there only as long as the lease.

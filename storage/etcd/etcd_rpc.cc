@@ -1,5 +1,8 @@
 #include "storage/etcd/etcd_rpc.h"
 
+// Abseil defines these as well, for itself.
+#pragma push_macro("GUARDED_BY")
+#pragma push_macro("NO_THREAD_SAFETY_ANALYSIS")
 #include <grpc/support/log.h>
 #include <grpcpp/alarm.h>
 #include <grpcpp/completion_queue.h>
@@ -11,9 +14,8 @@
 #include <unordered_map>
 #include <utility>
 
-// Abseil defines these as well, for itself.
-#undef GUARDED_BY
-#undef NO_THREAD_SAFETY_ANALYSIS
+#pragma pop_macro("GUARDED_BY")
+#pragma pop_macro("NO_THREAD_SAFETY_ANALYSIS")
 
 #include "engine/base/check.h"
 #include "engine/base/mutex.h"
@@ -151,11 +153,13 @@ class Activities {
 
 class UnaryCall : public Activity, public Event {
  public:
-  UnaryCall(Activities& activities, size_t endpoint, EtcdRpc::Done done)
-      : done_(std::move(done)), activities_(activities), endpoint_(endpoint) {}
+  UnaryCall(Activities& activities, size_t endpoint, RpcAim aim, EtcdRpc::Done done)
+      : done_(std::move(done)), activities_(activities), endpoint_(endpoint), aim_(aim) {}
 
   void cancel() override { context_.TryCancel(); }
-  bool is_call_but_to(size_t endpoint) const override { return endpoint_ != endpoint; }
+  bool is_call_but_to(size_t endpoint) const override {
+    return aim_ == RpcAim::kLeader && endpoint_ != endpoint;
+  }
   void run(bool) override {
     done_(result_of(status_), to_string(answer_));
     activities_.remove(this);
@@ -174,6 +178,7 @@ class UnaryCall : public Activity, public Event {
  private:
   Activities& activities_;
   const size_t endpoint_;
+  const RpcAim aim_;
   std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader_;
   grpc::ByteBuffer answer_;
   grpc::Status status_;
@@ -373,9 +378,9 @@ EtcdRpc::EtcdRpc(const std::vector<std::string>& addresses, const RpcTls& tls,
 
 EtcdRpc::~EtcdRpc() { close(); }
 
-void EtcdRpc::call(size_t endpoint, const char* method, const std::string& request,
+void EtcdRpc::call(size_t endpoint, RpcAim aim, const char* method, const std::string& request,
                    const std::string& token, Milliseconds deadline, Done done) {
-  const auto call = std::make_shared<UnaryCall>(impl_->activities, endpoint, std::move(done));
+  const auto call = std::make_shared<UnaryCall>(impl_->activities, endpoint, aim, std::move(done));
   if (!impl_->activities.add(call)) {
     call->done_(closed(), {});
     return;

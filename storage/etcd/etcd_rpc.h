@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -40,6 +41,9 @@ struct RpcTls {
   std::string key;
 };
 
+// What a call is meant for: the leader, or this member alone.
+enum class RpcAim : uint8_t { kLeader, kMember };
+
 // One call to which both sides write messages. Its callbacks live until its end.
 class RpcStream {
  public:
@@ -68,11 +72,11 @@ class EtcdRpc {
   EtcdRpc& operator=(const EtcdRpc&) = delete;
 
   // `method` as in "/etcdserverpb.KV/Range". `token`: a user's, or empty.
-  void call(size_t endpoint, const char* method, const std::string& request,
+  void call(size_t endpoint, RpcAim aim, const char* method, const std::string& request,
             const std::string& token, Milliseconds deadline, Done done);
   std::shared_ptr<RpcStream> open(size_t endpoint, const char* method, const std::string& token,
                                   OnMessage on_message, OnEnd on_end);
-  // Ends the calls to all endpoints but this one: kCancelled.
+  // Ends the calls for the leader that went to another endpoint: kCancelled.
   void cancel_calls_but_to(size_t endpoint);
   void after(Milliseconds delay, std::function<void()> run);
 

@@ -82,6 +82,35 @@ def test_what_is_left_alone(options):
         require_equal(len(sluice.json("jobs", "other")), 1, "its job")
 
 
+def test_the_order_of_rules(options):
+    """Of two globs of equal length the last one wins: export and apply keep their order."""
+    server, sluice = serve(options)
+    with scratch() as folder, server.connect() as connection:
+        def limit_of_test():
+            reply = connection.call("Q.STATS", "exec", "GROUP", "test").value
+            return int(reply[reply.index(b"max_active") + 1])
+
+        for glob, limit in ("te*", "1"), ("*st", "2"), ("te*", "3"):
+            connection.call("Q.CONFIG", "exec", "GROUP", glob, "SET", "max_active", limit)
+        connection.call("Q.ADD", "exec", "j", "", "GROUP", "test")
+        require_equal(limit_of_test(), 3, "the last one that was set")
+        exported = sluice.must("config", "--export")
+        path = written(folder, exported)
+        require_equal(sluice.run("diff-config", path), (0, "", ""), "no difference")
+        connection.call("DEL", "exec")
+        sluice.must("apply", path, "--yes")
+        connection.call("Q.ADD", "exec", "j", "", "GROUP", "test")
+        require_equal(limit_of_test(), 3, "applied")
+        groups = json.loads(exported)["queues"]["exec"]["groups"]
+        require_equal(list(groups), ["*st", "te*"], "the order of the file")
+        path = written(folder, {"queues": {"exec": {"groups": dict(reversed(groups.items()))}}})
+        require_equal(sluice.run("diff-config", path)[:2],
+                      (CHANGES, "~ exec: group *st: moved to the end\n"), "another order")
+        sluice.must("apply", path, "--yes")
+        require_equal(limit_of_test(), 2, "the other order")
+        require_equal(sluice.run("diff-config", path), (0, "", ""), "no difference")
+
+
 def test_limits_in_use(options):
     """A plan says where a new limit is below what is in use."""
     server, sluice = serve(options)

@@ -15,7 +15,8 @@ from harness.cli import NO_CONNECTION, SERVER_ERROR, USAGE_ERROR, Sluice, serve
 
 COMMANDS = ["status", "config", "diff-config", "apply", "pause", "resume", "top", "simulate",
             "jobs", "job", "add", "move", "pop", "ack", "nack", "touch", "cancel", "retry", "purge",
-            "delete", "events", "log", "watch", "workers", "quiet", "completion", "help"]
+            "delete", "events", "log", "watch", "workers", "quiet", "nodes", "failover",
+            "completion", "help"]
 # Neither UTF-8 nor printable.
 STRANGE = b"\xff\x00\x1b[31m"
 
@@ -107,7 +108,8 @@ def test_jobs_lists_what_is_selected(options):
                   ["alarm", "later"], "several states")
     code, out, err = sluice.run("jobs", "exec", "--limit", 3)
     require_equal((code, err), (0, ""), "no more than the limit")
-    require_equal(sluice.must("jobs", "none"), "", "no queue")
+    code, out, err = sluice.run("jobs", "none")
+    require_equal((code, out, err), (0, "", "sluice: there is no queue none\n"), "no queue")
     sluice.fails(USAGE_ERROR, "--state takes blocked, delayed", "jobs", "exec", "--state", "tired")
     sluice.fails(USAGE_ERROR, "--tag takes NAME=VALUE", "jobs", "exec", "--tag", "kind")
 
@@ -413,6 +415,8 @@ def test_help(options):
     for command in COMMANDS:
         shown = sluice.must(command, "--help")
         require(re.search(r"^example: .*sluice ", shown, re.M), shown)
+        require(max(map(len, shown.splitlines())) <= 80 and "  [option" not in shown, shown)
+    require(max(map(len, sluice.must("help").splitlines())) <= 90, "the help is too wide")
     with server.connect() as connection:
         fields = connection.call("Q.CONFIG", "q", "GET").value[::2]
     shown = sluice.must("config", "--help")
@@ -439,7 +443,7 @@ def test_status_is_what_http_has(options):
     def steady(value):
         """Without what changes from one moment to the next."""
         moving = ("oldest_ms", "timer_lag_ms", "ttl_left_ms", "deadline", "story", "payload",
-                  "result", "rates", "config")
+                  "result", "rates", "config", "now")
         if isinstance(value, dict):
             return {name: steady(item) for name, item in value.items() if name not in moving}
         return [steady(item) for item in value] if isinstance(value, list) else value
@@ -541,6 +545,15 @@ def test_usage(options):
         require_equal(sluice.must(command, "--help"), sluice.must("help", command), command)
     version = subprocess.run([sluice.path, "--version"], capture_output=True, check=True).stdout
     require(re.fullmatch(rb"sluice \d+\.\d+\.\d+\n", version), version)
+
+
+def test_what_it_loads(options):
+    """A shell starts the program often: it loads no library that only the server needs."""
+    _, sluice = serve(options)
+    loaded = subprocess.run(["ldd", sluice.path], check=True, capture_output=True, text=True)
+    require("libssl" in loaded.stdout, loaded.stdout)
+    for library in ["librocksdb", "libluajit", "libspdlog", "libgrpc", "libjemalloc"]:
+        require(library not in loaded.stdout, f"{library}: {loaded.stdout}")
 
 
 def test_connections(options):

@@ -40,6 +40,11 @@ def outcome(queue, payload, **options):
     return failed.state, failed.error
 
 
+class Unreadable(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
 def test_outcomes(options):
     """A return acknowledges; Fatal, Retry and other exceptions fail; what they say is kept."""
     def handler(job):
@@ -49,6 +54,12 @@ def test_outcomes(options):
             raise KeyError("missing")
         if job.payload == "exit":
             raise SystemExit(1)
+        if job.payload == "unreadable":
+            raise Unreadable
+        if job.payload == "surrogate":
+            raise ValueError("\ud800")
+        if job.payload == "no delay":
+            raise Retry("again", delay=-1)
         if job.payload == "retry":
             if job.attempt < 3:
                 raise Retry("again", delay=0.05)
@@ -68,6 +79,11 @@ def test_outcomes(options):
             require_equal(outcome(queue, "fatal", retry=5), ("failed", "never"))
             require_equal(outcome(queue, "throw"), ("failed", "KeyError: 'missing'"))
             require_equal(outcome(queue, "exit"), ("failed", "SystemExit: 1"))
+            require_equal(outcome(queue, "unreadable"),
+                          ("failed", "Unreadable: its text cannot be read"))
+            require_equal(outcome(queue, "surrogate"), ("failed", "ValueError: \\ud800"))
+            state, error = outcome(queue, "no delay")
+            require(state == "failed" and error.startswith("ValueError: "), error)
             require_equal(queue.add("retry", retry=2, backoff=(60, 60)).result(20), 3)
             state, error = outcome(queue, "unencodable", retry=5)
             require(state == "failed" and error.startswith("result: "), error)
@@ -76,7 +92,7 @@ def test_outcomes(options):
             native.add(EXEC, "bad", b"{nonsense", "RETRY", 5)
             failed = raised(NotCompleted, queue.result, "bad", 20)
             require(failed.error.startswith("payload: "), failed.error)
-            wait_until(lambda: worker.counts["failed"] == 8, what="8 failed runs")
+            wait_until(lambda: worker.counts["failed"] == 11, what="11 failed runs")
         native.close()
 
 

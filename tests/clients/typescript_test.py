@@ -92,7 +92,7 @@ def test_workers(options):
 
 
 def test_package(options):
-    """The package as packed, by its name: entry points, types, the server for tests; ioredis 6."""
+    """The package as packed: entry points, types, the server for tests; ioredis 6, with pushes."""
     node = built()
     with scratch() as folder:
         target = installed(folder)
@@ -111,6 +111,7 @@ def test_package(options):
         done = subprocess.run([node, script], capture_output=True, text=True, timeout=120,
                               check=False, env={**os.environ, "SLUICE_SERVER": options.program})
         require(libraries.HOLDS in done.stdout, done.stdout + done.stderr)
+        require_equal("by RESP3" in done.stdout, library == NPM_IOREDIS_6, "RESP3")
 
 
 def test_sigterm_while_waiting(options):

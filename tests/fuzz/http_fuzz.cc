@@ -77,12 +77,12 @@ void check_json(Bytes bytes) {
 // Responses of a collector, and configured endpoints.
 void check_otlp(Bytes bytes) {
   static_cast<void>(otlp_rejection(bytes));
-  HttpEndpoint endpoint{"", "4318", "/v1/metrics"};
-  if (!parse_http_endpoint(bytes, endpoint).empty()) return;
-  HttpEndpoint again{"", "1", "/"};
-  const std::string url = "http://" + endpoint.authority() + endpoint.target;
-  CHECK(parse_http_endpoint(url, again).empty());
-  CHECK(again.authority() == endpoint.authority() && again.target == endpoint.target);
+  const Result<HttpEndpoint> endpoint = parse_http_endpoint(bytes, {"", "4318", "/v1/metrics"});
+  if (!endpoint.ok()) return;
+  const std::string url = "http://" + endpoint->authority() + endpoint->target;
+  const Result<HttpEndpoint> again = parse_http_endpoint(url, {"", "1", "/"});
+  CHECK(again.ok());
+  CHECK(again->authority() == endpoint->authority() && again->target == endpoint->target);
 }
 
 }  // namespace

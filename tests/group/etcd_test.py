@@ -66,6 +66,7 @@ def test_large_request(options):
             answer = log.call("append", fence, 2, f"={size}:x")
             require_equal(answer.outcome, "unknown", f"{size} bytes")
             require("--max-request-bytes" in answer.text and str(size)[:3] in answer.text, answer)
+            wait_until(lambda: answer.text in log.logged, what="the refusal's line")
         log.done("append", fence, 2, "small")
 
 
@@ -75,7 +76,7 @@ def test_shared_etcd(options):
         fence = log.lead()
         log.append_all(fence, [1, 2])
         old = log.done("state", 0).revision
-        log.done("trim", fence, 3, "the mark")
+        log.done("trim", fence, 3, "", "the mark")
         require_equal(log.all_seqs(), [], "frames")
         require_equal(log.all_seqs(revision=old), [1, 2], "frames of an old revision")
 
@@ -94,6 +95,8 @@ def test_full_etcd(options):
             return answers[-1].outcome == "unknown" and "etcdctl defrag" in answers[-1].text
         wait_until(refused, what="a refusal for want of room")
         wait_until(lambda: any("NOSPACE" in line for line in log.logged), what="the alarm's line")
+        require_equal(log.logged.count(answers[-1].text), 1, "lines about the refusal")
+        require("NOSPACE" in log.done("status").more[0], "the status tells the alarm")
 
 
 def test_close(options):

@@ -46,7 +46,7 @@ def test_transactions(log, other):
     # TAKE by another process: whatever the first one sends is refused from then on.
     other.done("epoch", READY, NEXT_TAKEN)
     for late in (("append", READY, 2, "b"), ("append", READY, 1, "a"), ("beat", READY, "late"),
-                 ("trim", READY, 2, "late"), ("tidy", READY, 1), ("tidy", TAKEN, 1),
+                 ("trim", READY, 2, "", "late"), ("tidy", READY, 1), ("tidy", TAKEN, 1),
                  ("epoch", READY, TAKEN)):
         answer = log.until_known(*late)
         require_equal((answer.outcome, answer.epoch), ("fenced", NEXT_TAKEN), str(late))
@@ -91,16 +91,79 @@ def test_trim(log, other):
     fence = log.lead()
     log.append_all(fence, [*range(1, 300), *range(320, 605)])
     old = log.done("state", 0).revision
-    log.done("trim", fence, 550, "the mark")
+    log.done("trim", fence, 550, "", "the mark")
     require_equal(log.done("state", 0).more[2:], ["the mark", "604"], "the state")
     require_equal(log.all_seqs(), list(range(550, 605)), "what is left")
     require_equal(log.until_known("frames", 1, old).outcome, "compacted", "an old revision")
     require_equal(log.until_known("state", old).outcome, "compacted", "an old state")
-    log.done("trim", fence, 550, "the mark")
-    log.done("trim", fence, 1000, "all")
+    log.done("trim", fence, 550, "", "the mark")
+    log.done("trim", fence, 1000, "the mark", "all")
     require_equal(log.done("state", 0).more[2:], ["all", "0"], "an empty log")
     other.done("append", fence, 605, "continues")
     require_equal(log.all_seqs(), [605], "frames")
+
+
+@each_log
+def test_late_trim(log, _other):
+    """a TRIM that arrives after the next one moves the mark back no more"""
+    fence = log.lead()
+    log.append_all(fence, range(1, 31))
+    log.done("trim", fence, 10, "", "at 10")
+    log.done("trim", fence, 20, "at 10", "at 20")
+    for late in (("trim", fence, 10, "", "at 10"), ("trim", fence, 15, "at 10", "at 15")):
+        require_equal(log.until_known(*late).outcome, "conflict", str(late))
+    require_equal(log.done("state", 0).more[2], "at 20", "the mark")
+    require_equal(log.all_seqs(), list(range(20, 31)), "frames")
+
+
+@each_log
+def test_reads_beside_trims(log, other):
+    """the newest state is read, however often what is older is forgotten"""
+    fence = log.lead()
+    mark = ""
+    for seq in range(1, 61):
+        reads = [other.begin("state", 0) for _ in range(4)]
+        log.done("append", fence, seq, "x")
+        log.done("trim", fence, seq, mark, f"at {seq}")
+        mark = f"at {seq}"
+        for read in reads:
+            require(read.wait().outcome in ("done", "unknown"), f"a state: {read}")
+
+
+@each_log
+def test_status(log, other):
+    """the members say which version they have, how large they are, and whether they lead"""
+    member, = log.done("status").more
+    require(" leads " in member and " does not answer" not in member, member)
+    size, quota = member.split(" leads ")[1].split(" of ")
+    require(int(size) > 0 and int(quota) >= 0, member)
+    other.call("close")
+    require_equal(other.call("status").outcome, "closed", "status")
+
+
+@each_log
+def test_closed(log, other):
+    """what is out is answered as closed, and so is what comes later"""
+    fence = log.lead()
+    log.append_all(fence, [1])
+    start = log.done("state", 0).revision
+    other.follow(start)
+    out = [other.begin("append", fence, seq, "=200000:z") for seq in range(2, 12)]
+    other.call("close")
+    for answer in out:
+        require(answer.wait().outcome in ("done", "closed"), str(answer))
+    first = other.events
+    told = len(first)
+    for late in (("state", 0), ("frames", 1, 0), ("append", fence, 20, "x"), ("beat", fence, "x"),
+                 ("tidy", fence, 1), ("trim", fence, 1, "", "x"), ("epoch", fence, NEXT_TAKEN),
+                 ("put", "node", "n1", "run1", "x"), ("drop", "node", "n1"), ("records", "node"),
+                 ("status",)):
+        require_equal(other.call(*late).outcome, "closed", str(late))
+    other.follow(start)
+    log.append_all(fence, [30])
+    require_equal(other.events, [], "what a follower of a closed log is told")
+    require_equal(len(first), told, "what the one before was told")
+    require_equal(log.done("state", 0).more[0], READY, "the epoch")
 
 
 @each_log
@@ -117,15 +180,22 @@ def test_follow(log, other):
     log.done("put", "node", "n1", "run1", "its record")
     log.done("put", "hold", "n2", "run1", "its hold")
     log.done("drop", "node", "n1")
-    log.done("trim", fence, 10, "a mark")
+    log.done("pause", "a pause")
+    require_equal(log.done("state", 0).more[4:], ["a pause"], "the pause")
+    log.done("pause", "")
+    require_equal(log.done("state", 0).more[4:], [], "no pause")
+    log.done("trim", fence, 10, "", "a mark")
     wait_until(lambda: other.told("beat") == [["a beat"]], what="the beat")
     wait_until(lambda: other.told("trim") == [["a mark"]], what="the trim mark")
+    wait_until(lambda: sorted(other.told("pause")) == [[""], ["a pause"]], what="the pause")
     wait_until(lambda: sorted(other.told("node")) == [["n1"], ["n1", "its record"]], what="a node")
     wait_until(lambda: other.told("hold") == [["n2", "its hold"]], what="its hold")
     # Compactions do not disturb one that is up to date.
+    mark = "a mark"
     for seq in range(41, 61):
         log.done("append", fence, seq, "z")
-        log.done("trim", fence, seq - 5, f"mark {seq}")
+        log.done("trim", fence, seq - 5, mark, f"mark {seq}")
+        mark = f"mark {seq}"
     wait_until(lambda: len(other.told("frame")) == 60, what="frames beside compactions")
     require_equal(other.told("lost"), [], "it has lost nothing")
     wait_until(lambda: len(other.told("trim")) == 21, what="the trim marks")

@@ -54,6 +54,14 @@ std::string show(Bytes bytes) {
   return std::to_string(bytes.size()) + ":" + std::string(bytes.substr(0, 40));
 }
 
+std::string show(const RemoteMember& member) {
+  if (!member.answers) return member.endpoint + " does not answer";
+  std::string text = member.endpoint + " " + member.version + (member.leads ? " leads" : "") + " " +
+                     std::to_string(member.bytes) + " of " + std::to_string(member.quota_bytes);
+  for (const std::string& alarm : member.alarms) text += " " + alarm;
+  return text;
+}
+
 const char* name_of(RemoteOutcome outcome) {
   switch (outcome) {
     case RemoteOutcome::kDone:
@@ -88,6 +96,7 @@ class Listener : public RemoteListener {
   void on_beat(Bytes value) override { say({id_, "beat", std::string(value)}); }
   void on_epoch(Bytes value) override { say({id_, "epoch", std::string(value)}); }
   void on_trim(Bytes value) override { say({id_, "trim", std::string(value)}); }
+  void on_pause(Bytes value) override { say({id_, "pause", std::string(value)}); }
   void on_record(RemoteRecordKind kind, Bytes name, std::optional<Bytes> value) override {
     const std::string what = kind == RemoteRecordKind::kNode ? "node" : "hold";
     if (value.has_value()) {
@@ -127,7 +136,8 @@ class Talk {
                          done);
     }
     if (call == "beat") return log_.beat(text(2), text(3), done);
-    if (call == "trim") return log_.trim(text(2), number(3), text(4), done);
+    if (call == "trim") return log_.trim(text(2), number(3), text(4), text(5), done);
+    if (call == "pause") return log_.set_pause(text(2), done);
     const RemoteRecordKind kind =
         text(2) == "hold" ? RemoteRecordKind::kHold : RemoteRecordKind::kNode;
     if (call == "put") return log_.put_record(kind, text(3), text(4), text(5), done);
@@ -140,8 +150,9 @@ class Talk {
             int64_t revision) {
     if (call == "state") {
       log_.read_state(revision, [id](const RemoteAnswer& answer, const RemoteState& state) {
-        say_answer(id, answer,
-                   {state.epoch, state.beat, state.trim, std::to_string(state.last_seq)});
+        Fields more = {state.epoch, state.beat, state.trim, std::to_string(state.last_seq)};
+        if (!state.pause.empty()) more.push_back(state.pause);
+        say_answer(id, answer, more);
       });
     } else if (call == "frames") {
       log_.read_frames(seq, revision, [id](const RemoteAnswer& answer, const RemoteFrames& page) {
@@ -160,6 +171,12 @@ class Talk {
                           }
                           say_answer(id, answer, more);
                         });
+    } else if (call == "status") {
+      log_.status([id](const RemoteAnswer& answer, const std::vector<RemoteMember>& members) {
+        Fields more;
+        for (const RemoteMember& member : members) more.push_back(show(member));
+        say_answer(id, answer, more);
+      });
     } else if (call == "follow") {
       log_.follow(revision, std::make_shared<Listener>(id));
     } else if (call == "close") {

@@ -10,6 +10,7 @@ its first failure.
 """
 
 import argparse
+import concurrent.futures
 import itertools
 import os
 import pathlib
@@ -140,53 +141,74 @@ def summary(passed, failed, skipped=0):
 
 def run_seeded(runs, seed):
     """Runs each of (title, function), which returns what it has done; returns the exit code."""
-    failed = 0
+    failed = skipped = 0
     for title, function in runs:
         began = time.monotonic()
         try:
             result = "ok: " + function()
+        except Skipped as reason:
+            skipped += 1
+            print(f"skip   {title} ({reason})", flush=True)
+            continue
         except Exception:  # pylint: disable=broad-except
             failed += 1
             result = f"FAILED, seed {seed}\n{traceback.format_exc()}"
         print(f"{title}: {result} ({time.monotonic() - began:.1f} s)", flush=True)
     print(f"seed {seed}")
-    print(summary(len(runs) - failed, failed))
+    print(summary(len(runs) - failed - skipped, failed, skipped))
     return 1 if failed else 0
 
 
-def run(module, io_threads=(1,)):
+def alone(test):
+    """A decorator: the test measures time, so nothing else runs beside it (run's at_once)."""
+    test.alone = True
+    return test
+
+
+def run_one(program, threads, test):
+    """Prints the test's line; returns "ok", "skip" or "FAILED"."""
+    options = Options(program, threads)
+    began = time.monotonic()
+    note = ""
+    try:
+        test(options)
+        verdict = "ok"
+    except Skipped as reason:
+        verdict, note = "skip", f" ({reason})"
+    except Exception:  # pylint: disable=broad-except
+        verdict = "FAILED"
+        note = "\n" + traceback.format_exc()
+        if options.last is not None:
+            note += "the log's end:\n" + options.last.log_tail()
+    finally:
+        if options.last is not None:
+            options.last.close()
+    took_s = time.monotonic() - began
+    name = (test.__doc__ or test.__name__).split("\n")[0].rstrip(".")
+    print(f"{verdict:7}{name}, {threads} I/O thread(s), {took_s:.1f} s{note}", flush=True)
+    return verdict
+
+
+def run(module, io_threads=(1,), at_once=1):
+    """`at_once`: so many tests run at a time, each in a thread; first those that are not alone."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--server", default=str(servers.DEFAULT_SLUICE))
     parser.add_argument("--only", default="", help="part of a test's name")
     chosen = parser.parse_args()
     tests = [test for name, test in vars(module).items() if name.startswith("test_")]
-    passed = failed = skipped = 0
-    for threads, test in itertools.product(io_threads, tests):
-        if chosen.only not in test.__name__:
-            continue
-        options = Options(chosen.server, threads)
-        began = time.monotonic()
-        note = ""
-        try:
-            test(options)
-            passed += 1
-            verdict = "ok"
-        except Skipped as reason:
-            skipped += 1
-            verdict, note = "skip", f" ({reason})"
-        except Exception:  # pylint: disable=broad-except
-            failed += 1
-            verdict = "FAILED"
-            note = "\n" + traceback.format_exc()
-            if options.last is not None:
-                note += "the log's end:\n" + options.last.log_tail()
-        finally:
-            if options.last is not None:
-                options.last.close()
-        took_s = time.monotonic() - began
-        name = (test.__doc__ or test.__name__).split("\n")[0].rstrip(".")
-        print(f"{verdict:7}{name}, {threads} I/O thread(s), {took_s:.1f} s{note}", flush=True)
-        if failed and servers.FIRST_FAILURE:
-            break
-    print(summary(passed, failed, skipped))
-    return 1 if failed else 0
+    runs = [(threads, test) for threads, test in itertools.product(io_threads, tests)
+            if chosen.only in test.__name__]
+    verdicts = []
+
+    def one(threads, test):
+        if not (servers.FIRST_FAILURE and "FAILED" in verdicts):
+            verdicts.append(run_one(chosen.server, threads, test))
+
+    together = [each for each in runs if at_once > 1 and not hasattr(each[1], "alone")]
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        list(pool.map(lambda each: one(*each), together))
+    for each in runs:
+        if each not in together:
+            one(*each)
+    print(summary(verdicts.count("ok"), verdicts.count("FAILED"), verdicts.count("skip")))
+    return 1 if "FAILED" in verdicts else 0

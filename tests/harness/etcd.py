@@ -22,11 +22,13 @@ ROOT_PASSWORD = "the root"
 
 
 class EtcdCluster:
-    """`certificates` (harness.certificates): clients use TLS, and show a certificate."""
+    """`certificates` (harness.certificates): clients use TLS, and show a certificate. `machines`
+    (harness.machines): each member runs on its own."""
 
-    def __init__(self, members=1, flags=(), certificates=None):
+    def __init__(self, members=1, flags=(), certificates=None, machines=None):
         need_program("etcd")
         self.certificates = certificates
+        self.machines = machines
         self.flags = list(flags)
         self.directory = tempfile.TemporaryDirectory(prefix="etcd-test-")
         self.ports = [(steady_port(), steady_port()) for _ in range(members)]
@@ -49,8 +51,11 @@ class EtcdCluster:
     def scheme(self):
         return "https" if self.certificates else "http"
 
+    def host(self, member):
+        return self.machines.address(member) if self.machines else LOOPBACK
+
     def endpoint(self, member):
-        return f"{self.scheme()}://{LOOPBACK}:{self.ports[member][0]}"
+        return f"{self.scheme()}://{self.host(member)}:{self.ports[member][0]}"
 
     def endpoints(self):
         return [self.endpoint(member) for member in range(len(self.ports))]
@@ -58,7 +63,8 @@ class EtcdCluster:
     def start(self, member):
         """Starts it, or starts it again with what it has on disk."""
         client = self.endpoint(member)
-        peers = [f"m{index}=http://{LOOPBACK}:{peer}" for index, (_, peer) in enumerate(self.ports)]
+        peers = [f"m{index}=http://{self.host(index)}:{peer}"
+                 for index, (_, peer) in enumerate(self.ports)]
         peer = peers[member].split("=", 1)[1]
         command = ["etcd", "--name", f"m{member}", "--data-dir", self._path(f"m{member}"),
                    "--listen-client-urls", client, "--advertise-client-urls", client,
@@ -68,10 +74,12 @@ class EtcdCluster:
             command += ["--cert-file", self.certificates.certificate("server"),
                         "--key-file", self.certificates.key("server"), "--client-cert-auth",
                         "--trusted-ca-file", self.certificates.certificate("ca")]
+        if self.machines:
+            command = self.machines.on(member) + command
         with open(self._path(f"m{member}.log"), "ab") as log:
             # pylint: disable=consider-using-with
             self.processes[member] = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0,
                 preexec_fn=die_with_parent)  # noqa: one thread, as said above
 
     def kill(self, member):
@@ -115,7 +123,8 @@ class EtcdCluster:
                 continue
             text = self.ctl("endpoint", "status", "-w", "json", endpoints=[self.endpoint(member)],
                             check=False)
-            status = json.loads(text)[0]["Status"] if text else {}
+            told = json.loads(text or "[]")
+            status = told[0]["Status"] if told else {}
             if status.get("leader", 0) == status.get("header", {}).get("member_id"):
                 return member
         return None

@@ -46,10 +46,45 @@ def one(name, labels, values):
     return {name + labels: values}
 
 
+OTHER = '{job="sluice",instance="t"}'
+
+
+def primaries(here, there):
+    return {"sluice_group_primary" + SERVER: here, "sluice_group_primary" + OTHER: there}
+
+
+def lone(primary, nodes):
+    return {"sluice_group_primary" + SERVER: primary, "sluice_group_nodes" + SERVER: nodes}
+
+
+def copies(count, nodes, primary="1x80"):
+    return {"sluice_group_copies" + SERVER: count, **lone(primary, nodes)}
+
+
+def journal_in_etcd(size, primary="1x80"):
+    return {"sluice_group_log_bytes" + SERVER: size,
+            "sluice_group_log_limit_bytes" + SERVER: "1000x80",
+            "sluice_group_primary" + SERVER: primary}
+
+
 # name: (series that fire the alert, [series that do not])
 TROUBLES = {
     "SluiceDown": (one("up", SERVER, "1x70 0x10"), [one("up", SERVER, "1x80"),
                                                     one("up", '{job="other"}', "0x80")]),
+    "SluiceNoPrimary": (primaries("1x60 0x20", "0x80"),
+                        [primaries("1x60 0x20", "0x60 1x20"), one("up", SERVER, "1x80")]),
+    "SluiceNoStandby": (lone("1x80", "2x60 1x20"), [lone("1x80", "2x80"), lone("0x80", "1x80")]),
+    "SluiceStandbyBehind": (one("sluice_group_lag_seconds", SERVER, "0+1x80"),
+                            [one("sluice_group_lag_seconds", SERVER, "0.2x80"),
+                             one("sluice_group_lag_seconds", SERVER, "0x79 9")]),
+    "SluiceOneCopy": (copies("2x30 1x50", "2x80"),
+                      [copies("2x80", "2x80"), copies("1x80", "1x80"),
+                       copies("1x80", "2x80", primary="0x80"), copies("2x60 1x20", "2x80")]),
+    "SluiceJournalInEtcdNearlyFull": (journal_in_etcd("751x80"),
+                                      [journal_in_etcd("750x80"),
+                                       journal_in_etcd("999x80", primary="0x80")]),
+    "SluiceEtcdUnreachable": (one("sluice_group_age_seconds", SERVER, "0.1x60 6+30x20"),
+                              [one("sluice_group_age_seconds", SERVER, "0.2x80")]),
     "SluiceQueueStalled": (queue_of(), [queue_of(depth="0x80"), queue_of(used="4x80"),
                                         queue_of(paused="1x80"), queue_of(started="0+1x80")]),
     "SluiceOldestJobWaits": (one("queue_oldest_seconds", QUEUE, "0+30x80"),

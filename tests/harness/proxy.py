@@ -15,6 +15,7 @@ import contextlib
 import socket
 import threading
 
+from harness.listening import Listening
 from harness.resp import Connection, ConnectionClosed, ReplyTimeout
 from harness.servers import LOOPBACK
 
@@ -23,7 +24,7 @@ DROP = "drop"  # the connection is closed instead
 FOREVER_S = 3600.0
 
 
-class _Peer(Connection):
+class Peer(Connection):
     """A connection that was accepted. What it reads are requests, which are arrays."""
 
     def __init__(self, accepted):  # pylint: disable=super-init-not-called
@@ -38,22 +39,11 @@ def _always_pass(_command, _reply):
     return PASS
 
 
-class Proxy:
+class Proxy(Listening):
     def __init__(self, port, decide=_always_pass):
         self.decide = decide
         self._target = port
-        self._lock = threading.Lock()
-        self._open = set()
-        self._listener = socket.create_server((LOOPBACK, 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def close(self):
-        # shutdown wakes the thread that accepts.
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self.cut()
+        super().__init__()
 
     @property
     def connections(self):
@@ -62,36 +52,21 @@ class Proxy:
 
     def cut(self):
         """Closes all connections."""
+        self._end_all()
+
+    def _serve(self, accepted):
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client = Peer(accepted)
+        try:
+            server = Connection(LOOPBACK, self._target, FOREVER_S)
+        except OSError:
+            accepted.close()
+            return
+        commands = collections.deque()
         with self._lock:
-            connections = list(self._open)
-        for connection in connections:
-            self._end(connection)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
-
-    def _accept(self):
-        while True:
-            try:
-                accepted, _ = self._listener.accept()
-            except OSError:
-                return
-            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            client = _Peer(accepted)
-            try:
-                server = Connection(LOOPBACK, self._target, FOREVER_S)
-            except OSError:
-                accepted.close()
-                continue
-            commands = collections.deque()
-            with self._lock:
-                self._open |= {client, server}
-            for function in (self._requests, self._replies):
-                threading.Thread(target=function, args=(client, server, commands),
-                                 daemon=True).start()
+            self._open |= {client.socket, server.socket}
+        for function in (self._requests, self._replies):
+            threading.Thread(target=function, args=(client, server, commands), daemon=True).start()
 
     def _requests(self, client, server, commands):
         with contextlib.suppress(OSError, ConnectionClosed, ReplyTimeout):
@@ -99,7 +74,7 @@ class Proxy:
                 request = client.read_reply()
                 commands.append([word for _, word in request.tree[1]])
                 server.socket.sendall(request.raw)
-        self._end(client, server)
+        self._end(client.socket, server.socket)
 
     def _replies(self, client, server, commands):
         with contextlib.suppress(OSError, ConnectionClosed, ReplyTimeout):
@@ -108,12 +83,4 @@ class Proxy:
                 if self.decide(commands.popleft(), reply) == DROP:
                     break
                 client.socket.sendall(reply.raw)
-        self._end(client, server)
-
-    def _end(self, *connections):
-        with self._lock:
-            self._open.difference_update(connections)
-        for connection in connections:
-            with contextlib.suppress(OSError):
-                connection.socket.shutdown(socket.SHUT_RDWR)
-            connection.close()
+        self._end(client.socket, server.socket)

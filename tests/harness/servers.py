@@ -199,14 +199,16 @@ class Server:
         return [self.program] + directive_arguments(directives)
 
     def _spawn(self):
-        on_main_thread = threading.current_thread() is threading.main_thread()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.ready_path)
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
                 self._command_line(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                cwd=self.directory, env=self.environment,
-                preexec_fn=die_with_parent if on_main_thread else None)
+                cwd=self.directory, env=self.environment, **self._child_options())
+
+    def _child_options(self):
+        on_main_thread = threading.current_thread() is threading.main_thread()
+        return {"preexec_fn": die_with_parent if on_main_thread else None}
 
     def _wait_until_ready(self):
         deadline = time.monotonic() + self.start_timeout_s

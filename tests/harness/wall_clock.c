@@ -1,9 +1,10 @@
 /* A wall clock that a test sets, for a server that is started with LD_PRELOAD (wall_clock.py).
  *
  * The file that SLUICE_WALL_CLOCK names says what the wall clock is: at one moment of the steady
- * clock one time, and the rate from there. All other clocks are the machine's own. To read one takes
- * SLUICE_CLOCK_READ_US microseconds longer than it would. The calls go to the kernel directly: to
- * look a function up here would allocate, and the allocator reads the clock.
+ * clock one time, and the rate from there. CLOCK_BOOTTIME, by which nodes of a group judge silence,
+ * runs at SLUICE_BOOT_RATE from the start of the process on. All other clocks are the machine's own.
+ * To read one takes SLUICE_CLOCK_READ_US microseconds longer than it would. The calls go to the
+ * kernel directly: to look a function up here would allocate, and the allocator reads the clock.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -24,11 +25,22 @@ struct setting {
 
 static const struct setting* setting;
 static int64_t read_ns;
+static int64_t begin_boot_ns;
+static double boot_rate = 1.0;
+
+static int64_t kernel_ns(clockid_t clock) {
+  struct timespec now;
+  syscall(SYS_clock_gettime, clock, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
 
 __attribute__((constructor)) static void begin(void) {
   const char* name = getenv("SLUICE_WALL_CLOCK");
   const char* read_us = getenv("SLUICE_CLOCK_READ_US");
+  const char* rate = getenv("SLUICE_BOOT_RATE");
   if (read_us != NULL) read_ns = atoll(read_us) * 1000;
+  if (rate != NULL) boot_rate = atof(rate);
+  begin_boot_ns = kernel_ns(CLOCK_BOOTTIME);
   const int file = name == NULL ? -1 : open(name, O_RDONLY | O_CLOEXEC);
   if (file < 0) return;
   void* mapped = mmap(NULL, sizeof(struct setting), PROT_READ, MAP_SHARED, file, 0);
@@ -36,10 +48,9 @@ __attribute__((constructor)) static void begin(void) {
   if (mapped != MAP_FAILED) setting = mapped;
 }
 
-static int64_t kernel_ns(clockid_t clock) {
-  struct timespec now;
-  syscall(SYS_clock_gettime, clock, &now);
-  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+static int64_t boot_ns(void) {
+  const int64_t passed_ns = kernel_ns(CLOCK_BOOTTIME) - begin_boot_ns;
+  return begin_boot_ns + (int64_t)((double)passed_ns * boot_rate);
 }
 
 static int64_t wall_ns(void) {
@@ -61,10 +72,11 @@ int clock_gettime(clockid_t clock, struct timespec* out) {
   for (const int64_t end_ns = kernel_ns(CLOCK_MONOTONIC) + read_ns;
        read_ns != 0 && kernel_ns(CLOCK_MONOTONIC) < end_ns;) {
   }
-  if (clock != CLOCK_REALTIME && clock != CLOCK_REALTIME_COARSE) {
+  const int is_wall = clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE;
+  if (!is_wall && (clock != CLOCK_BOOTTIME || boot_rate == 1.0)) {
     return (int)syscall(SYS_clock_gettime, clock, out);
   }
-  const int64_t ns = wall_ns();
+  const int64_t ns = is_wall ? wall_ns() : boot_ns();
   out->tv_sec = ns / 1000000000;
   out->tv_nsec = ns % 1000000000;
   return 0;

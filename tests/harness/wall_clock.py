@@ -26,10 +26,11 @@ class WallClock:
         self.begin_ns = time.time_ns()
         self.set_right()
 
-    def environment(self, read_us=0):
-        """`read_us`: how long each look at a clock takes, besides what it takes anyway."""
+    def environment(self, read_us=0, boot_rate=1.0):
+        """`read_us`: how long each look at a clock takes, besides what it takes anyway.
+        `boot_rate`: of the clock that counts suspension."""
         return {**os.environ, "LD_PRELOAD": self.library, "SLUICE_WALL_CLOCK": self.path,
-                "SLUICE_CLOCK_READ_US": str(read_us)}
+                "SLUICE_CLOCK_READ_US": str(read_us), "SLUICE_BOOT_RATE": str(boot_rate)}
 
     def _write(self, steady_ns, wall_ns, rate):
         self.number += 2

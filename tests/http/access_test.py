@@ -22,12 +22,18 @@ GRADING_JOB = {"key": "k", "collation": {"type": "team", "id": "7"}}
 # (method, path, body, the role that is needed): every route of the server.
 ROUTES = [
     ("GET", "/healthz", None, "open"),
+    ("GET", "/primary", None, "open"),
+    ("GET", "/standby", None, "open"),
+    ("GET", "/api/v1/group", None, "read"),
     ("GET", "/api/v1/session", None, "open"),
     ("POST", "/api/v1/session", {}, "open"),
     ("DELETE", "/api/v1/session", None, "any"),
     ("GET", "/readyz", None, "any"),
     ("GET", "/metrics", None, "any"),
     ("GET", "/api/v1/journal", None, "read"),
+    ("GET", "/api/v1/server", None, "read"),
+    ("GET", "/api/v1/changes", None, "read"),
+    ("GET", "/api/v1/workers", None, "read"),
     ("GET", "/api/v1/queues", None, "read"),
     ("GET", "/api/v1/find?q=x", None, "read"),
     ("GET", QUEUE, None, "read"),
@@ -71,6 +77,7 @@ ROUTES = [
     ("POST", QUEUE + "/jobs:cancel", {"where": {"all": True}}, "operate"),
     ("POST", QUEUE + "/jobs:retry", {"where": {"all": True}}, "operate"),
     ("POST", QUEUE + "/jobs:purge", {"where": {"all": True}}, "operate"),
+    ("GET", "/api/v1/checkpoint", None, "admin"),
     ("POST", "/api/v1/checkpoint", None, "admin"),
     ("GET", "/api/v1/tokens", None, "admin"),
     ("POST", "/api/v1/tokens", {"role": "read"}, "admin"),
@@ -131,6 +138,8 @@ def test_without_a_token_this_machine_may_read(options):
             else:
                 # A log-in without a name is not attempted.
                 expected = (422,) if (method, needed) == ("POST", "open") else (200, 404)
+                if path == "/standby":
+                    expected = (503,)
                 require(answer.status in expected, f"{path}: {answer.status} {answer.body!r}")
         require_problem(client.get("/nothing"), 404, "NOTFOUND")
 

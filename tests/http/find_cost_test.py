@@ -13,13 +13,15 @@ from harness.http_client import Client, serve
 QUEUES = 1000
 JOBS = 150_000
 FAILED = 10_000
+PAPERS = 1100  # more than 1,000, of 62 kB
 MOST_MS = 100
 MOST_HELD_MS = 2
 ROUNDS = 3
 REQUESTS = ["find?q=user29", "find?q=queue9", "find?q=1234", "find?q=lang%3Dc",
             "queues/large/failures", "queues/failed/failures",
             "queues/failed/jobs?state=failed&error=none", "queues/large/jobs?id_part=none",
-            "queues/large/jobs?group_glob=*none"]
+            "queues/large/jobs?group_glob=*none", "queues/large/jobs?payload_part=none",
+            "queues/papers/jobs?payload_part=none"]
 
 
 def fill_all(connection):
@@ -27,6 +29,8 @@ def fill_all(connection):
                          for number in range(QUEUES)])
     fill(connection.call, "large", "redis.call('Q.ADD', KEYS[1], i, 'x', 'GROUP', 'user' .. i)",
          JOBS)
+    fill(connection.call, "papers", "redis.call('Q.ADD', KEYS[1], i, "
+         "('{\"to\": \"Ada Lovelace\"}'):rep(2600))", PAPERS)
     connection.call("Q.CONFIG", "failed", "SET", "retain_failed", "100000")
     fill(connection.call, "failed", "redis.call('Q.ADD', KEYS[1], i, 'x') "
          "local job = redis.call('Q.POP', 1, KEYS[1], 'BRIEF')[1] "

@@ -47,6 +47,10 @@ def test_filters_of_jobs(options):
         require_equal(found("error_pattern=Timeout"), [])
         require_equal(found("id_part=TING"), ["Waiting-1"])
         require_equal(found("id_part=%FF"), [])
+        connection.call("Q.ADD", "q", "paper", b'{"to": "Ada"}\xff')
+        require_equal(found("payload_part=ADA&state=pending"), ["paper"])
+        require_equal(found("payload_part=%22%7D%FF"), ["paper"])
+        require_equal(found("payload_part=ada&id_part=waiting"), [])
         times = [client.get(f"{JOBS}/f{number}").json["finished"] for number in range(3)]
         require_equal(len(found(f"state=failed&since_ms={times[0]}&until_ms={times[2] + 1}")), 3)
         require_equal(found(f"state=failed&until_ms={times[0]}"), [])
@@ -54,6 +58,7 @@ def test_filters_of_jobs(options):
         answer = client.get(JOBS + "?state=failed&error=none").json
         require_equal((answer["jobs"], answer["looked_at"], answer["cursor"]), ([], 3, None))
         for query, field in (("since_ms=soon", "since"), ("error=", "error"),
+                             ("payload_part=", "payload"),
                              ("until_ms=-1", "until"), ("eror=x", "eror")):
             members = require_problem(client.get(f"{JOBS}?{query}"), 422, "BADFIELD")
             require_equal(members["field"], field)

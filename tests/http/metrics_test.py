@@ -170,6 +170,26 @@ def test_the_largest_queues_have_series_of_their_own(options):
         require_equal(len(of("queue_depth", db="0")), 8)
 
 
+def test_size(options):
+    """A thousand queues with runs in one band take 5 MB at most; the empty group has no series."""
+    server = serve(options)
+    with Client(server) as client, server.connect() as connection:
+        reply = connection.call("EVAL", """
+            for i = 1, 1000 do
+                local queue = KEYS[1] .. i
+                redis.call('Q.ADD', queue, 'job', 'payload')
+                redis.call('Q.ACK', queue, 'job', redis.call('Q.POP', 1, queue)[1][6])
+                redis.call('Q.ADD', queue, 'next', 'payload', 'GROUP', 'g')
+                redis.call('Q.ADD', queue, 'last', 'payload')
+            end""", 1, "queue")
+        require(not reply.is_error, reply.raw)
+        body = client.get("/metrics").body
+    require(len(body) <= 5_000_000, f"{len(body)} bytes")
+    samples = parse(body.decode())
+    require_equal(len(samples["queue_run_time_seconds_count"]), 1000, "distributions")
+    require_equal({dict(labels)["group"] for labels in samples["queue_group_depth"]}, {"g"})
+
+
 def test_both_formats(options):
     """Prometheus's text by default, OpenMetrics where Accept asks for it; the same values."""
     server = serve(options)

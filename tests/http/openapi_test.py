@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 
-from harness import NPM, need_npm, require, require_equal, run
+from harness import NPM, need_npm, require, require_equal, run, wait_until
 from harness.http_client import ADMIN_TOKEN, THREADS, Client, serve
 
 VALIDATE = """
@@ -111,7 +111,7 @@ class Described:
             return None
         kind = answer.headers["content-type"].partition(";")[0]
         require(kind in response["content"], f"{where}: {kind} is not described")
-        value = answer.json if "json" in kind else answer.body.decode()
+        value = answer.json if "json" in kind else answer.body.decode(errors="replace")
         wrong = list(faults(value, response["content"][kind]["schema"], self.schemas))
         require(not wrong, f"{where}: {wrong}")
         return value
@@ -143,6 +143,7 @@ def call_everything(api):
     first, second, third = leases
     api.call("POST", f"{jobs}/{first}:touch", {"lease": leases[first], "progress": "1"})
     api.call("GET", queue + "/workers?limit=5")
+    api.call("GET", "/api/v1/workers?limit=5")
     api.call("POST", f"{jobs}/{first}:ack", {"lease": leases[first], "result": "{}"})
     api.call("POST", f"{jobs}/{second}:nack", {"lease": leases[second], "mode": "fail"})
     api.call("POST", f"{jobs}/{third}:nack", {"lease": leases[third], "mode": "fatal",
@@ -174,17 +175,25 @@ def call_everything(api):
     api.call("GET", "/api/v1/queues?limit=5")
     api.call("GET", "/api/v1/history?points=60&count=5")
     api.call("GET", "/api/v1/history?points=720&queue=q&queue=none")
-    for path in ("/healthz", "/readyz", "/metrics", "/api/v1/session", "/api/v1/journal",
-                 "/api/v1/find?q=q",
-                 "/api/v1/openapi.json"):
+    for path in ("/healthz", "/readyz", "/primary", "/metrics", "/api/v1/session",
+                 "/api/v1/journal", "/api/v1/server", "/api/v1/changes?limit=100",
+                 "/api/v1/group", "/api/v1/find?q=q", "/api/v1/openapi.json"):
         api.call("GET", path)
-    api.call("POST", "/api/v1/checkpoint")
+    api.call("GET", "/standby?max_lag_ms=500", status=503)
+    call_copy(api)
     api.call("POST", "/api/v1/session", {"user": "default", "password": "of-default"}, status=201)
     api.call("POST", "/api/v1/session", {"user": "default", "password": "x"}, status=401)
     api.call("DELETE", "/api/v1/session")
     made = api.call("POST", "/api/v1/tokens", {"role": "read"}, status=201)
     api.call("GET", "/api/v1/tokens")
     api.call("DELETE", f"/api/v1/tokens/{made['id']}")
+
+
+def call_copy(api):
+    api.call("POST", "/api/v1/checkpoint")
+    wait_until(lambda: api.client.get("/api/v1/journal").json["checkpoint"]["number"] >= 1,
+               what="a checkpoint")
+    api.call("GET", "/api/v1/checkpoint")
 
 
 def call_older_systems(api):
@@ -217,6 +226,7 @@ def call_what_fails(api):
             ("PUT", grading + "/move", {"jobKey": "none", "moveAction": "delay"}, 404),
             ("DELETE", grading + "/none", None, 404), ("GET", grading + "/none/status", None, 404),
             ("DELETE", "/api/v1/tokens/0", None, 404), ("GET", queue + "?db=16", None, 422),
+            ("GET", "/standby?max_lag_ms=x", None, 422),
             ("GET", "/api/v1/admin/executions/?db=16", None, 422),
             ("GET", "/api/queue-stats?db=-1", None, 422), ("GET", grading + "?cursor=x", None, 422),
             ("GET", "/api/v1/queues?cursor=x", None, 422),

@@ -25,10 +25,11 @@ GRADING = "/api/v1/grading_queue"
 GRADING_JOB = {"key": "k", "collation": {"type": "team", "id": "7"}}
 QUEUES_OF_ALIASES = "exec", "run", "grade"
 # Those that no state of a queue concerns.
-SERVER_PATHS = ("/healthz", "/readyz", "/metrics", "/api/v1/session", "/api/v1/journal",
-                "/api/v1/openapi.json", "/api/v1/checkpoint", "/api/v1/tokens")
+SERVER_PATHS = ("/healthz", "/readyz", "/primary", "/standby", "/metrics", "/api/v1/session",
+                "/api/v1/group", "/api/v1/journal", "/api/v1/server", "/api/v1/openapi.json",
+                "/api/v1/checkpoint", "/api/v1/tokens", "/api/v1/changes")
 # Those that list queues: a key of another type is not one of them.
-OF_ALL_QUEUES = ("/api/v1/queues", "/api/v1/find", "/api/v1/history")
+OF_ALL_QUEUES = ("/api/v1/queues", "/api/v1/find", "/api/v1/history", "/api/v1/workers")
 
 
 def routes_of_queues():

@@ -1,13 +1,16 @@
 #!/usr/bin/python3
-"""Steering over HTTP: trials of a configuration, rules of workers, lists of workers, groups, keys.
+"""Steering over HTTP: trials of a configuration, rules of workers, lists of workers, groups, keys,
+facts of the server.
 
     tests/http/steering_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
 """
 
+import hashlib
 import sys
 
-from harness import require, require_equal, run
-from harness.http_client import READ_TOKEN, THREADS, Client, quoted, require_problem, serve
+from harness import info, require, require_equal, run, wait_until
+from harness.http_client import (ADMIN_TOKEN, OPERATE_TOKEN, READ_TOKEN, THREADS, Client, quoted,
+                                 require_problem, serve)
 
 QUEUE = "/api/v1/queues/q"
 JOBS = QUEUE + "/jobs"
@@ -144,6 +147,121 @@ def test_workers(options):
         require_equal([worker["name"] for worker in first["workers"]], ["busy", "idle"])
         rest = client.get(f"{QUEUE}/workers?limit=1&cursor={first['cursor']}").json
         require_equal([worker["name"] for worker in rest["workers"]], [None])
+
+
+def test_workers_of_all_queues(options):
+    """The queues that have any, each with all of its workers; others' queues are left out."""
+    server = serve(options, {"http-token": [f"operate >{OPERATE_TOKEN}",
+                                            "read >of-pat-0123456789 user pat"],
+                             "user": "pat on >pw ~o* +@all"})
+    with Client(server) as client, server.connect() as connection:
+        for queue in "one", "two", "other", "idle":
+            connection.call("Q.ADD", queue, "j1", "x")
+            connection.call("Q.ADD", queue, "j2", "x")
+        connection.call("Q.POP", "1", "one", "WORKER", "ada", "COUNT", "2")
+        connection.call("Q.POP", "1", "two", "WORKER", "ada")
+        connection.call("Q.POP", "1", "two")
+        job, = connection.call("Q.POP", "1", "other", "WORKER", "grace").value
+        connection.call("Q.ACK", "other", "j1", job[job.index(b"lease") + 1])
+
+        def found(query="", **others):
+            answer = client.expect(200, "GET", "/api/v1/workers" + query, **others).json
+            return [(line["name"], line["more"], {
+                worker["name"]: [lease["id"] for lease in worker["leases"]]
+                for worker in line["workers"]}) for line in answer["queues"]], answer["cursor"]
+
+        one = ("one", False, {"ada": ["j1", "j2"]})
+        other = ("other", False, {"grace": []})
+        two = ("two", False, {"ada": ["j1"], None: ["j2"]})
+        require_equal(found(), ([one, other, two], None))
+        require_equal(found(token="of-pat-0123456789"), ([one, other], None))
+        page, cursor = found("?limit=2")
+        require_equal(page, [one, other])
+        require_equal(found(f"?cursor={cursor}"), ([two], None))
+        require_equal(found("?db=1"), ([], None))
+        require_problem(client.get("/api/v1/workers?cursor=x"), 422, "BADFIELD")
+        ada = client.get("/api/v1/workers").json["queues"][0]["workers"][0]
+        require_equal((ada["active"], ada["quiet"], ada["completed"]), (2, False, 0))
+        # The leases that end first are shown, the workers all.
+        connection.pipeline([("Q.ADD", "one", f"k{number}", "x") for number in range(40)])
+        for number in range(40):
+            connection.call("Q.POP", "1", "one", "WORKER", f"w{number}")
+        workers = client.get("/api/v1/workers").json["queues"][0]["workers"]
+        require_equal(len(workers), 41)
+        require_equal(sum(len(worker["leases"]) for worker in workers), 20)
+        require_equal(sum(worker["active"] for worker in workers), 42)
+
+
+def test_facts_of_the_server(options):
+    """Version, connections, memory; journal and checkpoint only if data is kept."""
+    server = serve(options)
+    with Client(server) as client, server.connect() as connection:
+        facts = client.expect(200, "GET", "/api/v1/server").json
+        told = info(connection, "server")
+        require_equal(facts["version"], told["sluice_version"])
+        require(abs(facts["now"] - int(told["server_time_usec"]) // 1000) < 60_000, f"{facts}")
+        require(0 <= facts["uptime_s"] < 600, f"{facts}")
+        require_equal(facts["connections"]["open"], 1)
+        http = facts["connections"]["http"]
+        require(http["open"] == 1 and http["requests"] >= 1 and http["most"] > 100
+                and http["rejected"] == 0, f"{http}")
+        require(facts["memory"]["used"] > 100_000 and facts["memory"]["most"] == 0, f"{facts}")
+        require_equal((facts["journal"], facts["checkpoint"]), (None, None))
+    server = serve(options, {"appendonly": "yes", "appendfsync": "always", "maxmemory": "1gb"})
+    with Client(server, ADMIN_TOKEN) as client:
+        add(client, "a")
+        facts = client.expect(200, "GET", "/api/v1/server").json
+        require_equal((facts["journal"]["kind"], facts["journal"]["mode"]), ("local", "always"))
+        require(facts["journal"]["units"] >= 1 and facts["journal"]["disk_bytes"] > 0, f"{facts}")
+        require_equal(facts["memory"]["most"], 1 << 30)
+        require_equal((facts["checkpoint"]["completed"], facts["checkpoint"]["last_s"]), (0, None))
+        client.expect(202, "POST", "/api/v1/checkpoint")
+
+        def written():
+            told = client.get("/api/v1/server").json["checkpoint"]
+            return told["completed"] == 1 and told["last_s"] > 1e9 and told["bytes"] > 0
+        wait_until(written, 20, "the checkpoint")
+
+
+def test_changes(options):
+    """What was changed, by whom; many of a kind are one; others' queues are not told of."""
+    server = serve(options, {"user": "pat on >of-pat ~pat:* +@all -@admin"})
+    with Client(server) as client, Client(server, ADMIN_TOKEN) as admin:
+        def told(asker=client):
+            return asker.expect(200, "GET", "/api/v1/changes").json["changes"]
+
+        for name in ("a", "b", "c"):
+            add(client, name)
+        require_equal(told(), [])
+        queue = "/api/v1/queues/q"
+        client.expect(200, "PATCH", queue, {"paused": "out"})
+        client.expect(200, "PATCH", queue + "?dry_run=true", {"max_active": 1})
+        client.expect(200, "PATCH", queue + "?group_glob=g*", {"max_active": 1})
+        client.expect(404, "POST", queue + "/jobs/none:cancel", {})
+        for name in ("a", "b"):
+            client.expect(200, "POST", f"{queue}/jobs/{name}:cancel", {"reason": "r" * 500})
+        client.expect(200, "POST", queue + "/jobs:retry", {"where": {"state": ["cancelled"]}})
+        admin.expect(200, "DELETE", queue + "?confirm=true")
+        changes = told()
+        reason = "r" * 128 + "…"
+        require_equal([(change["words"], change["count"]) for change in changes], [
+            (["DEL", "q"], 1), (["Q.RETRY", "q", "WHERE", "STATE", "cancelled"], 2),
+            (["Q.CANCEL", "q", "a", "REASON", reason], 2),
+            (["Q.CONFIG", "q", "GROUP", "g*", "SET", "max_active", "1"], 1),
+            (["Q.CONFIG", "q", "SET", "paused", "out"], 1)])
+        require_equal({change["user"] for change in changes}, {"http-admin", "http-operate"})
+        require_equal({change["token"] for change in changes[1:]},
+                      {hashlib.sha256(OPERATE_TOKEN.encode()).hexdigest()[:16]})
+        require(0 <= changes[0]["at"] - changes[-1]["at"] < 60_000, f"{changes}")
+        session = client.expect(201, "POST", "/api/v1/session",
+                                {"user": "pat", "password": "of-pat"}).json
+        with Client(server, session["token"]) as pat:
+            require_equal(told(pat), [])
+            pat.expect(200, "PATCH", "/api/v1/queues/pat:q?create=true", {"max_active": 2})
+            [own] = told(pat)
+            require_equal((own["user"], own["token"], own["words"][1]), ("pat", None, "pat:q"))
+        require_equal(len(client.get("/api/v1/changes?limit=2").json["changes"]), 2)
+        require_problem(client.get("/api/v1/changes?limit=0"), 422, "BADFIELD")
 
 
 def test_lines(options):

@@ -127,13 +127,12 @@ def check_subproject(build):
         f"-DSLUICE_DIR={ROOT}", stdout=subprocess.DEVNULL)
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         commands = json.load(file)
-    own = [entry["file"][len(ROOT) + 1:] for entry in commands if entry["file"].startswith(ROOT)]
-    require("net/server/embedded_server.cc" in own, "the server's library is not built")
-    others = [path for path in own if path.split("/")[0] == "bench" or
-              path.startswith("tests/") and not path.startswith("tests/install/")]
-    require(not others, f"built by add_subdirectory: {others[:3]}")
     library = [entry["command"] for entry in commands
-               if entry["file"].startswith((ROOT + "/engine", ROOT + "/storage", ROOT + "/net"))]
+               if re.search(r" -o \S*/sluice_(engine|storage|server)\.dir/", entry["command"])]
+    require(library, "the libraries are not built")
+    others = [entry["file"] for entry in commands
+              if re.search(r" -o \S*/(unit_tests|bench_\w+)\.dir/", entry["command"])]
+    require(not others, f"built by add_subdirectory: {others[:3]}")
     require(all("-fPIC" in command for command in library),
             "CMAKE_POSITION_INDEPENDENT_CODE does not reach the libraries")
 

@@ -39,6 +39,13 @@ class Machine:
             path.mkdir(parents=True)
         for name in ("setup", "run", "test"):
             shutil.copy(ROOT / "tools" / name, self.folder / "tools" / name)
+        # The machine's own services are not to be stopped: etcd's script ends every etcd.
+        setup = self.folder / "tools" / "setup"
+        text = setup.read_text()
+        for place in ("/etc/init.d/", "/run/systemd/system"):
+            require(place in text, f"{place} in tools/setup")
+            text = text.replace(place, f"{self.folder}{place}")
+        setup.write_text(text)
         for name in ("page", "tests/npm", "clients/typescript"):
             for file in ("package.json", "package-lock.json"):
                 shutil.copy(ROOT / name / file, self.folder / name / file)
@@ -123,6 +130,25 @@ def test_root_gets_what_is_missing(_options):
                        ["ci", "--prefix", f"{folder}/tests/npm"],
                        ["ci", "--prefix", f"{folder}/clients/typescript"]])
         require(out.endswith("tools/setup: done\n"), out)
+
+
+def test_services_are_stopped(_options):
+    """Services that Debian starts as they are installed are stopped, and no others."""
+    with scratch() as folder:
+        machine = Machine(folder, user=0)
+        machine.program("npm")
+        services = machine.folder / "etc" / "init.d"
+        services.mkdir(parents=True)
+        for name in ("redis-server", "prometheus", "etcd", "cron"):
+            machine.program(name)
+            (machine.programs / name).rename(services / name)
+        code, out, err = machine.run("setup", "cluster")
+        require_equal((code, err), (0, ""), out)
+        require_equal([machine.called(name) for name in ("etcd", "redis-server")],
+                      [["etcd stop"], []])
+        machine.run("setup", "test")
+        require_equal([len(machine.called(name)) for name in
+                       ("etcd", "redis-server", "prometheus", "cron")], [2, 1, 1, 0])
 
 
 def test_an_interrupted_set_up_leaves_nothing(_options):

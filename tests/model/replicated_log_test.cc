@@ -247,6 +247,11 @@ class History {
     last.units.clear();
     take(last);
     service_.settle();
+    // Each pump reads a page.
+    for (int i = 0; last.takeover != nullptr && i < 100; ++i) {
+      pump(last);
+      service_.settle();
+    }
     if (!wrong_.empty()) return;
     if (last.commit == nullptr) return blame("nobody can take over");
     if (last.units.size() < acknowledged_.size()) return blame("acknowledged units are lost");

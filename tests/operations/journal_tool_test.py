@@ -98,7 +98,7 @@ def test_wrong_usage(options):
     """Wrong usage ends with 2, and a directory without data with 1, naming it."""
     tool = Tool(options, "")
     for arguments in ([], ["verify"], ["look", "somewhere"], ["print", "--nothing", "x"],
-                      ["stat", "one", "two"]):
+                      ["stat", "one", "two"], ["lead"], ["lead", "--group", "a/b", "x"]):
         code, output = tool.run(*arguments)
         require_equal(code, 2, f"exit code of {arguments}")
         require("usage: sluice-journal" in output, output)
@@ -107,6 +107,31 @@ def test_wrong_usage(options):
         code, output = tool.run("verify", missing)
         require_equal(code, 1, "exit code without a directory")
         require(missing in output and not os.path.exists(missing), output)
+
+
+def test_lead(options):
+    """lead marks a directory with data, which no server uses, and says what it holds."""
+    with options.server({"appendonly": "yes"}) as server:
+        write(server, 0, KEYS)
+        tool = Tool(options, server.directory)
+        tool.ask("lead", code=1, says=("another server is using",))
+        server.stop()
+        require("begins group" not in tool.ask("verify"), "a mark that nobody made")
+        tool.ask("lead", says=(f"{server.directory} begins group 1",
+                               f"up to lsn {KEYS}, written 2"))
+        first = tool.ask("verify", says=(f"begins group 1 with everything up to lsn {KEYS}",
+                                         "intact:"))
+        tool.ask("lead", "--group", "other", says=("begins group other",))
+        second = tool.ask("print", "--no-records", says=("begins group other",))
+        ids = [re.search(r"cluster id ([0-9a-f]{40})\n", text)[1] for text in (first, second)]
+        require(ids[0] != ids[1], f"each group has an id of its own: {ids}")
+        server.start()
+        with server.connect() as connection:
+            require_equal(connection.call("DBSIZE").value, KEYS)
+    with scratch() as directory:
+        tool = Tool(options, os.path.join(directory, "missing"))
+        tool.ask("lead", code=1, says=("holds no data",))
+        require(not os.path.exists(tool.directory), "lead makes no directory")
 
 
 def with_copy(directory, check):

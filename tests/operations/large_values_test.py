@@ -69,6 +69,21 @@ def test_nobody_waits_for_the_end(options):
         require(int(info(connection)["lazyfreed_objects"]) > 0, "INFO counts them")
 
 
+def test_nobody_waits_for_queues_of_several_databases(options):
+    """FLUSHDB of one of two databases with many queues, and FLUSHALL of both."""
+    with options.server({"appendonly": "yes"}) as server, server.connect(60) as connection:
+        call = connection.call
+        for database in (1, 2, 1):
+            call("SELECT", database)
+            if database == 1 and call("DBSIZE").value:
+                call_shortly(server, call, "FLUSHDB")
+                require_equal(call("DBSIZE").value, 0, "keys")
+            fill(call, "queue", "redis.call('Q.ADD', KEYS[1] .. i, 'job', 'payload')", MANY // 5)
+            wait_until(lambda: info(connection)["sluice_journal_unwritten_bytes"] == "0")
+        call_shortly(server, call, "FLUSHALL")
+        wait_until(lambda: info(connection)["lazyfree_pending_objects"] == "0", what="the freeing")
+
+
 def test_nobody_waits_for_a_configuration(options):
     """Q.CONFIG of what no group or key inherits, of one name, or of what is as it was, where
     groups, keys and rules are many. (Work in slices: queue_reconfigure_test.cc.)"""

@@ -4,6 +4,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -357,6 +358,23 @@ def test_protected_mode(options):
             friend.call("CONFIG", "SET", "protected-mode", "no")
         with harness.Connection(address, server.port) as stranger:
             require_equal(stranger.call("PING").raw, b"+PONG\r\n")
+
+
+def test_what_is_due_at_the_end(options):
+    """Keys that are due as the server stops are left to its next start: they delay no end."""
+    keys = 20_000
+    due = "for i = 1, ARGV[1] do redis.call('SET', 'k' .. i, 'v', 'PX', 1500) end"
+    with options.server({"appendonly": "yes", "enable-debug-command": "yes"}) as server:
+        with server.connect() as connection, server.connect() as sleeper:
+            connection.call("EVAL", due, "0", str(keys))
+            sleeper.send("DEBUG", "SLEEP", "2")
+            time.sleep(0.2)  # it has begun
+            server.process.send_signal(signal.SIGTERM)
+            expect_exit(server.process, 0, 20)
+        server.process = None
+        server.start()
+        units = re.findall(r"and (\d+) units of the journal", server.log_tail(200))
+        require(int(units[-1]) < keys / 64 / 4, f"{units} units: one, and one for 64 expired keys")
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def test_a_thread_that_cannot_be_created(options):
         ready = os.path.join(directory, "ready")
         arguments = [options.program, "--dir", os.path.join(directory, "data"), "--port", "auto",
                      "--bind", "127.0.0.1", "--http-port", "auto", "--io-threads", "2",
-                     "--ready-file", ready]
+                     "--otlp-endpoint", "http://127.0.0.1:9", "--ready-file", ready]
         for number in range(1, 40):
             environment["FAILING_THREAD"] = str(number)
             if starts_or_says_why(arguments, ready, env=environment):

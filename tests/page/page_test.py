@@ -12,17 +12,22 @@ import pathlib
 import re
 import subprocess
 import sys
+import threading
 
-from harness import NPM, Skipped, need_npm, require, require_equal, run
-from harness.http_client import (ADMIN_TOKEN, OPERATE_TOKEN, READ_TOKEN, Client, require_problem,
-                                 serve)
+from harness import NPM, Skipped, alone, need_npm, require, require_equal, run
+from harness.group import Group
+from harness.http_client import (ADMIN_TOKEN, OPERATE_TOKEN, READ_TOKEN, TOKENS, Client,
+                                 require_problem, serve)
+from harness.servers import steady_port
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CHROMIUM = "/usr/bin/chromium"
 SCREENSHOTS = ROOT / "build" / "page-screenshots"
 FILES = ["/", "/app.js", "/app.css", "/icon.svg"]
-SCENARIO_LIMIT_S = 80
+SCENARIO_LIMIT_S = 160
+# Scenarios mostly wait for what the page does by its own clock.
+AT_ONCE = 3
 MANY_JOBS = 1_000_000
 QUICK_JOBS = 20_000
 
@@ -39,8 +44,7 @@ def need_browser():
         require(os.path.exists(needed), f"no {needed}; tools/setup test installs it")
 
 
-def play(options, scenario, tokens=True, prepare=None, directives=None,
-         limit_s=SCENARIO_LIMIT_S):
+def play(options, scenario, tokens=True, prepare=None, directives=None, variables=None):
     """A scenario with a server of its own."""
     need_browser()
     server = serve(options, directives, tokens=tokens)
@@ -48,15 +52,30 @@ def play(options, scenario, tokens=True, prepare=None, directives=None,
         need_page(client)
         if prepare is not None:
             prepare(server, client)
-    environment = dict(os.environ, PAGE=f"http://127.0.0.1:{server.http_port}",
-                       READ_TOKEN=READ_TOKEN, OPERATE_TOKEN=OPERATE_TOKEN, ADMIN_TOKEN=ADMIN_TOKEN,
-                       CHROMIUM=CHROMIUM, SCREENSHOTS=str(SCREENSHOTS))
+    return run_scenario(scenario, {"PAGE": address_of(server), **(variables or {})})
+
+
+def address_of(server):
+    return f"http://127.0.0.1:{server.http_port}"
+
+
+def run_scenario(scenario, variables, do=None):
+    """Returns what it prints. Each of its lines `do: WHAT` calls do(WHAT)."""
+    environment = dict(os.environ, READ_TOKEN=READ_TOKEN, OPERATE_TOKEN=OPERATE_TOKEN,
+                       ADMIN_TOKEN=ADMIN_TOKEN, CHROMIUM=CHROMIUM, SCREENSHOTS=str(SCREENSHOTS),
+                       **variables)
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run(["node", HERE / "scenarios" / (scenario + ".mjs")], env=environment,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-                          timeout=limit_s)
-    told = done.stdout.decode(errors="replace")
-    require_equal(done.returncode, 0, f"{scenario}:\n{told}")
+    with subprocess.Popen(["node", HERE / "scenarios" / (scenario + ".mjs")], env=environment,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        limit = threading.Timer(SCENARIO_LIMIT_S, process.kill)
+        limit.start()
+        told = ""
+        for line in process.stdout:
+            told += line.decode(errors="replace")
+            if line.startswith(b"do: "):
+                do(line[4:].decode().strip())
+        limit.cancel()
+    require_equal(process.returncode, 0, f"{scenario}:\n{told}")
     return told
 
 
@@ -122,6 +141,17 @@ def test_the_page_is_well_typed(options):
     require_equal((done.returncode, done.stdout.decode()), (0, ""), "tsc")
 
 
+def test_pictures(options):
+    """Overview, queue and job: light, dark and on a phone, without sideways scrolling, and
+    accessible (axe-core)."""
+    play(options, "pictures", variables={"PART": "usual"})
+
+
+def test_pictures_of_what_is_seldom_seen(options):
+    """The same of log-in, dialogs, settings, nothing, no connection."""
+    play(options, "pictures", variables={"PART": "seldom"})
+
+
 def test_log_in(options):
     """Log-in, log-out, roles, a link with a token; without any token the page only reads."""
     play(options, "log_in")
@@ -158,6 +188,7 @@ def add_quick(server, _):
         connection.call("Q.POP", "1", "exec", "COUNT", "100")
 
 
+@alone
 def test_a_stall_shows_at_once(options):
     """However many jobs were quick before, one that waited long is in the chart a moment later."""
     play(options, "waits", prepare=add_quick)
@@ -184,8 +215,18 @@ def test_history(options):
 
 
 def test_the_overview(options):
-    """Filter, databases, search for ids and names, a checkpoint, and many queues as a table."""
-    play(options, "overview", directives={"appendonly": "yes"}, limit_s=2 * SCENARIO_LIMIT_S)
+    """Filter, databases, search for ids and names, and many queues as a table."""
+    play(options, "overview")
+
+
+def test_the_other_places(options):
+    """All workers, the server's facts, a search in payloads."""
+    play(options, "places", directives={"appendonly": "yes"})
+
+
+def test_paused_updates_and_saved_views(options):
+    """Nothing moves by itself while updates are paused; a view with its filters has a name."""
+    play(options, "paused")
 
 
 def test_trouble(options):
@@ -204,6 +245,7 @@ def test_requests_of_a_job_s_page(options):
     play(options, "requests")
 
 
+@alone
 def test_hostile_bytes(options):
     """Ids, payloads, names, errors that look like HTML are text; none makes an element."""
     def prepare(server, _):
@@ -244,11 +286,27 @@ def test_many_jobs(options):
     print(play(options, "many", prepare=lambda server, _: add_many(server)), end="")
 
 
-def test_pictures(options):
-    """Overview, queue, job, log-in, a dialog, nothing, no connection: light, dark and on a phone,
-    without sideways scrolling, and accessible (axe-core)."""
-    play(options, "pictures", limit_s=3 * SCENARIO_LIMIT_S)
+@alone
+def test_a_group(options):
+    """Who leads, what a standby's page offers, and what is seen of a takeover."""
+    need_browser()
+    tokens = [f"{role} >{token}" for role, token in TOKENS.items()]
+    with Group(options.program, 3, {"http-token": tokens},
+               lambda: {"http-port": steady_port()}) as group:
+        for node in group.nodes:
+            node.ports["http-port"] = node.directives["http-port"]
+        primary, standby = group.primary(), group.standby()
+        with Client(primary) as client:
+            need_page(client)
+
+        def do(what):
+            verb, name = what.split()
+            node = next(each for each in group.nodes if each.name == name)
+            node.kill() if verb == "kill" else node.start(wait=False)
+
+        run_scenario("group", {"PAGE": address_of(primary), "STANDBY": address_of(standby),
+                               "NAMES": f"{primary.name} {standby.name}"}, do=do)
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.modules[__name__]))
+    sys.exit(run(sys.modules[__name__], at_once=AT_ONCE))

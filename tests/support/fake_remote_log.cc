@@ -67,15 +67,26 @@ class FakeRemoteLog final : public RemoteLog {
     });
   }
 
-  void trim(const std::string& fence, uint64_t seq, const std::string& value,
-            RemoteDone done) override {
-    change(std::move(done), [fence, seq, value](FakeRemoteService& s, RemoteAnswer& answer) {
+  void trim(const std::string& fence, uint64_t seq, const std::string& old,
+            const std::string& value, RemoteDone done) override {
+    change(std::move(done), [fence, seq, old, value](FakeRemoteService& s, RemoteAnswer& answer) {
       if (s.fenced(fence, answer)) return;
-      s.put(s.keys_.trim(), value);
+      const std::string mark = s.get(s.keys_.trim()).value_or("");
+      if (mark != old && mark != value) {
+        answer.outcome = RemoteOutcome::kConflict;
+        return;
+      }
+      if (mark != value) s.put(s.keys_.trim(), value);
       for (const std::string& key : s.keys_of(s.keys_.logs(), 0)) {
         if (*s.keys_.log_seq(key) < seq) s.put(key, std::nullopt);
       }
       s.compacted_ = s.revision_;
+    });
+  }
+
+  void set_pause(const std::string& value, RemoteDone done) override {
+    change(std::move(done), [value](FakeRemoteService& s, RemoteAnswer&) {
+      s.put(s.keys_.pause(), value.empty() ? std::optional<std::string>() : value);
     });
   }
 
@@ -95,6 +106,12 @@ class FakeRemoteLog final : public RemoteLog {
                            page.frames.push_back({*s.keys_.log_seq(key), *s.get(key, at)});
                          }
                        });
+  }
+
+  void status(RemoteStatusDone done) override {
+    using Members = std::vector<RemoteMember>;
+    read<Members>(0, std::move(done),
+                  [](FakeRemoteService& s, int64_t, Members& members) { members = {s.member_}; });
   }
 
   void follow(int64_t revision, std::shared_ptr<RemoteListener> listener) override {
@@ -184,9 +201,15 @@ std::unique_ptr<RemoteLog> FakeRemoteService::connect() {
 }
 
 void FakeRemoteService::submit(Request request) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  requests_.push_back(std::move(request));
-  wake_.notify_all();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!closed_.contains(request.client)) {
+      requests_.push_back(std::move(request));
+      wake_.notify_all();
+      return;
+    }
+  }
+  request.refuse(RemoteOutcome::kClosed);
 }
 
 // What was sent may still arrive.
@@ -194,6 +217,7 @@ void FakeRemoteService::close(uint64_t client) {
   std::vector<Request> own;
   {
     std::unique_lock<std::mutex> lock(mutex_);
+    closed_.insert(client);
     wake_.wait(lock, [&] { return calling_ != client; });
     for (size_t i = requests_.size(); i-- != 0;) {
       if (requests_[i].client != client) continue;
@@ -214,6 +238,7 @@ void FakeRemoteService::close(uint64_t client) {
 void FakeRemoteService::follow(uint64_t client, int64_t revision,
                                std::shared_ptr<RemoteListener> listener) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (closed_.contains(client)) return;
   Follower& follower = followers_[client];
   follower = {std::move(listener), {}, revision < compacted_};
   for (const Change& change : changes_) {
@@ -298,12 +323,15 @@ FakeRemoteService::Answer FakeRemoteService::event_of(Follower& follower, const 
   for (const auto kind : {RemoteRecordKind::kNode, RemoteRecordKind::kHold}) {
     const std::string folder = folder_of(keys_, kind);
     if (!change.key.starts_with(folder)) continue;
+    if (chance(faults_.record_lost)) return nullptr;
     const std::string name = change.key.substr(folder.size());
     return [=] {
       listener->on_record(kind, name,
                           value.has_value() ? std::optional<Bytes>(*value) : std::nullopt);
     };
   }
+  if (change.key == keys_.pause() && chance(faults_.pause_lost)) return nullptr;
+  if (change.key == keys_.pause()) return [=] { listener->on_pause(value.value_or("")); };
   if (!value.has_value()) return nullptr;
   if (change.key == keys_.epoch()) return [=] { listener->on_epoch(*value); };
   if (change.key == keys_.beat()) return [=] { listener->on_beat(*value); };
@@ -346,6 +374,11 @@ void FakeRemoteService::set_stalled(bool stalled) {
   const std::lock_guard<std::mutex> lock(mutex_);
   stalled_ = stalled;
   wake_.notify_all();
+}
+
+void FakeRemoteService::set_member(const RemoteMember& member) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  member_ = member;
 }
 
 void FakeRemoteService::set_faults(const FakeFaults& faults) {
@@ -393,6 +426,7 @@ RemoteState FakeRemoteService::state_at(int64_t revision) const {
   state.epoch = get(keys_.epoch(), revision).value_or("");
   state.beat = get(keys_.beat(), revision).value_or("");
   state.trim = get(keys_.trim(), revision).value_or("");
+  state.pause = get(keys_.pause(), revision).value_or("");
   for (const std::string& key : keys_of(keys_.logs(), revision)) {
     state.last_seq = *keys_.log_seq(key);
   }

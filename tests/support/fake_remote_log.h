@@ -16,6 +16,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -27,11 +28,13 @@ namespace sluice::test {
 
 // Chances from 0 to 1.
 struct FakeFaults {
-  double lost = 0;        // a request is answered "unknown" and not carried out, for now
-  double unanswered = 0;  // it is carried out and answered "unknown"
-  double repeated = 0;    // it is carried out once more, some time later
-  double event_lost = 0;  // a frame is not told to a follower
-  bool no_fence = false;  // appends do not compare the epoch: the rule that must not be missing
+  double lost = 0;         // a request is answered "unknown" and not carried out, for now
+  double unanswered = 0;   // it is carried out and answered "unknown"
+  double repeated = 0;     // it is carried out once more, some time later
+  double event_lost = 0;   // a frame is not told to a follower
+  double pause_lost = 0;   // nor that the group is paused
+  double record_lost = 0;  // nor what becomes of a record
+  bool no_fence = false;   // appends do not compare the epoch: the rule that must not be missing
 };
 
 class FakeRemoteService {
@@ -51,6 +54,8 @@ class FakeRemoteService {
   // Nothing happens while stalled.
   void set_stalled(bool stalled);
   void set_faults(const FakeFaults& faults);
+  // What status() tells: there is one member.
+  void set_member(const RemoteMember& member);
   size_t outstanding() const;
 
   // What an operator, or another process, does to it directly.
@@ -108,7 +113,9 @@ class FakeRemoteService {
   std::mt19937_64 random_;
   std::uniform_real_distribution<double> unit_{0, 1};
   FakeFaults faults_;
+  RemoteMember member_{"the fake", true, true, "3.6.9", 1 << 20, 8ULL << 30, {}};
   uint64_t clients_ = 0;
+  std::set<uint64_t> closed_;
   std::vector<Request> requests_;
   std::vector<Waiting> answers_;
   std::vector<std::function<Answer()>> past_;  // may be carried out again

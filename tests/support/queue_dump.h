@@ -1,5 +1,6 @@
 // The complete state of a queue as sorted lines of text, except what a restart resets: deadlines,
-// lease holders, distributions. Queues with equal lines are equal.
+// lease holders, distributions. Queues with equal lines are equal. `now_ms`: times up to then count
+// as then, where no record tells them.
 #pragma once
 
 #include <algorithm>
@@ -92,13 +93,13 @@ inline std::string dump_order(Bytes name, const OrderedIndex<Job*>& index) {
   return out;
 }
 
-inline std::string dump_limiter(const Limiter& limiter) {
+inline std::string dump_limiter(const Limiter& limiter, int64_t now_ms) {
   return dump_number("used", limiter.used) + dump_number("max", limiter.max_active) +
-         dump_number("arrival_us", limiter.arrival_us) +
+         dump_number("arrival_us", std::max(limiter.arrival_us, now_ms * 1000)) +
          dump_number("paused", int64_t{limiter.paused});
 }
 
-inline void dump_indexes(const Queue& queue, std::vector<std::string>& out) {
+inline void dump_indexes(const Queue& queue, int64_t now_ms, std::vector<std::string>& out) {
   out.push_back(dump_order("delays", queue.delays));
   out.push_back(dump_order("ttls", queue.ttls));
   out.push_back(dump_order("runs", queue.runs));
@@ -112,13 +113,13 @@ inline void dump_indexes(const Queue& queue, std::vector<std::string>& out) {
   }
   out.push_back("virtual " + format_double(queue.lanes.virtual_ms()));
   queue.lanes.groups().for_each([&](const Group* group) {
-    out.push_back("group" + dump_text("name", group->name) + dump_limiter(group->limiter) +
+    out.push_back("group" + dump_text("name", group->name) + dump_limiter(group->limiter, now_ms) +
                   dump_number("waiting", group->waiting) + dump_number("active", group->active) +
                   dump_number("pending", group->pending) +
                   dump_text("virtual", format_double(group->virtual_ms)));
   });
   queue.lanes.keys().for_each([&](const Key* key) {
-    out.push_back("key" + dump_text("name", key->name) + dump_limiter(key->limiter));
+    out.push_back("key" + dump_text("name", key->name) + dump_limiter(key->limiter, now_ms));
   });
   for (const auto& [need, jobs] : queue.dependents) {
     out.push_back("dependents of " + need + dump_number("jobs", uint64_t{jobs.size()}));
@@ -132,7 +133,7 @@ inline void dump_indexes(const Queue& queue, std::vector<std::string>& out) {
                   dump_number("completed", int64_t{release.completed}) +
                   dump_order(" of", release.dependents));
   }
-  for (const auto& [name, worker] : queue.workers()) {
+  for (const auto& [name, worker] : queue.workers.by_name()) {
     if (worker->active.empty()) continue;  // known to this process only
     out.push_back("worker" + dump_text("name", name) + dump_text("request", worker->request_token) +
                   dump_number("active", uint64_t{worker->active.size()}));
@@ -145,12 +146,13 @@ inline std::string dump_log(const Job& job) {
   return dump_number("log from", log->offset) + dump_text("log", log->bytes);
 }
 
-inline std::vector<std::string> dump_queue(const Queue& queue) {
+inline std::vector<std::string> dump_queue(const Queue& queue, int64_t now_ms = 0) {
   std::vector<std::string> out;
   const Totals& totals = queue.stats.all.totals;
-  out.push_back("queue" + dump_number("ms", queue.queue_ms) + dump_number("seq", queue.next_seq) +
-                dump_number("token", queue.next_token) + dump_number("finish", queue.next_finish) +
-                dump_number("adaptive", queue.adaptive_max) + dump_limiter(queue.limiter) +
+  out.push_back("queue" + dump_number("ms", std::max(queue.queue_ms, now_ms)) +
+                dump_number("seq", queue.next_seq) + dump_number("token", queue.next_token) +
+                dump_number("finish", queue.next_finish) +
+                dump_number("adaptive", queue.adaptive_max) + dump_limiter(queue.limiter, now_ms) +
                 dump_number("successors", queue.successors));
   out.push_back(
       "totals" + dump_number("added", totals.added) + dump_number("started", totals.started) +
@@ -165,7 +167,7 @@ inline std::vector<std::string> dump_queue(const Queue& queue) {
     out.push_back(line);
   }
   queue.jobs.for_each([&](const Job* job) { out.push_back(dump_job(*job) + dump_log(*job)); });
-  dump_indexes(queue, out);
+  dump_indexes(queue, now_ms, out);
   queue.events.read(0, [&](const Event& event) {
     std::string line = "event " + std::to_string(event.seq) + " " + std::to_string(event.time_ms) +
                        " " + std::string(event_type_name(event.type)) + dump_text("id", event.id);

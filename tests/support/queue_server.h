@@ -14,6 +14,7 @@
 
 #include "engine/commands/complete_engine.h"
 #include "engine/execution/execution.h"
+#include "engine/execution/follower.h"
 #include "engine/ports/journal.h"
 #include "engine/queue/queue.h"
 #include "tests/support/engine_session.h"
@@ -54,7 +55,7 @@ class QueueServer {
     const int64_t queue_ms =
         first ? wall_ms : times_.queue_ms + std::max<int64_t>(0, steady_ms - times_.steady_ms);
     times_ = {wall_ms, queue_ms, steady_ms, queue_ms - wall_ms};
-    execution_->set_times(times_);
+    execution_->set_times(process_times());
   }
   const Times& times() const { return times_; }
   // Advances both clocks and runs everything that becomes due.
@@ -72,7 +73,7 @@ class QueueServer {
   }
   // Runs timers for one hold of each shard. Returns whether more are due.
   bool run_some_timers() {
-    const bool more = execution_->run_timers(times_);
+    const bool more = execution_->run_timers(process_times());
     execution_->finish();
     return more;
   }
@@ -149,6 +150,39 @@ class QueueServer {
     ports_.clear();
     execution_.reset();
     engine_ = std::move(engine);
+    process_ms_ = 0;
+    serve();
+    restart_clocks();
+    connect(connections);
+  }
+
+  // A standby: another engine that replays the journal, and follows this one from now on.
+  void begin_following() {
+    standby_ = std::make_unique<CompleteEngine>(port_, 7);
+    followed_ = units();
+    replay(*standby_, followed_);
+    follower_ = std::make_unique<Follower>(*standby_);
+  }
+  // Applies the units since then.
+  void follow() {
+    while (followed_ < units()) {
+      const MemoryJournal::Unit unit = journal_.unit(++followed_);
+      const Status status = follower_->apply(followed_, unit.records, unit.count, process_times());
+      if (!status.ok()) throw std::runtime_error(status.message());
+    }
+  }
+  Engine& standby() { return *standby_; }
+  // This process is lost, and the standby takes over. Its process has begun at another time, but
+  // leases count from the takeover, as in restart().
+  void take_over(size_t connections) {
+    follow();
+    follower_->promote(process_times());
+    process_ms_ = process_times().steady_ms;
+    follower_.reset();
+    sessions_.clear();
+    ports_.clear();
+    execution_.reset();
+    engine_ = std::move(standby_);
     serve();
     restart_clocks();
     connect(connections);
@@ -156,6 +190,11 @@ class QueueServer {
 
   // Null if the queue does not exist (in database 0).
   Queue* find_queue(const std::string& name) { return find_queue(*engine_, name); }
+  static Queue* find_queue(Engine& engine, const std::string& name) NO_THREAD_SAFETY_ANALYSIS {
+    const KeyRef key(name);
+    Entry* entry = engine.shard(key.shard).databases[0].entries.find(key.key, key.hash);
+    return entry == nullptr ? nullptr : &entry->object<Queue>();
+  }
 
   Lsn units() const { return journal_.last_lsn(); }
   // Whether moves of large values are journaled as kMoveKey; the last unit with one.
@@ -195,6 +234,7 @@ class QueueServer {
 
  private:
   void begin(Lsn units) {
+    process_ms_ = 0;
     engine_ = std::make_unique<CompleteEngine>(port_, 7);
     if (units != 0) replay(*engine_, units);
     serve();
@@ -208,7 +248,12 @@ class QueueServer {
   void restart_clocks() {
     const int64_t queue_ms = std::max(times_.wall_ms, times_.queue_ms);
     times_ = {times_.wall_ms, queue_ms, 0, queue_ms - times_.wall_ms};
-    execution_->set_times(times_);
+    execution_->set_times(process_times());
+  }
+  Times process_times() const {
+    Times times = times_;
+    times.steady_ms += process_ms_;
+    return times;
   }
 
   // Another engine, filled from a walk over this one and from what was journaled in the meantime.
@@ -245,12 +290,6 @@ class QueueServer {
         throw std::runtime_error("unit " + std::to_string(lsn) + " cannot be replayed");
       }
     }
-  }
-
-  static Queue* find_queue(Engine& engine, const std::string& name) NO_THREAD_SAFETY_ANALYSIS {
-    const KeyRef key(name);
-    Entry* entry = engine.shard(key.shard).databases[0].entries.find(key.key, key.hash);
-    return entry == nullptr ? nullptr : &entry->object<Queue>();
   }
 
   static std::vector<std::string> describe(Engine& engine, Execution& execution,
@@ -297,6 +336,10 @@ class QueueServer {
   std::vector<std::shared_ptr<CollectingPort>> ports_;
   std::vector<std::unique_ptr<EngineSession>> sessions_;
   Times times_;
+  int64_t process_ms_ = 0;  // the steady clock of the process, when leases began
+  std::unique_ptr<Engine> standby_;
+  std::unique_ptr<Follower> follower_;
+  Lsn followed_ = 0;  // the last unit that it has applied
 };
 
 }  // namespace sluice::test

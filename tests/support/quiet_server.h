@@ -20,6 +20,7 @@ class QuietServer final : public ServerPort {
   int64_t step_us = 0;
   int64_t wall_step_us = 0;
   uint64_t used_bytes = 0;
+  GroupPort* in_group = nullptr;
   std::function<void()> on_poll;
   std::vector<std::string> warnings;
 
@@ -39,7 +40,8 @@ class QuietServer final : public ServerPort {
     return 0;
   }
   bool unblock_client(uint64_t, bool) override { return false; }
-  Status checkpoint(bool) override { return {}; }
+  GroupPort* group() override { return in_group; }
+  Status checkpoint() override { return {}; }
   int64_t last_checkpoint_s() override { return 0; }
   Status shutdown(ShutdownMode, bool, bool, bool) override { return {}; }
   int64_t unix_time_us() override { return wall_us += wall_step_us; }

@@ -17,7 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/crc32c.h"
 #include "engine/ports/journal.h"
+#include "storage/format.h"
 #include "storage/store.h"
 
 namespace sluice::test {
@@ -74,6 +76,14 @@ inline std::string encode_record(uint32_t key, uint64_t value, size_t filling = 
   std::memcpy(record.data() + 8, &value, 8);
   for (size_t i = 0; i < filling; ++i) record[16 + i] = static_cast<char>(value + i);
   return record;
+}
+
+// A unit with these records, as the log has it.
+inline std::string unit_of(Lsn lsn, const std::string& records) {
+  std::string unit(kUnitHeaderBytes, '\0');
+  encode_unit_header(unit.data(), crc32c(records), static_cast<uint32_t>(records.size()), lsn, 1, 1,
+                     0);
+  return unit + records;
 }
 
 // The state of the model, used as the engine's part of recovery.

@@ -59,7 +59,7 @@ std::optional<QueueSettings> read_queue(Connection& connection, const std::strin
     cursor = page.items.at(0).text;
     for (const RespValue& rule : page.items.at(1).items) {
       const RuleName name = {level_of_word(rule.items.at(0).text), rule.items.at(1).text};
-      settings.rules[name] = to_settings(rule.items.at(2));
+      settings.put_rule(name, to_settings(rule.items.at(2)));
     }
   } while (cursor != "0");
   return settings;
@@ -76,6 +76,7 @@ std::string read_text(const std::string& path) {
 // The changes of one queue, with how it is now.
 struct QueuePlan {
   std::optional<QueueSettings> now;
+  QueueSettings wanted;
   std::vector<SettingChange> changes;
 };
 
@@ -123,7 +124,7 @@ std::vector<QueuePlan> plan(Context& context) {
   }
   std::vector<QueuePlan> plans;
   for (const auto& [name, settings] : wanted) {
-    QueuePlan made{read_queue(context.connection, name), {}};
+    QueuePlan made{read_queue(context.connection, name), settings, {}};
     made.changes = plan_changes(name, made.now, settings);
     add_notes(context.connection, made);
     if (!made.changes.empty()) plans.push_back(std::move(made));
@@ -168,7 +169,7 @@ int run_diff_config(Context& context) {
 
 // A queue's changes are one transaction, so no job meets half of them.
 void apply_to_queue(Connection& connection, const QueuePlan& queue) {
-  const std::vector<Words> commands = commands_of(queue.changes, queue.now);
+  const std::vector<Words> commands = commands_of(queue.changes, queue.now, queue.wanted);
   connection.call({"MULTI"});
   for (const Words& words : commands) connection.call(words);
   const RespValue replies = connection.call({"EXEC"});
@@ -225,7 +226,9 @@ std::span<const CommandRow> apply_commands() {
       "                       \"keys\": {\"gpu\": {\"max_active\": 1}}}}}\n"
       "It is the whole configuration of each queue in it: a field that it leaves out gets its\n"
       "default, a rule that it leaves out is removed. Only a pause, and rules of workers, stay\n"
-      "unless it names them (\"paused\", \"workers\"). Other queues are left alone.\n";
+      "unless it names them (\"paused\", \"workers\"). Of rules that match a name and have "
+      "equally\n"
+      "many literal bytes the last one wins. Other queues are left alone.\n";
   static const std::string kDiffHelp =
       std::string(kFileHelp) +
       "Each line is a change: + is set, - is reset, ~ has another value.\n"

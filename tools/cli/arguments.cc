@@ -22,6 +22,8 @@ constexpr Option kCommonOptions[] = {
     {"-h", "HOST", "the server's host (127.0.0.1)"},
     {"-p", "PORT", "its port (6379)"},
     {"-s", "SOCKET", "its Unix socket, instead of host and port"},
+    {"--sentinel", "HOST:PORT,...", "ask these for the primary, instead of host and port"},
+    {"--sentinel-name", "NAME", "the group's name there (mymaster)"},
     {"-n", "DB", "the database (0)"},
     {"--user", "NAME", "the ACL user"},
     {"--pass", "PASSWORD", "the user's password; SLUICE_AUTH or REDISCLI_AUTH is safer"},

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/limits.h"
 #include "engine/queue/field_help.h"
 #include "engine/queue/job_id.h"
 #include "net/http/json_text.h"
@@ -15,8 +16,6 @@ namespace sluice::cli {
 
 namespace {
 
-// The most jobs that one call changes.
-constexpr int64_t kPage = 1000;
 constexpr int64_t kNoLimit = int64_t{1} << 52;
 
 constexpr Option kManyOptions[] = {
@@ -67,7 +66,7 @@ int change_named(Context& context, const char* command, std::span<const Option> 
 std::string targets_of(const std::string& name) {
   return std::string(name == "purge" ? "" : "ids, or ") +
          "a selector (--state, --group, --group-glob, --pri, --tag, --key, --worker, --older, "
-         "--error, --pattern), or --all";
+         "--error, --pattern, --payload), or --all";
 }
 
 // A command, and the states that it applies to if none is given.
@@ -122,7 +121,7 @@ int64_t count_selected(Context& context, const BulkCommand& command) {
   std::string cursor = "0";
   do {
     Words page = words;
-    page.insert(page.end(), {"COUNT", std::to_string(kPage), "CURSOR", cursor});
+    page.insert(page.end(), {"COUNT", std::to_string(kMaxPageCount), "CURSOR", cursor});
     const RespValue reply = context.connection.call(page);
     cursor = reply.items[0].text;
     const RespValue jobs = as_maps(reply.items[1]);
@@ -163,7 +162,7 @@ int change_selected(Context& context, const BulkCommand& command) {
   do {
     Words words = {command.word, context.queue(), "WHERE"};
     words.insert(words.end(), selector.begin(), selector.end());
-    words.insert(words.end(), {"LIMIT", std::to_string(std::min(kPage, limit - changed))});
+    words.insert(words.end(), {"LIMIT", std::to_string(std::min(kMaxPageCount, limit - changed))});
     words.insert(words.end(), {"CURSOR", cursor});
     arguments.append_words(command.options, words);
     const RespValue reply = context.connection.call(words);

@@ -12,7 +12,7 @@ namespace sluice::cli {
 namespace {
 
 // A completion must be quick.
-constexpr int64_t kPatienceMs = 1000;
+constexpr int64_t kCompletionPatienceMs = 1000;
 
 // The name of the operand at this place in "QUEUE [ID...]"; the last one may repeat.
 std::string operand_name(const CommandRow& row, size_t at) {
@@ -70,7 +70,7 @@ void print_candidates(std::span<const std::string> words, std::span<const Comman
     const Option* open = nullptr;
     const Arguments arguments = Arguments::parse_begun(words, rows, open);
     Context context(arguments, rows);
-    context.connection.set_patience(kPatienceMs);
+    context.connection.set_patience(kCompletionPatienceMs);
     for (const std::string& word : candidates(context, open)) {
       if (is_plain(word)) std::printf("%s\n", word.c_str());
     }

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "engine/base/durations.h"
+#include "engine/base/glob_literal.h"
 #include "engine/queue/field_help.h"
 #include "net/http/json_text.h"
 #include "net/resp/resp_value.h"
@@ -16,6 +17,7 @@ namespace sluice::cli {
 namespace {
 
 using nlohmann::json;
+using nlohmann::ordered_json;
 
 struct LevelName {
   ConfigLevel level;
@@ -24,7 +26,6 @@ struct LevelName {
 constexpr LevelName kLevelNames[] = {{ConfigLevel::kGroup, "groups"},
                                      {ConfigLevel::kKey, "keys"},
                                      {ConfigLevel::kWorker, "workers"}};
-constexpr const char* kPaused = "paused";
 
 std::optional<ConfigLevel> level_of(const std::string& member) {
   for (const LevelName& name : kLevelNames) {
@@ -73,7 +74,7 @@ using FileFields = std::map<std::string, FileValue>;
 struct FileQueue {
   FileFields fields;
   std::map<RuleName, FileFields> rules;
-  std::map<RuleName, size_t> rule_lines;
+  std::vector<std::pair<RuleName, size_t>> rule_lines;  // in the order of the file
   bool has_workers = false;
 };
 
@@ -110,7 +111,7 @@ class FileReader {
       FileQueue& queue = queues[path_[1]];
       const RuleName rule = {*level_of(path_[2]), path_[3]};
       queue.rules[rule];
-      queue.rule_lines[rule] = key_line_;
+      queue.rule_lines.emplace_back(rule, key_line_);
     }
     if (depth_ > 5) no_value();
     return true;
@@ -207,12 +208,12 @@ QueueSettings to_queue_settings(const FileReader& reader, const std::string& nam
   QueueConfig config;
   set_fields(reader, name, {ConfigLevel::kQueue, ""}, file.fields, config);
   QueueSettings settings;
-  for (const auto& [rule, fields] : file.rules) {
-    const size_t line = file.rule_lines.at(rule);
+  for (const auto& [rule, line] : file.rule_lines) {
+    const FileFields& fields = file.rules.at(rule);
     if (rule.second.empty()) reader.fail(name + ": a rule has a name or a glob", line);
     set_fields(reader, name, rule, fields, config);
     if (!fields.empty())
-      settings.rules[rule] = to_settings(config.recorded(rule.first, rule.second));
+      settings.put_rule(rule, to_settings(config.recorded(rule.first, rule.second)));
   }
   std::string bad;
   settings.fields = to_settings(config.get(ConfigLevel::kQueue, {}, {}, bad));
@@ -222,6 +223,13 @@ QueueSettings to_queue_settings(const FileReader& reader, const std::string& nam
 }
 
 }  // namespace
+
+void QueueSettings::put_rule(const RuleName& rule, Settings settings) {
+  rules[rule] = std::move(settings);
+  if (glob_literal(rule.second)) return;
+  std::erase(globs, rule);
+  globs.push_back(rule);
+}
 
 std::map<std::string, QueueSettings> read_config_file(const std::string& name, Bytes text) {
   size_t line = 1;
@@ -247,7 +255,7 @@ const QueueSettings& default_settings() {
 
 namespace {
 
-json to_json(const Settings& settings) {
+json settings_json(const Settings& settings) {
   RespValue map;
   map.kind = RespValue::Kind::kMap;
   for (const auto& [name, text] : settings) {
@@ -263,20 +271,24 @@ json to_json(const Settings& settings) {
 }  // namespace
 
 std::string write_config_file(const std::map<std::string, QueueSettings>& queues) {
-  json all = json::object();
+  ordered_json all = ordered_json::object();
   for (const auto& [name, settings] : queues) {
     Settings set;
     for (const auto& [field, text] : settings.fields) {
       const auto usual = default_settings().fields.find(field);
       if (usual == default_settings().fields.end() || usual->second != text) set[field] = text;
     }
-    json queue = to_json(set);
+    ordered_json queue = settings_json(set);
+    const auto put = [&queue](const RuleName& rule, const Settings& fields) {
+      queue[member_of(rule.first)][name_to_json(rule.second)] = settings_json(fields);
+    };
     for (const auto& [rule, fields] : settings.rules) {
-      queue[member_of(rule.first)][name_to_json(rule.second)] = to_json(fields);
+      if (glob_literal(rule.second)) put(rule, fields);
     }
+    for (const RuleName& rule : settings.globs) put(rule, settings.rules.at(rule));
     all[name_to_json(name)] = std::move(queue);
   }
-  return json({{"queues", std::move(all)}}).dump(2) + "\n";
+  return ordered_json({{"queues", std::move(all)}}).dump(2) + "\n";
 }
 
 }  // namespace sluice::cli

@@ -3,8 +3,11 @@
 #include <hiredis/hiredis.h>
 #include <sys/time.h>
 
+#include <algorithm>
 #include <cstdlib>
 
+#include "engine/base/limits.h"
+#include "engine/base/numbers.h"
 #include "engine/queue/field_help.h"
 #include "net/http/message.h"
 #include "tools/cli/failure.h"
@@ -93,6 +96,29 @@ std::shared_ptr<const TlsClientContext> tls_of(const Arguments& arguments) {
   return *context;
 }
 
+std::vector<std::pair<std::string, int>> sentinels_of(const Arguments& arguments) {
+  constexpr int kUsualPort = 26379;
+  std::vector<std::pair<std::string, int>> all;
+  const std::string list = arguments.value("--sentinel").value_or("");
+  for (const char* other : {"-h", "-p", "-s"}) {
+    if (!list.empty() && arguments.has(other)) {
+      throw usage_error(std::string("use --sentinel or ") + other + ", not both");
+    }
+  }
+  for (size_t at = 0; at < list.size();) {
+    const size_t end = std::min(list.find(',', at), list.size());
+    const std::string part = list.substr(at, end - at);
+    const size_t colon = std::min(part.rfind(':'), part.size());
+    const auto port = colon == part.size() ? kUsualPort : parse_i64(part.substr(colon + 1));
+    if (colon == 0 || !port || *port < 1 || *port > kMaxPort) {
+      throw usage_error("--sentinel takes HOST:PORT,HOST:PORT,..., not " + part);
+    }
+    all.emplace_back(part.substr(0, colon), static_cast<int>(*port));
+    at = end + 1;
+  }
+  return all;
+}
+
 struct Meaning {
   Bytes code;
   Bytes text;
@@ -125,8 +151,12 @@ Address Address::from(const Arguments& arguments) {
   address.password = password_of(arguments);
   address.database = static_cast<int>(arguments.integer("-n", 0, 0, 1'000'000));
   address.tls = tls_of(arguments);
-  address.tls_name = arguments.value("--sni").value_or(address.host);
-  if (address.tls_name.empty()) throw usage_error("-h and --sni require a name");
+  address.tls_name = arguments.value("--sni").value_or("");
+  if (address.host.empty() || arguments.value("--sni") == "") {
+    throw usage_error("-h and --sni require a name");
+  }
+  address.sentinels = sentinels_of(arguments);
+  address.sentinel_name = arguments.value("--sentinel-name").value_or(address.sentinel_name);
   return address;
 }
 
@@ -170,12 +200,36 @@ void Connection::set_patience(int64_t ms) {
 
 void Connection::begin_tls() {
   limit_waits(kConnectMs);
-  tls_ = std::make_unique<TlsChannel>(*address_.tls, address_.tls_name, context_->fd);
+  const std::string& name = address_.tls_name.empty() ? address_.host : address_.tls_name;
+  tls_ = std::make_unique<TlsChannel>(*address_.tls, name, context_->fd);
   const Status status = tls_->shake_hands(std::chrono::milliseconds(kConnectMs));
   if (!status.ok()) fail(status.message());
 }
 
+void Connection::find_primary() {
+  std::string why;
+  for (const auto& [host, port] : address_.sentinels) {
+    Address at;
+    at.host = host;
+    at.port = port;
+    try {
+      const RespValue reply =
+          Connection(at).call({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", address_.sentinel_name});
+      if (reply.items.size() == 2) {
+        address_.host = reply.items[0].text;
+        address_.port = static_cast<int>(parse_i64(reply.items[1].text).value_or(0));
+        return;
+      }
+      why = at.text() + " knows no primary of " + address_.sentinel_name;
+    } catch (const Failure& failure) {
+      why = failure.text;
+    }
+  }
+  throw Failure{kNoConnection, "no Sentinel names a primary: " + why};
+}
+
 void Connection::connect() {
+  if (!address_.sentinels.empty()) find_primary();
   const timeval limit = to_timeval(kConnectMs);
   context_.reset(address_.socket.empty()
                      ? ::redisConnectWithTimeout(address_.host.c_str(), address_.port, limit)

@@ -2,13 +2,16 @@
 // RESP3 nor TLS; for TLS see tls_channel.h).
 //
 // Used by one thread. It connects with the first command, and reconnects with the next command
-// after a failure. Failures are thrown: kNoConnection if the server cannot be reached or does not
-// speak RESP, kServerError if it replies with an error.
+// after a failure, each time to the present primary if it knows Sentinels. Failures are thrown:
+// kNoConnection if the server cannot be reached or does not speak RESP, kServerError if it replies
+// with an error.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "net/resp/resp_value.h"
 #include "net/tls/tls_client.h"
@@ -28,7 +31,10 @@ struct Address {
   std::string password;  // empty: none is sent
   int database = 0;
   std::shared_ptr<const TlsClientContext> tls;  // null: no TLS
-  std::string tls_name;                         // the name that the certificate must be for
+  std::string tls_name;  // the name that the certificate must be for; empty: that of the host
+  // Hosts and ports of Sentinel, which know the primary's host and port; empty: none is asked.
+  std::vector<std::pair<std::string, int>> sentinels;
+  std::string sentinel_name = "mymaster";
 
   // From the options and SLUICE_AUTH, or else REDISCLI_AUTH. Throws a usage error, also if a TLS
   // file cannot be read.
@@ -68,6 +74,8 @@ class Connection {
 
   // Explains the server's error reply to these words.
   Failure explain(const Words& words, const std::string& text);
+  // Asks Sentinel for the address.
+  void find_primary();
   void connect();
   void begin_tls();
   void limit_waits(int64_t ms);

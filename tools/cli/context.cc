@@ -28,6 +28,7 @@ constexpr Option kSelectorOptions[] = {
     {"--older", "MS", "waiting, running or ended for longer than this", "OLDER"},
     {"--error", "TEXT", "jobs whose error contains this text, whatever its case", "ERROR"},
     {"--pattern", "ERROR", "jobs with this error as jobs --by error prints it", "PATTERN"},
+    {"--payload", "TEXT", "jobs whose payload contains this text, whatever its case", "PAYLOAD"},
 };
 
 }  // namespace
@@ -80,6 +81,16 @@ void require_queue(Context& context, const char* otherwise) {
                 "there is no queue " + context.queue() + suggestion(nearest) + otherwise,
                 {},
                 nearest};
+}
+
+void say_none(Context& context, const char* what) {
+  std::string text = std::string("no ") + what;
+  try {
+    require_queue(context);
+  } catch (const Failure& failure) {
+    text = printable(failure.text);
+  }
+  std::fprintf(stderr, "sluice: %s\n", text.c_str());
 }
 
 bool is_confirmed(const std::string& question) {

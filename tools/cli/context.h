@@ -3,6 +3,7 @@
 // Used by one thread; lives for one command.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
@@ -35,6 +36,10 @@ class Context {
 // Prints the value as one line of standard output.
 void print_json(const nlohmann::json& value);
 
+// How long a command that follows events or a log blocks in one call, and waits for its reply.
+inline constexpr int64_t kFollowMs = 5000;
+inline constexpr int64_t kFollowPatienceMs = kFollowMs + 10'000;
+
 // The states of a job, for completion.
 inline constexpr const char* kStates =
     "blocked delayed pending active completed failed cancelled expired";
@@ -50,6 +55,8 @@ std::vector<std::string> find_queues(Connection& connection);
 // Throws if the queue does not exist, and suggests the nearest name. A queue that the user may not
 // query counts as existing.
 void require_queue(Context& context, const char* otherwise = "");
+// Says on standard error that a list is empty: there are none of these, or no such queue.
+void say_none(Context& context, const char* what);
 // Asks the question if standard input is a terminal; returns whether the answer is yes.
 bool is_confirmed(const std::string& question);
 
@@ -67,6 +74,8 @@ std::span<const CommandRow> log_commands();
 std::span<const CommandRow> watch_commands();
 std::span<const CommandRow> worker_commands();
 std::span<const CommandRow> live_commands();
+std::span<const CommandRow> group_commands();
+std::span<const CommandRow> backup_commands();
 std::span<const CommandRow> help_commands();
 
 }  // namespace sluice::cli

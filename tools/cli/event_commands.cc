@@ -6,6 +6,7 @@
 #include <deque>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/limits.h"
 #include "engine/base/numbers.h"
 #include "net/http/json_text.h"
 #include "tools/cli/context.h"
@@ -25,9 +26,6 @@ constexpr const char* kTypes =
     "returned reclaimed signalled progress";
 constexpr int64_t kUsualEvents = 20;
 constexpr int64_t kMostEvents = 10'000'000;
-constexpr int64_t kPage = 1000;
-constexpr int64_t kBlockMs = 5000;
-constexpr int64_t kPatienceMs = kBlockMs + 10'000;
 
 constexpr Option kEventOptions[] = {
     {"--follow", nullptr, "wait for and print new events"},
@@ -73,22 +71,20 @@ class EventReader {
   void print(const RespValue& event) const {
     if (context_.json) return print_json(resp_to_json(event));
     const std::string type = text_of(event, "type");
-    const std::string padded = type + std::string(type.size() < 10 ? 10 - type.size() : 0, ' ');
     const std::string moment = moment_text(integer_of(event, "time"), wall_ms());
     const std::string fields = pairs_text(event.at("fields"));
-    std::printf("%8lld  %s  %s %s%s%s\n", static_cast<long long>(integer_of(event, "seq")),
-                moment.c_str(), styled(padded, state_style(type), context_.screen).c_str(),
-                printable(text_of(event, "id")).c_str(), fields.empty() ? "" : "  ",
-                fields.c_str());
+    std::printf(
+        "%8lld  %s  %s %s%s%s\n", static_cast<long long>(integer_of(event, "seq")), moment.c_str(),
+        styled(padded(type, 10), state_style(type), context_.screen).c_str(),
+        printable(text_of(event, "id")).c_str(), fields.empty() ? "" : "  ", fields.c_str());
   }
 
   // Sets the start of reading: the value of --after or its default.
   void begin_after(const std::string& text) {
-    if (text == "-") {
-      after_ = "-";
-    } else if (text == "$") {
+    const auto number = parse_i64(text);
+    if (text == "$") {
       after_ = std::to_string(last_event(context_.connection, context_.queue()));
-    } else if (const auto number = parse_i64(text); number && *number >= 0) {
+    } else if (text == "-" || (number && *number >= 0)) {
       after_ = text;
     } else {
       throw usage_error("--after takes the number of an event, - or $, not " + text);
@@ -97,7 +93,7 @@ class EventReader {
 
   // Reads one page; returns false if there is nothing new. `wanted` receives the selected events.
   bool read_page(Words more, std::vector<RespValue>& wanted) {
-    Words words = {"Q.EVENTS", context_.queue(), after_, "COUNT", std::to_string(kPage)};
+    Words words = {"Q.EVENTS", context_.queue(), after_, "COUNT", std::to_string(kMaxPageCount)};
     words.insert(words.end(), more.begin(), more.end());
     RespValue page = as_events(context_.connection.call(words));
     if (page.items.empty()) return false;
@@ -156,8 +152,8 @@ class EventReader {
   void follow() {
     std::vector<RespValue> page;
     try {
-      context_.connection.set_patience(kPatienceMs);
-      read_page({"BLOCK", std::to_string(kBlockMs)}, page);
+      context_.connection.set_patience(kFollowPatienceMs);
+      read_page({"BLOCK", std::to_string(kFollowMs)}, page);
       outage_.ends();
     } catch (const Failure& failure) {
       if (!outage_.survives(failure)) throw;

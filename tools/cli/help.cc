@@ -6,15 +6,11 @@
 #include "net/process/version.h"
 #include "tools/cli/context.h"
 #include "tools/cli/failure.h"
+#include "tools/cli/text.h"
 
 namespace sluice::cli {
 
 namespace {
-
-std::string padded(std::string text, size_t width) {
-  if (text.size() < width) text.append(width - text.size(), ' ');
-  return text;
-}
 
 std::string option_usage(const Option& option) {
   std::string usage = option.name;
@@ -22,15 +18,61 @@ std::string option_usage(const Option& option) {
   return usage;
 }
 
+// What fits on a usual terminal.
+constexpr size_t kLineBytes = 80;
+
+// Appends the words of a text in lines of at most kLineBytes; `column` bytes of the first one are
+// taken, and as many blanks begin the others.
+void append_words(Bytes text, size_t column, std::string& out) {
+  size_t at = column;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(' '), text.size());
+    const bool begins = at == column;
+    if (!begins && at + 1 + end > kLineBytes) {
+      out += "\n" + std::string(column, ' ');
+      at = column;
+    } else if (!begins) {
+      out += ' ';
+      ++at;
+    }
+    out += text.substr(0, end);
+    at += end;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  out += "\n";
+}
+
+// Lines of prose that follow each other are one paragraph, unless the first one is short or an
+// indented one of an example.
+void append_prose(Bytes text, std::string& out) {
+  constexpr size_t kShortBytes = 70;
+  std::string paragraph;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const Bytes line = text.substr(at, end - at);
+    at = end + 1;
+    if (line.starts_with(' ')) {
+      out += std::string(line) + "\n";
+      continue;
+    }
+    paragraph += (paragraph.empty() ? "" : " ") + std::string(line);
+    const bool goes_on = line.size() >= kShortBytes && at < text.size() && text[at] != ' ';
+    if (goes_on) continue;
+    append_words(paragraph, 0, out);
+    paragraph.clear();
+  }
+}
+
 void append_options(std::span<const Option> options, std::string& out) {
   constexpr size_t kWidth = 20;
+  constexpr size_t kColumn = kWidth + 3;
   for (const Option& option : options) {
     const std::string usage = option_usage(option);
-    out += "  " + padded(usage, kWidth);
-    if (usage.size() >= kWidth) out += "\n" + std::string(kWidth + 2, ' ');
-    out += " " + std::string(option.help);
-    if (option.choices != nullptr) out += ": " + std::string(option.choices);
-    out += "\n";
+    out += "  " + padded(usage, kWidth) + " ";
+    if (usage.size() > kWidth) out += "\n" + std::string(kColumn, ' ');
+    std::string help = option.help;
+    if (option.choices != nullptr) help += ": " + std::string(option.choices);
+    append_words(help, kColumn, out);
   }
 }
 
@@ -41,7 +83,8 @@ std::string general_help(std::span<const CommandRow> rows) {
       "usage: sluice [option...] COMMAND [argument...]\n\n"
       "Inspects and changes the queues of a Sluice server.\n\ncommands:\n";
   for (const CommandRow& row : rows) {
-    out += "  " + padded(row.name, 12) + row.help + "\n";
+    out += "  " + padded(row.name, 13);
+    append_words(row.help, 15, out);
   }
   out += "\ncommon options:\n";
   append_options(common_options(), out);
@@ -60,11 +103,12 @@ std::string general_help(std::span<const CommandRow> rows) {
 }
 
 std::string command_help(const CommandRow& row) {
-  std::string out = std::string("usage: sluice ") + row.name + " " + row.operands;
+  std::string out = std::string("usage: sluice ") + row.name;
+  if (*row.operands != '\0') out += std::string(" ") + row.operands;
   const auto has_options = [](std::span<const Option> options) { return !options.empty(); };
   const bool any = std::any_of(row.options.begin(), row.options.end(), has_options);
   out += std::string(any ? " [option...]" : "") + "\n\n" + row.help + "\n";
-  if (row.details != nullptr) out += std::string(row.details) + "\n";
+  if (row.details != nullptr) append_prose(row.details, out);
   if (any) out += "\noptions:\n";
   for (const auto& options : row.options) append_options(options, out);
   const auto has_durations = [](std::span<const Option> options) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "engine/base/limits.h"
 #include "engine/queue/field_help.h"
 #include "engine/queue/job_id.h"
 #include "net/http/json_text.h"
@@ -26,7 +27,6 @@ namespace {
 
 constexpr int64_t kUsualJobs = 50;
 constexpr int64_t kMostJobs = 10'000'000;
-constexpr int64_t kPage = 1000;
 
 // The states, each with the order in which its jobs are best read.
 constexpr std::array<std::pair<const char*, const char*>, 8> kStateOrders = {
@@ -171,7 +171,7 @@ class JobLister {
     std::string cursor = "0";
     do {
       // Ask for one more than fits, to find out whether there are more.
-      const std::string count = std::to_string(std::min(kPage, room() + 1));
+      const std::string count = std::to_string(std::min(kMaxPageCount, room() + 1));
       Words words = {"Q.LIST", context_.queue()};
       if (!selector.empty()) words.emplace_back("WHERE");
       words.insert(words.end(), selector.begin(), selector.end());
@@ -203,18 +203,25 @@ int print_errors(Context& context) {
   if (!selector.empty() && selector != Words{"STATE", "failed"}) {
     throw usage_error("--by error groups all failed jobs, without another selector");
   }
-  RespValue groups = error_groups(context.connection, context.queue());
+  const ErrorGroups groups = read_error_groups(context.connection, context.queue());
   if (context.json) {
-    print_json(resp_to_json(groups));
+    nlohmann::json all = nlohmann::json::object();
+    for (const ErrorGroup* group : groups.largest(groups.size())) {
+      all[name_to_json(group->pattern)] = to_json(*group);
+    }
+    print_json(all);
     return kDone;
   }
   const auto limit =
       static_cast<size_t>(context.arguments.integer("--limit", kUsualJobs, 1, kMostJobs));
-  const size_t count = groups.items.size() / 2;
-  groups.items.resize(std::min(count, limit) * 2);
-  if (count > 0) error_groups_table(groups, context.server_now_ms()).print(context.screen);
-  if (count > limit) {
-    std::fprintf(stderr, "sluice: there are %zu more groups; see --limit\n", count - limit);
+  const std::vector<const ErrorGroup*> shown = groups.largest(limit);
+  if (shown.empty()) {
+    say_none(context, "failed jobs");
+  } else {
+    error_groups_table(shown, context.server_now_ms()).print(context.screen);
+  }
+  if (groups.size() > limit) {
+    std::fprintf(stderr, "sluice: there are %zu more groups; see --limit\n", groups.size() - limit);
   }
   return kDone;
 }
@@ -230,7 +237,9 @@ int run_jobs(Context& context) {
     print_json(resp_to_json(jobs));
     return kDone;
   }
-  if (!jobs.items.empty()) {
+  if (jobs.items.empty()) {
+    say_none(context, "such jobs");
+  } else {
     const std::vector<std::string> with = context.arguments.values("--with");
     jobs_table(jobs, context.server_now_ms(), with).print(context.screen);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/queue/job_texts.h"
 #include "tools/cli/replies.h"
 #include "tools/cli/text.h"
 
@@ -59,11 +60,15 @@ std::string value_text(const std::string& name, const RespValue& value, int64_t 
   return name == "lease" ? std::to_string(value.integer) : count_text(value.integer);
 }
 
+std::string start_text(int64_t eta_ms) {
+  return eta_ms < 1000 ? "starts at once" : "starts in about " + duration_text(eta_ms);
+}
+
 }  // namespace
 
 Cell note_of(const RespValue& job, int64_t now_ms) {
   const std::string state = text_of(job, "state");
-  const std::string error = printable(text_of(job, "error"));
+  const std::string error = printable(telling_line(text_of(job, "error")));
   if (state == "active") {
     const std::string cancel = text_of(job, "cancel");
     if (job.find("cancel") != nullptr && !job.at("cancel").is_null()) {
@@ -82,7 +87,8 @@ Cell note_of(const RespValue& job, int64_t now_ms) {
   const std::string why = printable(text_of(job, "why"));
   if (why.empty()) return error;
   const int64_t eta_ms = integer_of(job, "eta_ms", -1);
-  return eta_ms < 0 ? why : why + ", starts in about " + duration_text(eta_ms);
+  // Without a worker it starts when one comes.
+  return eta_ms < 0 || why == "no_worker" ? why : why + ", " + start_text(eta_ms);
 }
 
 std::string place_text(const RespValue& reply) {
@@ -90,7 +96,7 @@ std::string place_text(const RespValue& reply) {
   const int64_t position = integer_of(reply, "position", -1);
   if (position >= 0) text += ", " + count_text(position) + " before it";
   const int64_t eta_ms = integer_of(reply, "eta_ms", -1);
-  if (eta_ms >= 0) text += ", starts in about " + duration_text(eta_ms);
+  if (eta_ms >= 0) text += ", " + start_text(eta_ms);
   return text;
 }
 

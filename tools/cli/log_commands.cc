@@ -7,15 +7,12 @@
 #include "tools/cli/context.h"
 #include "tools/cli/failure.h"
 #include "tools/cli/outage.h"
+#include "tools/cli/replies.h"
 #include "tools/cli/text.h"
 
 namespace sluice::cli {
 
 namespace {
-
-constexpr const char* kPieceBytes = "65536";
-constexpr int64_t kBlockMs = 5000;
-constexpr int64_t kPatienceMs = kBlockMs + 10'000;
 
 constexpr Option kLogOptions[] = {
     {"--follow", nullptr, "print what is added, until the job has ended"},
@@ -31,7 +28,7 @@ class LogReader {
 
   int run() {
     if (context_.json) throw usage_error("log prints the bytes of the log, and no JSON");
-    if (follows_) context_.connection.set_patience(kPatienceMs);
+    if (follows_) context_.connection.set_patience(kFollowPatienceMs);
     // The reader of the output may be gone; main reports it.
     while (read() && std::ferror(stdout) == 0) {
     }
@@ -44,8 +41,8 @@ class LogReader {
     RespValue piece;
     try {
       Words words = {"Q.LOG", context_.queue(), context_.operand(1), "FROM", std::to_string(next_),
-                     "COUNT", kPieceBytes};
-      if (follows_) words.insert(words.end(), {"BLOCK", std::to_string(kBlockMs)});
+                     "COUNT", kLogBytes};
+      if (follows_) words.insert(words.end(), {"BLOCK", std::to_string(kFollowMs)});
       piece = context_.connection.call(words);
     } catch (const Failure& failure) {
       if (!follows_ || !outage_.survives(failure)) throw;

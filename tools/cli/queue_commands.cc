@@ -21,7 +21,7 @@ namespace {
 using nlohmann::json;
 
 // The most bands, groups or workers shown in the details of a queue.
-constexpr size_t kShownLines = 20;
+constexpr size_t kShownDetails = 20;
 
 // --- status ---
 
@@ -103,10 +103,10 @@ RespValue lines_of(Context& context, const std::string& by) {
 void print_lines(const Context& context, const char* what, RespValue lines) {
   if (lines.items.empty()) return;
   const size_t all = lines.items.size() / 2;
-  lines.items.resize(std::min(all, kShownLines) * 2);
+  lines.items.resize(std::min(all, kShownDetails) * 2);
   std::printf("\n");
   lines_table(what, lines).print(context.screen);
-  if (all > kShownLines) std::printf("… and %zu more\n", all - kShownLines);
+  if (all > kShownDetails) std::printf("… and %zu more\n", all - kShownDetails);
 }
 
 int print_one(Context& context) {

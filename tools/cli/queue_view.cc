@@ -204,9 +204,8 @@ std::vector<std::string> summary_lines(const RespValue& stats, const Screen& scr
   std::vector<std::string> lines;
   const auto add = [&](const std::string& title, const std::string& text) {
     if (text.empty()) return;
-    const std::string padded = title + std::string(10 - title.size(), ' ');
     const size_t room = screen.width > 10 ? screen.width - 10 : 0;
-    lines.push_back(styled(padded, Style::kDim, screen) +
+    lines.push_back(styled(padded(title, 10), Style::kDim, screen) +
                     (room == 0 ? text : fit_text(text, room)));
   };
   add("pending", bands_text(stats));

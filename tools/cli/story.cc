@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/base/limits.h"
 #include "engine/base/numbers.h"
 #include "tools/cli/failure.h"
 #include "tools/cli/job_view.h"
@@ -12,7 +13,6 @@ namespace sluice::cli {
 
 namespace {
 
-constexpr int64_t kPage = 1000;
 // The log has no index by job. This limits how much is read from the job's beginning on.
 constexpr int kMostPages = 200;
 // Events and jobs use one clock; a few events from before the beginning do no harm.
@@ -71,7 +71,7 @@ int64_t last_event(Connection& connection, const std::string& queue) {
   // Numbers above the last answer TRIMMED, so the last is found by doubling, then by bisection.
   int64_t low = oldest->seq;  // this event exists
   int64_t high = -1;          // this one does not; -1: not known
-  for (int64_t step = kPage; high < 0 || high - low > 1;) {
+  for (int64_t step = kMaxPageCount; high < 0 || high - low > 1;) {
     const int64_t at = high < 0 ? low + step : low + (high - low) / 2;
     const RespValue page = read_page(connection, queue, at, 1);
     if (const auto first = trimmed_oldest(page)) {
@@ -107,7 +107,7 @@ Story read_story(Connection& connection, const std::string& queue, const std::st
   } else {
     // The last event before the job's time, or one near it.
     int64_t high = last_event(connection, queue);
-    while (high - low > kPage / 2) {
+    while (high - low > kMaxPageCount / 2) {
       const int64_t middle = low + (high - low) / 2;
       const auto event = first_event(connection, queue, middle);
       const bool before = event && event->time_ms < since_ms - kMarginMs;
@@ -116,7 +116,7 @@ Story read_story(Connection& connection, const std::string& queue, const std::st
   }
   int64_t after = low - 1;
   for (int pages = 0; pages < kMostPages; ++pages) {
-    RespValue page = read_page(connection, queue, after, kPage);
+    RespValue page = read_page(connection, queue, after, kMaxPageCount);
     if (const auto first = trimmed_oldest(page); first && *first > after) {
       story.note = "the event log does not go back to the job's beginning";
       after = *first - 1;
@@ -124,7 +124,7 @@ Story read_story(Connection& connection, const std::string& queue, const std::st
     }
     if (page.is_error()) fail(page);
     page = as_events(std::move(page));
-    const bool end = page.items.size() < static_cast<size_t>(kPage);
+    const bool end = page.items.size() < static_cast<size_t>(kMaxPageCount);
     if (!page.items.empty()) after = integer_of(page.items.back(), "seq");
     for (RespValue& event : page.items) {
       if (text_of(event, "id") == id) story.events.items.push_back(std::move(event));

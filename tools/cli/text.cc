@@ -114,6 +114,12 @@ std::string fit_text(Bytes text, size_t width) {
   return out + std::string(kCut);
 }
 
+std::string padded(std::string text, size_t width) {
+  const size_t used = text_width(text);
+  if (used < width) text.append(width - used, ' ');
+  return text;
+}
+
 std::string count_text(int64_t value) {
   const std::string digits = std::to_string(value);
   std::string out;

@@ -21,6 +21,9 @@ size_t text_width(Bytes text);
 // The text in at most `width` columns; ends with … if it was cut.
 std::string fit_text(Bytes text, size_t width);
 
+// The text with blanks up to this number of columns.
+std::string padded(std::string text, size_t width);
+
 // 1,234,567
 std::string count_text(int64_t value);
 // 0, 3.4, 1,234: a second

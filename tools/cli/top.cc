@@ -33,7 +33,7 @@ constexpr int kSearchShare = 50;
 // What keys ask for in quick succession is asked once in this time.
 constexpr milliseconds kBetweenAsks(100);
 // A server that does not answer shall not stop the keys for long.
-constexpr int64_t kPatienceMs = 3000;
+constexpr int64_t kTopPatienceMs = 3000;
 // Rows asked for without a screen.
 constexpr size_t kPlainRows = 100'000;
 
@@ -45,7 +45,7 @@ class Top {
         signals_({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP}) {
     const double seconds = context.arguments.number("--interval", 1, 0.1, 3600);
     interval_ = milliseconds(static_cast<int64_t>(seconds * 1000));
-    context.connection.set_patience(kPatienceMs);
+    context.connection.set_patience(kTopPatienceMs);
   }
 
   int run() {

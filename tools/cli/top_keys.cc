@@ -65,26 +65,26 @@ TopStep TopModel::press_letter(const std::string& letter) {
   if (letter == "R") return retry_all();
   if (letter == "c") return cancel();
   if (letter == "?" || letter == "h") state_.shows_help = true;
+  if (letter == "/" && view() != TopView::kJob) state_.edits_filter = true;
   if (view() != TopView::kQueues) return {};
   if (letter == "s" || letter == "S") sort_next(letter == "s");
   if (letter == "i") state_.is_descending = !state_.is_descending;
-  if (letter == "/") state_.edits_filter = true;
   arrange();
   return {};
 }
 
 TopStep TopModel::press_in_filter(const KeyPress& key) {
+  std::string& edited = state_.filter_in_focus();
   if (key.key == Key::kText) {
-    state_.filter += key.text;
+    edited += key.text;
   } else if (key.key == Key::kErase) {
     // A character of UTF-8 ends before its bytes that continue it.
-    while (!state_.filter.empty() &&
-           (static_cast<unsigned char>(state_.filter.back()) & 0xc0) == 0x80) {
-      state_.filter.pop_back();
+    while (!edited.empty() && (static_cast<unsigned char>(edited.back()) & 0xc0) == 0x80) {
+      edited.pop_back();
     }
-    if (!state_.filter.empty()) state_.filter.pop_back();
+    if (!edited.empty()) edited.pop_back();
   } else if (key.key == Key::kEscape) {
-    state_.filter.clear();
+    edited.clear();
     state_.edits_filter = false;
   } else {
     state_.edits_filter = false;
@@ -164,9 +164,9 @@ TopStep TopModel::open() {
 }
 
 TopStep TopModel::back() {
-  if (views_.size() == 1) {
-    state_.filter.clear();
-  } else {
+  if (view() != TopView::kJob && !state_.filter_in_focus().empty()) {
+    state_.filter_in_focus().clear();
+  } else if (views_.size() > 1) {
     const bool was_queue = view() == TopView::kQueue;
     views_.pop_back();
     if (was_queue) state_.focus = TopList::kQueues;

@@ -17,11 +17,12 @@ constexpr const char* kWindowMs = "10000";
 // Queues out of view that are asked for at once.
 constexpr size_t kMostInTurn = 50;
 constexpr size_t kUsualSort = 1;  // PENDING
-// What is read of a log at once, and its end that is kept to be shown.
-constexpr const char* kLogBytes = "65536";
+// The end of a log that is kept to be shown.
 constexpr size_t kShownLog = 65536;
 // Q.LIST BY DISPATCH takes no more.
 constexpr size_t kMostNext = 100;
+// What is read of a list of jobs whose filter leaves some out.
+constexpr size_t kMostFiltered = 1000;
 
 constexpr TopList kFirstOfQueue = TopList::kWorkers;
 
@@ -38,9 +39,17 @@ bool contains_ignoring_case(const std::string& text, const std::string& part) {
          }) != text.end();
 }
 
-RespValue sorted_workers(RespValue lines) {
+// Whether some text of a job's line contains it: its id, group, worker, error.
+bool has_text(const RespValue& line, const std::string& part) {
+  return std::any_of(line.items.begin(), line.items.end(), [&](const RespValue& value) {
+    return value.kind == RespValue::Kind::kText && contains_ignoring_case(value.text, part);
+  });
+}
+
+RespValue sorted_workers(RespValue lines, const std::string& filter) {
   std::vector<std::pair<RespValue, RespValue>> workers;
   for (size_t i = 0; i + 1 < lines.items.size(); i += 2) {
+    if (!contains_ignoring_case(lines.items[i].text, filter)) continue;
     workers.emplace_back(std::move(lines.items[i]), std::move(lines.items[i + 1]));
   }
   std::sort(workers.begin(), workers.end(), [](const auto& a, const auto& b) {
@@ -143,6 +152,7 @@ void TopModel::ask_queues(size_t rows, std::vector<TopQuestion>& questions) {
 void TopModel::ask_details(const std::string& queue, size_t rows,
                            std::vector<TopQuestion>& questions) {
   if (queue != details_of_) forget_details();
+  if (!state_.job_filter.empty()) rows = kMostFiltered;
   const auto take = [this](TopList list) {
     return [this, list](RespValue reply) { take_list(list, std::move(reply)); };
   };
@@ -186,9 +196,10 @@ void TopModel::take_list(TopList list, RespValue value) {
   if (value.is_error() || value.items.size() != 2) {
     lines = {};
   } else if (list == TopList::kWorkers) {
-    lines = sorted_workers(as_map_of_maps(std::move(value.items[1])));
+    lines = sorted_workers(as_map_of_maps(std::move(value.items[1])), state_.job_filter);
   } else {
     lines = as_maps(std::move(value.items[1]));
+    std::erase_if(lines.items, [&](const auto& job) { return !has_text(job, state_.job_filter); });
   }
 }
 

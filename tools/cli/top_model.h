@@ -49,7 +49,9 @@ struct TopState {
   std::vector<std::string> queues;  // sorted and filtered
   size_t sort = 0;                  // a column of queue_columns()
   bool is_descending = true;
-  std::string filter;
+  std::string filter;      // of the names of queues
+  std::string job_filter;  // of workers and jobs
+  std::string& filter_in_focus() { return focus == TopList::kQueues ? filter : job_filter; }
   bool edits_filter = false;
   std::string paused;  // of the selected queue, as Q.CONFIG says
   std::string job_id;  // of the view of a job

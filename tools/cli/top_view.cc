@@ -21,8 +21,9 @@ constexpr const char* kHelp[] = {
     "up down j k, PgUp PgDn, g G   select a line, or scroll a job",
     "Tab Shift-Tab                 go to the next list: queues, workers, active, next, failed jobs",
     "Enter, right                  open the queue or the job",
-    "Esc, left                     go back; in the list of queues: show all of them again",
-    "/                             show only queues whose names contain a text",
+    "Esc, left                     show all lines again, else go back",
+    "/                             show only lines that contain a text: queues by their names; in",
+    "                              another list workers, and of the first 1000 jobs those with it",
     "s S                           sort the queues by the next or the previous column",
     "i                             invert the order",
     "p                             pause or resume the queue; on a worker: no more jobs for it, or",
@@ -32,12 +33,6 @@ constexpr const char* kHelp[] = {
     "c                             cancel the selected job",
     "q                             quit",
 };
-
-std::string padded(std::string text, size_t width) {
-  const size_t used = text_width(text);
-  if (used < width) text.append(width - used, ' ');
-  return text;
-}
 
 // The part of a list that is shown: around its selected line.
 struct Window {
@@ -90,20 +85,12 @@ Table table_of(const TopModel& model, TopList list, Window window) {
   return short_jobs_table("FAILED JOBS", part_of(all, window, 1), now_ms, kFailedColumns);
 }
 
-const char* none_text(TopList list) {
-  switch (list) {
-    case TopList::kQueues:
-      return "no queues";
-    case TopList::kWorkers:
-      return "no workers";
-    case TopList::kActive:
-      return "no active jobs";
-    case TopList::kNext:
-      return "no jobs that could start next";
-    case TopList::kFailed:
-      break;
-  }
-  return "no failed jobs";
+std::string none_text(const TopModel& model, TopList list) {
+  constexpr const char* kNone[] = {"no queues", "no workers", "no active jobs",
+                                   "no jobs that could start next", "no failed jobs"};
+  const bool is_filtered = list != TopList::kQueues && !model.state().job_filter.empty();
+  return kNone[static_cast<size_t>(list)] +
+         (is_filtered ? " with " + printable(model.state().job_filter) : "");
 }
 
 // A list with its titles in `rows` lines.
@@ -113,7 +100,8 @@ void append_list(const TopModel& model, TopList list, size_t rows, const Screen&
   const std::string mark = has_focus ? "> " : "  ";
   if (model.count(list) == 0) {
     const bool is_read = list == TopList::kQueues || model.has_lists();
-    const std::string text = fit_text(is_read ? none_text(list) : "…", screen.width - kGutter);
+    const std::string text =
+        fit_text(is_read ? none_text(model, list) : "…", screen.width - kGutter);
     out.push_back(mark + styled(text, Style::kDim, screen));
     return;
   }
@@ -157,6 +145,35 @@ std::string title_of(const TopModel& model, const std::string& from) {
   return title;
 }
 
+// The one that `/` edits.
+const std::string& filter_of(const TopModel& model) {
+  const TopState& state = model.state();
+  return state.focus == TopList::kQueues ? state.filter : state.job_filter;
+}
+
+// What the keys do, as far as there is room; ? shows all of them.
+std::string keys_line(const TopModel& model, size_t width) {
+  constexpr size_t kMostFilter = 24;
+  Lines keys = {"q: quit", "?: help"};
+  const std::string& filter = filter_of(model);
+  if (model.view() != TopView::kJob) keys.insert(keys.end(), {"Enter: open", "Tab: next list"});
+  if (model.view() != TopView::kQueues)
+    keys.emplace_back(filter.empty() ? "Esc: back" : "Esc: all");
+  if (model.view() != TopView::kJob) {
+    keys.push_back("/: " + (filter.empty() ? "filter" : fit_text(printable(filter), kMostFilter)));
+    keys.emplace_back("p: pause");
+  }
+  keys.insert(keys.end(), {"r: retry", "c: cancel"});
+  if (model.view() == TopView::kQueues) keys.emplace_back("s: sort");
+  std::string text;
+  for (const std::string& key : keys) {
+    const std::string longer = text + (text.empty() ? "" : "  ") + key;
+    if (text_width(longer) > width) break;
+    text = longer;
+  }
+  return text;
+}
+
 // What is asked or said, or what the keys do.
 std::string last_line(const TopModel& model, const Screen& screen) {
   const auto line = [&](const std::string& text, Style style) {
@@ -165,22 +182,12 @@ std::string last_line(const TopModel& model, const Screen& screen) {
   if (!model.state().question.empty())
     return line(model.state().question + " [y/N]", Style::kTitle);
   if (model.state().edits_filter)
-    return line("filter: " + printable(model.state().filter) + "_", Style::kTitle);
+    return line("filter: " + printable(filter_of(model)) + "_", Style::kTitle);
   if (!model.state().said.empty()) {
     return line(printable(model.state().said),
                 model.state().is_said_bad ? Style::kBad : Style::kTitle);
   }
-  std::string keys = "q: quit  ?: help  ";
-  if (model.view() == TopView::kJob)
-    return line(keys + "Esc: back  r: retry  c: cancel", Style::kDim);
-  keys += "Enter: open  Tab: next list  ";
-  if (model.view() != TopView::kQueues) keys += "Esc: back  ";
-  if (model.view() == TopView::kQueues) {
-    keys += model.state().filter.empty() ? "/: filter  "
-                                         : "/: " + printable(model.state().filter) + "  ";
-    keys += "s: sort  ";
-  }
-  return line(keys + "p: pause  r: retry  c: cancel", Style::kDim);
+  return line(keys_line(model, screen.width), Style::kDim);
 }
 
 // The lines of each list of the view. The queues have up to half of them before the others.

@@ -23,8 +23,7 @@ using nlohmann::json;
 // How long to wait for an event before position and ETA are read again, or the log of a run.
 constexpr int64_t kWaitingMs = 1000;
 constexpr int64_t kRunningMs = 250;
-constexpr int64_t kPatienceMs = 10'000;
-constexpr const char* kLogBytes = "65536";
+constexpr int64_t kWatchPatienceMs = 10'000;
 constexpr size_t kLongestType = 10;
 
 // The exit code says how the job has ended. 1 to 3 are those of every command.
@@ -54,7 +53,7 @@ class Watcher {
 
   int run() {
     after_ = last_event(context_.connection, context_.queue());
-    context_.connection.set_patience(kPatienceMs);
+    context_.connection.set_patience(kWatchPatienceMs);
     job_ = as_map(context_.connection.call(job_words()));
     if (job_.is_null()) {
       throw Failure{kServerError, printable(context_.operand(1)) + ": there is no such job"};

@@ -14,8 +14,8 @@ from typing import Sequence, TypeVar, Union
 
 from sluice import errors
 from sluice.codec import Codec
-from sluice.link import Server
 from sluice.queue import Event, Job, JobInfo, Queue, result_of
+from sluice.server import Server
 
 THREADS = 16  # commands that may be on their way at the same time; they share pipelines
 

@@ -17,10 +17,13 @@ class Fatal(SluiceError):
 
 
 class Retry(SluiceError):
-    """Raised by a handler: the run has failed. `delay` (seconds) replaces the backoff."""
+    """Raised by a handler: the run has failed. `delay` (seconds) replaces the backoff; ValueError
+    for one that the server would refuse, together with the ends of other runs."""
 
     def __init__(self, text: str = "", delay: Optional[float] = None) -> None:
         super().__init__(text)
+        if delay is not None and not 0 <= delay <= wire.LONGEST:
+            raise ValueError(f"a delay is 0 seconds or more, not {delay}")
         self.delay = delay
 
 
@@ -103,8 +106,17 @@ def outcome_of_error(error: BaseException, stopped: bool) -> Outcome:
     if isinstance(error, Cancelled) or (stopped and isinstance(error, asyncio.CancelledError)):
         return GIVEN_BACK
     if isinstance(error, Fatal):
-        return Outcome("FATAL", error=str(error))
+        return Outcome("FATAL", error=_text_of(error))
     if isinstance(error, Retry):
-        return Outcome("FAIL", error=str(error), delay=error.delay)
-    text = str(error)
+        return Outcome("FAIL", error=_text_of(error), delay=error.delay)
+    text = _text_of(error)
     return Outcome("FAIL", error=type(error).__name__ + (f": {text}" if text else ""))
+
+
+def _text_of(error: BaseException) -> str:
+    """What can be sent of its text, which is the handler's: it may raise, or not be Unicode."""
+    try:
+        text = str(error)
+    except Exception:
+        return "its text cannot be read"
+    return text.encode("utf-8", "backslashreplace").decode()

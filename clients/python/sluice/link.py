@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 from concurrent.futures import Future
-from typing import Any, Callable, Sequence, Union
+from typing import Any, Optional, Sequence
 
 import redis
 from redis.backoff import NoBackoff
@@ -24,11 +24,8 @@ from redis.retry import Retry
 
 from sluice import errors
 from sluice.errors import Unreachable
+from sluice.server import Connect
 from sluice.wire import Words
-
-# Makes a client of redis-py; its keyword arguments are redis-py's.
-Connect = Callable[..., "redis.Redis"]
-Server = Union[str, Connect, None]
 
 MAX_PIPELINE = 1000
 MAX_PIPELINE_BYTES = 1 << 20
@@ -48,23 +45,6 @@ _CODES = {
 
 class ConnectionLost(Unreachable):
     """The connection was lost after the command was sent: the server may have run it."""
-
-
-def connect_to(server: Server) -> Connect:
-    """`server` is a URL of redis-py (None: SLUICE_URL, then localhost), or a function that makes a
-    client, such as a partial of `Sentinel.master_for`.
-
-    Raises ValueError for a URL that redis-py does not know.
-    """
-    if callable(server):
-        return server
-    url = server or os.environ.get("SLUICE_URL") or "redis://localhost:6379"
-
-    def connect(**options: Any) -> redis.Redis:
-        return redis.Redis.from_url(url, **options)
-
-    connect()  # The URL is checked here; nothing is sent.
-    return connect
 
 
 def error_of(error: Exception) -> errors.SluiceError:
@@ -96,9 +76,11 @@ class Link:
         self._pid = os.getpid()
         self._turn = threading.Lock()
         self._waiting: collections.deque[tuple[Words, Future[Any]]] = collections.deque()
-        client = self._connect(socket_timeout=self._timeout, socket_connect_timeout=self._timeout,
-                               retry=Retry(NoBackoff(), 0))
-        self._connection = client.connection_pool.make_connection()
+        # The connection needs its pool if that asks Sentinels, but does not keep it.
+        self._client = self._connect(socket_timeout=self._timeout,
+                                     socket_connect_timeout=self._timeout,
+                                     retry=Retry(NoBackoff(), 0))
+        self._connection = self._client.connection_pool.make_connection()
 
     def exchange(self, commands: Sequence[Words]) -> list[Any]:
         """One pipeline: for each command its reply, or what it raised. Nothing is repeated."""
@@ -166,12 +148,15 @@ class Link:
             _fail(batch, said)
             return
         done = 0
+        elsewhere = False  # The primary may be another by now.
         try:
             connection.send_packed_command(
                 connection.pack_commands([words for words, _ in batch]), check_health=False)
             for _, future in batch:
-                _read(connection, future)
+                elsewhere |= isinstance(_read(connection, future), errors.ReadOnly)
                 done += 1
+            if elsewhere:
+                connection.disconnect()
         except (RedisError, OSError) as error:
             connection.disconnect()
             _fail(batch[done:], error_of(error))
@@ -191,13 +176,15 @@ def _is_stale(connection: Any) -> bool:
     return bool(poll.poll(0))
 
 
-def _read(connection: Any, future: Future[Any]) -> None:
+def _read(connection: Any, future: Future[Any]) -> Optional[errors.SluiceError]:
+    """Reads one reply. Returns the error, if it is one."""
     try:
-        reply = connection.read_response()
+        future.set_result(connection.read_response())
     except redis.ResponseError as error:
-        future.set_exception(error_of(error))
-    else:
-        future.set_result(reply)
+        said = error_of(error)
+        future.set_exception(said)
+        return said
+    return None
 
 
 def _fail(batch: list[tuple[Words, Future[Any]]], error: errors.SluiceError) -> None:

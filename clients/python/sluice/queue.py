@@ -9,9 +9,9 @@ from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from sluice import errors, tracing, wire
 from sluice.codec import Codec, codec_of, decode, encode
-from sluice.link import (MAX_PIPELINE, ConnectionLost, Link, Pauses, Server, connect_to,
-                         is_outage)
+from sluice.link import MAX_PIPELINE, ConnectionLost, Link, Pauses, is_outage
 from sluice.results import ENDS, Results, end_of_log
+from sluice.server import Server, connect_to
 
 _BLOCK = 5.0
 
@@ -96,8 +96,9 @@ class _Addition:
 class Queue:
     """A queue by its name. May be used by all threads of a process; they share one connection.
 
-    `server` is a URL (default: the environment's SLUICE_URL, then redis://localhost:6379), or a
-    function that makes a client of redis-py, which must pass its keyword arguments on:
+    `server` is a URL (default: the environment's SLUICE_URL, then redis://localhost:6379),
+    `redis+sentinel://host:port,host:port/name` for the primary that Sentinels name, or a function
+    that makes a client of redis-py, which must pass its keyword arguments on:
 
         Queue("exec", functools.partial(sentinel.master_for, "mymaster"))
 

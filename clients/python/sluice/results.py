@@ -18,7 +18,8 @@ from concurrent.futures import Future
 from typing import Any, Optional, Union
 
 from sluice import errors, wire
-from sluice.link import Connect, Link, Pauses, is_outage
+from sluice.link import Link, Pauses, is_outage
+from sluice.server import Connect
 
 BLOCK = 5.0  # seconds; after each such time without an event the states are read again
 BLOCK_ALONE = 0.25  # if the user may not use CLIENT UNBLOCK

@@ -23,6 +23,9 @@ def to_text(data: Any) -> str:
     return data.decode("utf-8", "surrogateescape") if isinstance(data, bytes) else str(data)
 
 
+LONGEST = 100 * 366 * 24 * 3600.0  # seconds, of any duration that the server takes
+
+
 def milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
 

@@ -19,9 +19,10 @@ from sluice import tracing, wire
 from sluice.codec import Codec, codec_of
 from sluice.errors import CodecError, SluiceError
 from sluice.job import WorkerJob
-from sluice.link import Link, Server, connect_to
+from sluice.link import Link
 from sluice.plan import BLOCK, Command, Effect, Lease, Outcome, Plan
 from sluice.processes import ProcessSlots
+from sluice.server import Server, connect_to
 from sluice.slots import Slots, TaskSlots, ThreadSlots
 
 Handler = Callable[[WorkerJob], Any]

@@ -36,17 +36,19 @@ const COUNT = 1000
 
 /**
  * Yields events as they happen, over a connection of its own that is opened by the first `next` and
- * closed by `link.close`. After a lost connection it continues behind the last event that it has.
+ * closed by `link.close`, which ends it. After a lost connection it continues behind the last event
+ * that it has. `ended` is called when nobody follows any more.
  */
 export async function* follow(
-  link: Link, queue: string, options: EventsOptions,
+  link: Link, queue: string, options: EventsOptions, ended: () => void,
 ): AsyncGenerator<QueueEvent, void, undefined> {
   const { signal } = options
   const close = (): void => link.close()
   signal?.addEventListener('abort', close)
+  if (signal?.aborted) close()
   try {
     let after: number | '$' = options.from ?? '$'
-    while (!signal?.aborted) {
+    while (!link.closed) {
       const reply = await read(link, wordsOf(queue, after, options), signal)
       for (const entry of reply === null ? [] : arrayOf(reply)) {
         const event = readEvent(entry)
@@ -57,6 +59,7 @@ export async function* follow(
   } finally {
     signal?.removeEventListener('abort', close)
     link.close()
+    ended()
   }
 }
 
@@ -71,7 +74,7 @@ async function read(link: Link, words: Words, signal: AbortSignal | undefined): 
   try {
     return await link.call(words, CONNECT_MS, BLOCK_MS + SLACK_MS)
   } catch (error) {
-    if (signal?.aborted) return null
+    if (link.closed) return null
     if (!isTemporary(error)) throw error
     await sleep(PAUSE_MS, signal)
     return null

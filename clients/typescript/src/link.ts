@@ -1,22 +1,14 @@
 // One connection to the server. A connection that is lost is thrown away, and the next command
 // opens another. ioredis neither repeats commands nor keeps them, so the caller hears what became
 // of a command, and decides.
-import { Redis, type RedisOptions } from 'ioredis'
-import { DiskFailed, errorOf, Loading, ReadOnly, ServerError, Unreachable } from './errors.js'
+import { Command, type Redis } from 'ioredis'
+import {
+  DiskFailed, errorOf, Loading, ReadOnly, ServerError, SluiceError, Unreachable,
+} from './errors.js'
 import type { Reply } from './reply.js'
+import { checkServer, newRedis, type ServerOptions } from './server.js'
 import { sleep } from './time.js'
-import type { Words } from './words.js'
-
-/** Where the server is. */
-export interface ServerOptions {
-  /**
-   * `redis://[user:password@]host[:port][/database]`, or `rediss://` for TLS. By default the
-   * environment's SLUICE_URL, else `redis://localhost:6379`.
-   */
-  url?: string
-  /** Options of ioredis beside the URL, or in place of it: Sentinel, TLS, credentials. */
-  redis?: RedisOptions
-}
+import { encodedCommand, type Words } from './words.js'
 
 /** The command was sent, and the connection was lost before its reply came. */
 export class Interrupted extends Unreachable {
@@ -35,47 +27,80 @@ export class Closed extends Unreachable {
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 1000
 const OPEN_MS = 10_000  // for one attempt; a frozen server accepts and says nothing
+const LOST = 'the connection was lost'
+
+type Lose = (reason: Error) => void
+
+// What is known of one connection. It is retired when the server cannot do what it is for: then it
+// answers what it was sent, and is closed after that.
+interface Connection {
+  readonly redis: Redis
+  readonly clientId: number | null
+  /** How those who wait for a reply hear that it is lost. */
+  readonly waiting: Set<Lose>
+  retired: boolean
+}
+
+// ioredis would look at each word several times.
+class Encoded extends Command {
+  readonly #words: Words
+
+  constructor(words: Words) {
+    super(words[0])
+    this.#words = words
+  }
+
+  override toWritable(): string | Buffer {
+    return encodedCommand(this.#words)
+  }
+}
 
 export class Link {
   readonly #server: ServerOptions
   readonly #name: string
-  #redis: Redis | null = null
-  #opening: Promise<Redis> | null = null
-  readonly #lost = new Set<(reason: Error) => void>()
   readonly #ending = new AbortController()
-  #clientId: number | null = null
+  #connection: Connection | null = null
+  #opening: Promise<Connection> | null = null
 
+  /** Throws for a bad URL of Sentinels. */
   constructor(server: ServerOptions, name: string) {
+    checkServer(server)
     this.#server = server
     this.#name = name
   }
 
   /** The present connection's number for CLIENT UNBLOCK; null without one, or without the right. */
   get clientId(): number | null {
-    return this.#redis === null ? null : this.#clientId
+    return this.#connection?.clientId ?? null
   }
 
   /**
    * Sends the command and returns its reply. An error reply is thrown as a `ServerError`. For
    * `connectMs` it tries to get a connection, else it throws `Unreachable`; a reply that takes
    * longer than `replyMs` costs the connection, and is `Interrupted`.
+   *
+   * After `Loading` and `ReadOnly` the next command opens another connection: the primary may be
+   * elsewhere by now.
    */
   async call(words: Words, connectMs: number, replyMs: number): Promise<Reply> {
-    const redis = await this.#connect(connectMs)
-    return await this.#within(redis, replyMs, this.#send(redis, words))
+    const connection = await this.#connect(connectMs)
+    return await this.#within(connection, replyMs, this.#send(connection, words))
   }
 
   /** The same for several commands in one go: what `call` gives for each. */
   async pipeline(
     commands: readonly Words[], connectMs: number, replyMs: number,
   ): Promise<PromiseSettledResult<Reply>[]> {
-    const redis = await this.#connect(connectMs)
+    const connection = await this.#connect(connectMs)
     const outcomes: PromiseSettledResult<Reply>[] = []
-    const answered = commands.map((words, at) => this.#send(redis, words).then(
+    const answered = commands.map((words, at) => this.#send(connection, words).then(
       (value) => { outcomes[at] = { status: 'fulfilled', value } },
-      (error: unknown) => { outcomes[at] = { status: 'rejected', reason: asOurs(error) } }))
+      (error: unknown) => {
+        outcomes[at] = { status: 'rejected', reason: this.#asOurs(connection, error) }
+      }))
     let reason: unknown
-    await this.#within(redis, replyMs, Promise.all(answered)).catch((error) => (reason = error))
+    await this.#within(connection, replyMs, Promise.all(answered))
+      .catch((error) => (reason = error))
     return commands.map((_words, at) => outcomes[at] ?? { status: 'rejected', reason })
   }
 
@@ -86,49 +111,56 @@ export class Link {
 
   /** Ends the present connection, if there is one: the next command opens another. */
   drop(why: string): void {
-    if (this.#redis !== null) this.#lose(this.#redis, new Interrupted(why))
+    if (this.#connection !== null) this.#lose(this.#connection, new Interrupted(why))
+  }
+
+  get closed(): boolean {
+    return this.#ending.signal.aborted
   }
 
   close(): void {
     this.#ending.abort()
-    if (this.#redis !== null) this.#lose(this.#redis, new Closed('the connection was closed'))
+    if (this.#connection !== null) {
+      this.#lose(this.#connection, new Closed('the connection was closed'))
+    }
   }
 
   // What is sent in one turn of the event loop is one write.
-  #send(redis: Redis, words: Words): Promise<Reply> {
+  #send({ redis }: Connection, words: Words): Promise<Reply> {
     const { stream } = redis
     if (stream.writableCorked === 0) {
       stream.cork()
       process.nextTick(() => stream.uncork())
     }
-    const [command, ...rest] = words
-    return redis.callBuffer(command, rest) as Promise<Reply>
+    return redis.sendCommand(new Encoded(words)) as Promise<Reply>
   }
 
-  async #within<T>(redis: Redis, replyMs: number, replies: Promise<T>): Promise<T> {
-    let lose: (reason: Error) => void = () => undefined
+  async #within<T>(connection: Connection, replyMs: number, replies: Promise<T>): Promise<T> {
+    const { redis, waiting } = connection
+    let lose: Lose = () => undefined
     const lost = new Promise<never>((_resolve, reject) => (lose = reject))
-    this.#lost.add(lose)
+    waiting.add(lose)
     const timer = setTimeout(
-      () => this.#lose(redis, new Interrupted(`no reply within ${replyMs} ms`)), replyMs)
+      () => this.#lose(connection, new Interrupted(`no reply within ${replyMs} ms`)), replyMs)
     try {
       return await Promise.race([replies, lost])
     } catch (error) {
-      if (redis.status !== 'ready') this.#lose(redis, new Interrupted('the connection was lost'))
-      throw asOurs(error)
+      if (redis.status !== 'ready') this.#lose(connection, new Interrupted(LOST))
+      throw this.#asOurs(connection, error)
     } finally {
       clearTimeout(timer)
-      this.#lost.delete(lose)
+      waiting.delete(lose)
+      if (connection.retired && waiting.size === 0) redis.disconnect()
     }
   }
 
   // Tries until the time is over; the attempt that is under way is everybody's.
-  async #connect(connectMs: number): Promise<Redis> {
+  async #connect(connectMs: number): Promise<Connection> {
     const deadline = performance.now() + connectMs
     let failure: unknown
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
       if (this.#ending.signal.aborted) throw new Closed('the connection was closed')
-      if (this.#redis !== null) return this.#redis
+      if (this.#connection !== null) return this.#connection
       try {
         this.#opening ??= this.#open().finally(() => (this.#opening = null))
         return await within(this.#opening, deadline - performance.now())
@@ -142,38 +174,41 @@ export class Link {
     }
   }
 
-  async #open(): Promise<Redis> {
+  async #open(): Promise<Connection> {
     const redis = newRedis(this.#server, this.#name)
     let failure: Error | null = null
     redis.on('error', (error: Error) => (failure = error))
-    redis.on('end', () => this.#lose(redis, new Interrupted('the connection was lost')))
     try {
-      await within(this.#handshake(redis), OPEN_MS)
+      const clientId = await within(handshake(redis), OPEN_MS)
       // A refused password does not keep ioredis from being ready.
       if (failure !== null) throw failure
-      if (redis.status !== 'ready') throw new Interrupted('the connection was lost')
+      if (redis.status !== 'ready') throw new Interrupted(LOST)
+      if (this.#ending.signal.aborted) throw new Closed('the connection was closed')
+      const connection: Connection = { redis, clientId, waiting: new Set<Lose>(), retired: false }
+      redis.on('end', () => this.#lose(connection, new Interrupted(LOST)))
+      return (this.#connection = connection)
     } catch (error) {
       redis.disconnect()
       throw failure ?? error
     }
-    if (this.#ending.signal.aborted) {
-      redis.disconnect()
-      throw new Closed('the connection was closed')
+  }
+
+  #lose(connection: Connection, reason: Error): void {
+    connection.redis.disconnect()
+    if (this.#connection === connection) this.#connection = null
+    for (const lose of [...connection.waiting]) lose(reason)
+  }
+
+  // The error of a command, as those outside know it.
+  #asOurs(connection: Connection, error: unknown): unknown {
+    if (!(error instanceof Error) || error instanceof SluiceError) return error
+    if (error.name !== 'ReplyError') return new Interrupted(error.message, { cause: error })
+    const ours = errorOf(error.message)
+    if (ours instanceof ReadOnly || ours instanceof Loading) {
+      connection.retired = true
+      if (this.#connection === connection) this.#connection = null
     }
-    this.#redis = redis
-    return redis
-  }
-
-  async #handshake(redis: Redis): Promise<void> {
-    await redis.connect()
-    this.#clientId = await redis.client('ID').catch(() => null)
-  }
-
-  #lose(redis: Redis, reason: Error): void {
-    redis.disconnect()
-    if (this.#redis !== redis) return
-    this.#redis = null
-    for (const lose of [...this.#lost]) lose(reason)
+    return ours
   }
 }
 
@@ -189,34 +224,12 @@ export function isOutage(error: unknown): boolean {
     (error instanceof Unreachable && !(error instanceof Closed))
 }
 
-/** The URL without its password, for messages. */
-export function shownUrl(server: ServerOptions): string {
-  return urlOf(server).replace(/\/\/([^@/]*)@/, '//')
-}
-
-function urlOf(server: ServerOptions): string {
-  return server.url ?? process.env['SLUICE_URL'] ?? 'redis://localhost:6379'
-}
-
-function newRedis(server: ServerOptions, name: string): Redis {
-  const options: RedisOptions = {
-    keepAlive: 30_000,
-    connectionName: name,
-    ...server.redis,
-    lazyConnect: true,
-    enableReadyCheck: false,
-    enableOfflineQueue: false,
-    autoResubscribe: false,
-    maxRetriesPerRequest: null,
-    retryStrategy: () => null,
-    sentinelRetryStrategy: () => null,
-  }
-  const elsewhere = server.url === undefined && server.redis !== undefined &&
-    (server.redis.host ?? server.redis.path ?? server.redis.sentinels) !== undefined
-  return elsewhere ? new Redis(options) : new Redis(urlOf(server), options)
-}
-
 class Late extends Error {}
+
+async function handshake(redis: Redis): Promise<number | null> {
+  await redis.connect()
+  return await redis.client('ID').catch(() => null)
+}
 
 function within<T>(promise: Promise<T>, ms: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined
@@ -230,12 +243,6 @@ function within<T>(promise: Promise<T>, ms: number): Promise<T> {
 function isRefusal(error: unknown): boolean {
   return error instanceof Error && error.name === 'ReplyError' &&
     !error.message.startsWith('LOADING')
-}
-
-function asOurs(error: unknown): unknown {
-  if (!(error instanceof Error) || error instanceof Unreachable) return error
-  if (error.name === 'ReplyError') return errorOf(error.message)
-  return new Interrupted(error.message, { cause: error })
 }
 
 function asUnreachable(error: unknown): Error {

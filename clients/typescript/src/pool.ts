@@ -1,7 +1,8 @@
 // What the queues of a process share: for each server one connection for commands, and one for each
 // queue whose results are awaited. A Worker has connections of its own.
-import { Link, shownUrl, type ServerOptions } from './link.js'
+import { Link } from './link.js'
 import { ResultWaiter } from './results.js'
+import { shownUrl, type ServerOptions } from './server.js'
 
 /** The connections to one server; each user closes its own handle. */
 export class SharedLinks {

@@ -5,10 +5,11 @@ import { CodecError, Forgotten, NotCompleted, ResultTimeout } from './errors.js'
 import { follow, type EventsOptions, type QueueEvent } from './events.js'
 import { readInfo, type JobInfo, type State } from './info.js'
 import { Job, type Added } from './job.js'
-import { Closed, isOutage, Link, type ServerOptions } from './link.js'
+import { Closed, isOutage, Link } from './link.js'
 import { sharedLinks, type SharedLinks } from './pool.js'
 import { mapOf, numberOf, orNull, textOf, type Reply } from './reply.js'
 import type { Awaited } from './results.js'
+import type { ServerOptions } from './server.js'
 import { readLines, readStats, statsWords, type Stats, type StatsOptions } from './stats.js'
 import { sleep } from './time.js'
 import { withTraceparent } from './trace.js'
@@ -57,6 +58,7 @@ export class Queue<Payload = unknown, Result = unknown> {
   readonly #timeout: number
   readonly #awaited = new Set<Awaited>()
   #links: SharedLinks | null = null
+  readonly #followed = new Set<Link>()
   #closed = false
 
   constructor(name: string, options: QueueOptions = {}) {
@@ -169,12 +171,19 @@ export class Queue<Payload = unknown, Result = unknown> {
    * @throws Trimmed - events after `from` are no longer kept
    */
   events(options: EventsOptions = {}): AsyncGenerator<QueueEvent, void, undefined> {
-    return follow(new Link(this.#server, 'sluice-events'), this.name, options)
+    this.#refuseClosed()
+    const link = new Link(this.#server, 'sluice-events')
+    this.#followed.add(link)
+    return follow(link, this.name, options, () => this.#followed.delete(link))
   }
 
-  /** Ends the waits of this queue, and its connections if no other queue uses them. */
+  /**
+   * Ends the waits of this queue and the loops over its events, and its connections if no other
+   * queue uses them. Then waits throw; loops end as if there were no more events.
+   */
   close(): void {
     this.#closed = true
+    for (const link of this.#followed) link.close()
     for (const awaited of [...this.#awaited]) awaited.failed(new Closed('the queue was closed'))
     this.#links?.release()
     this.#links = null
@@ -239,8 +248,12 @@ export class Queue<Payload = unknown, Result = unknown> {
   }
 
   #shared(): SharedLinks {
-    if (this.#closed) throw new Error(`the queue ${this.name} was closed`)
+    this.#refuseClosed()
     return (this.#links ??= sharedLinks(this.#server))
+  }
+
+  #refuseClosed(): void {
+    if (this.#closed) throw new Error(`the queue ${this.name} was closed`)
   }
 
   #commands(): Link {

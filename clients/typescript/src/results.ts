@@ -6,9 +6,10 @@
 // CLIENT UNBLOCK ends the wait, and the job is read before the next one.
 import { CommandError, NoPermission, Trimmed, Unblocked } from './errors.js'
 import { newestEvent } from './cursor.js'
-import { Closed, isTemporary, Link, type ServerOptions } from './link.js'
+import { Closed, isTemporary, Link } from './link.js'
 import { arrayOf, isArray, mapOf, numberOf, textOf, type Reply } from './reply.js'
 import { isEnd, type State } from './info.js'
+import type { ServerOptions } from './server.js'
 import { sleep } from './time.js'
 import type { Word, Words } from './words.js'
 

@@ -78,8 +78,26 @@ export function addWords(options: AddOptions): Word[] {
   return words
 }
 
-/** A string or bytes as ioredis takes them; a command of strings alone costs it least. */
+/** A string or bytes as a word; a command of strings alone costs least. */
 export function encoded(value: Uint8Array | string): Buffer | string {
   if (typeof value === 'string' || Buffer.isBuffer(value)) return value
   return Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+}
+
+/** The command as it is sent. */
+export function encodedCommand(words: Words): Buffer | string {
+  const parts: Buffer[] = []
+  let text = `*${words.length}\r\n`
+  for (const word of words) {
+    if (typeof word === 'string') {
+      text += `$${Buffer.byteLength(word)}\r\n${word}\r\n`
+    } else if (typeof word === 'number') {
+      const digits = String(word)
+      text += `$${digits.length}\r\n${digits}\r\n`
+    } else {
+      parts.push(Buffer.from(`${text}$${word.length}\r\n`), word)
+      text = '\r\n'
+    }
+  }
+  return parts.length === 0 ? text : Buffer.concat([...parts, Buffer.from(text)])
 }

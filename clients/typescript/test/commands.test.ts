@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { NoJob, StaleLease, TooBig } from '../src/errors.js'
+import { encodedCommand } from '../src/words.js'
 import {
   ackWords, endAnswer, nackWords, popWords, readEnds, readJobs, readTouch, tagsOfPopped, touchWords,
   type PopStyle,
@@ -42,25 +43,26 @@ test('a heartbeat names all leases, and the worker at the end', () => {
 })
 
 test('jobs are read with and without what WITH adds; null has no jobs', () => {
-  assert.deepEqual(readJobs(null), [])
-  const [job] = readJobs([jobReply])
+  assert.deepEqual(readJobs(null, ['q']), [])
+  const [job] = readJobs([jobReply], ['q', 'r'])
+  assert.equal(job?.queue, 'q')
   assert.equal(job?.attempt, 2)
   assert.equal(job?.leaseMs, 30_000)
   assert.deepEqual(job && tagsOfPopped(job), { lang: 'python' })
-  const [brief] = readJobs([jobReply.slice(0, 6)])
+  const [brief] = readJobs([jobReply.slice(0, 6)], ['q', 'r'])
   assert.deepEqual(brief && tagsOfPopped(brief), {})
 })
 
 test('the reply to one run is that of the command, to several an array', () => {
-  assert.deepEqual(readEnds('OK', 1, false), { answers: ['OK'], jobs: [] })
-  assert.deepEqual(readEnds(null, 1, true), { answers: ['OK'], jobs: [] })
-  assert.equal(readEnds([jobReply], 1, true).jobs[0]?.id, 'a')
+  assert.deepEqual(readEnds('OK', 1, null), { answers: ['OK'], jobs: [] })
+  assert.deepEqual(readEnds(null, 1, ['q']), { answers: ['OK'], jobs: [] })
+  assert.equal(readEnds([jobReply], 1, ['q']).jobs[0]?.id, 'a')
   const error = new Error('NOJOB id=b')
-  assert.deepEqual(readEnds(['OK', error], 2, false), { answers: ['OK', error], jobs: [] })
-  const both = readEnds([['OK', error], [jobReply]], 2, true)
+  assert.deepEqual(readEnds(['OK', error], 2, null), { answers: ['OK', error], jobs: [] })
+  const both = readEnds([['OK', error], [jobReply]], 2, ['q'])
   assert.deepEqual(both.answers, ['OK', error])
   assert.equal(both.jobs[0]?.lease, 1)
-  assert.deepEqual(readEnds([['OK', 'OK'], null], 2, true).jobs, [])
+  assert.deepEqual(readEnds([['OK', 'OK'], null], 2, ['q']).jobs, [])
 })
 
 test('a lost reply makes NOJOB done, and STALELEASE lost', () => {
@@ -102,6 +104,11 @@ test('what a handler throws decides how the run ends', () => {
   assert.equal(endingOf(new Error('any, after a cancel'), true), givenBack)
   assert.deepEqual(refused('payload', new SyntaxError('bad')),
     { kind: 'nack', mode: 'FATAL', error: 'payload: bad' })
+  const noText = endingOf(Object.create(null), false)
+  assert.equal(noText.kind === 'nack' && noText.error, 'what was thrown has no text')
+  assert.throws(() => new Retry('never', { delay: -1 }), RangeError)
+  assert.throws(() => new Retry('never', { delay: NaN }), RangeError)
+  assert.equal(new Retry('later', { delay: 0.4 }).delay, 0)
   const long = endingOf(new Error('x'.repeat(5000)), false)
   assert.equal(long.kind === 'nack' && long.error?.length, 4096)
 })
@@ -131,4 +138,12 @@ test('ends carry the pop if none is outstanding', () => {
 test('ends wait for the reply to the last ones', () => {
   assert.deepEqual(planNext({ ...idle, ended: 3, settling: true, carriesPop: true }),
     { settle: null, pop: 2 })
+})
+
+test('a command is sent as an array of bulk strings, their lengths in bytes', () => {
+  assert.equal(encodedCommand(['Q.GET', 'ä', 12, '']),
+    '*4\r\n$5\r\nQ.GET\r\n$2\r\nä\r\n$2\r\n12\r\n$0\r\n\r\n')
+  assert.deepEqual(encodedCommand(['A', Buffer.from([0xff, 13]), 'ä', Buffer.alloc(0)]),
+    Buffer.concat([Buffer.from('*4\r\n$1\r\nA\r\n$2\r\n'), Buffer.from([0xff, 13]),
+      Buffer.from('\r\n$2\r\nä\r\n$0\r\n\r\n')]))
 })

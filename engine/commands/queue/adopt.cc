@@ -36,10 +36,7 @@ bool parse_adopt(Call& call, AdoptedDefinition& definition) {
     }
   }
   if (options.failed()) return false;
-  if (definition.pending.empty() || definition.active.empty()) {
-    call.reply.error(errors::kSyntax);
-    return false;
-  }
+  if (definition.pending.empty() || definition.active.empty()) return fail(call, errors::kSyntax);
   // The band comes either from the key or from the score.
   if (definition.unit == 0 || definition.pending.size() == 1) return true;
   reply_bad_field(call, "unit");
@@ -80,10 +77,10 @@ bool check_keys(Call& call, const AdoptedDefinition& definition) {
 bool check_prefix(Call& call, const AdoptedDefinition& definition) {
   const std::string& prefix = definition.payload_prefix;
   if (prefix.empty() || may_also_use_prefix(call, prefix)) return true;
-  call.reply.error(
+  return fail(
+      call,
       "NOPERM PAYLOAD needs read and write access to every key that begins with the prefix: "
       "allkeys, or a key pattern of the prefix, or of a beginning of it, followed by *");
-  return false;
 }
 
 void end_adoption(Call& call, const KeyRef& key) {

@@ -128,8 +128,7 @@ AdoptedWork adopted_work(const Call& call) {
 bool check_payload(Call& call, const Queue& queue, Bytes id, KeyRight right) {
   const std::optional<std::string> name = adopted_view(call, queue).payload_key(id);
   if (!name || may_also_use(call, *name, right)) return true;
-  call.reply.error(Acl::refusal(Denial::kKey, call.command));
-  return false;
+  return fail(call, Acl::refusal(Denial::kKey, call.command));
 }
 
 void get_adopted(Call& call, const Queue& queue, ShownFields with) {
@@ -147,6 +146,8 @@ void list_adopted(Call& call, const Queue& queue, const ListRequest& request) {
     // Members can only be walked from the front.
     return call.reply.error(QueueError("ADOPTED").text());
   }
+  // Payloads of members are keys of their own.
+  if (selector.payload) return call.reply.error(QueueError("ADOPTED").text());
   AdoptedPage page;
   const auto weigh = [&](const AdoptedPlace& place) {
     return request.with.payload ? payload_of(call, queue, place).value_or(Bytes()).size() : 0;

@@ -19,6 +19,9 @@
 
 namespace sluice {
 
+// The COUNT of a page that a command lists, unless it is given.
+inline constexpr int64_t kUsualCount = 100;
+
 // The queue of a key. Null if the key is absent, which counts as an empty queue. Refused with
 // WRONGTYPE if it holds another type.
 Found<Queue> find_queue(Call& call, const KeyRef& key);

@@ -39,10 +39,7 @@ Bytes field_of(ConfigLevel level) {
 bool parse_target(Call& call, ConfigTarget& target) {
   for (const RuleWord& rule : kRuleWords) {
     if (!call.option(2, rule.word)) continue;
-    if (call.args.size() < 5) {
-      call.reply.error(errors::kSyntax);
-      return false;
-    }
+    if (call.args.size() < 5) return fail(call, errors::kSyntax);
     target.level = rule.level;
     target.pattern = call.args[3];
     target.verb = 4;
@@ -100,7 +97,6 @@ void reset_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
 
 // One page of the rules of all levels, so that a client needs no names to find them.
 void list_rules(Call& call, const KeyRef& key) {
-  constexpr int64_t kUsualCount = 100;
   std::string cursor = "0";
   int64_t count = kUsualCount;
   OptionReader options(call, 3);

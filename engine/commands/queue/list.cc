@@ -12,7 +12,6 @@ namespace sluice {
 
 namespace {
 
-constexpr int64_t kUsualCount = 100;
 // BY DISPATCH: each job costs changes of the lanes.
 constexpr int64_t kMaxAhead = 100;
 

@@ -76,7 +76,7 @@ Taken pop_from(Call& call, const KeyRef& key, const PopSpec& spec, const PoppedF
 // Whether the worker holds jobs that it got by this very request.
 bool holds_request(const Queue& queue, const PopSpec& spec) {
   if (!is_repeated_pop(&queue, spec)) return false;
-  const auto& active = queue.find_worker(spec.worker)->active;
+  const auto& active = queue.workers.find(spec.worker)->active;
   return std::any_of(active.begin(), active.end(), [&](const Job* job) {
     return job->run()->request_token == spec.request_token;
   });
@@ -152,7 +152,7 @@ bool drop_older_pop(Call& call, std::span<const Bytes> keys, const PopSpec& spec
 
 bool is_repeated_pop(const Queue* queue, const PopSpec& spec) {
   if (queue == nullptr || spec.request_token.empty()) return false;
-  const Worker* worker = queue->find_worker(spec.worker);
+  const Worker* worker = queue->workers.find(spec.worker);
   return worker != nullptr && worker->request_token == spec.request_token;
 }
 

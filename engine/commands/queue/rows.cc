@@ -16,7 +16,7 @@ constexpr KeySpec adopted_keys(const char* word) {
           .every_pair = true};
 }
 
-const Command kRows[] = {
+const Command kQueueRows[] = {
     {.name = "q.add",
      .arity = -4,
      .flags = kWrite | kDenyOom | kFast | kBlocking,
@@ -101,7 +101,7 @@ const Command kRows[] = {
      .syntax = "queue <id | WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
                "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds] "
                "[SINCE unix-time-milliseconds] [UNTIL unix-time-milliseconds] [IDPART text] "
-               "[ERROR text] [PATTERN pattern]> [LIMIT count] "
+               "[ERROR text] [PATTERN pattern] [PAYLOAD text]> [LIMIT count] "
                "[CURSOR cursor]> [REASON text] [GRACE milliseconds]"},
     {.name = "q.move",
      .arity = -3,
@@ -126,7 +126,7 @@ const Command kRows[] = {
      .syntax = "queue <id | WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
                "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds] "
                "[SINCE unix-time-milliseconds] [UNTIL unix-time-milliseconds] [IDPART text] "
-               "[ERROR text] [PATTERN pattern]> [LIMIT count] "
+               "[ERROR text] [PATTERN pattern] [PAYLOAD text]> [LIMIT count] "
                "[CURSOR cursor]>"},
     {.name = "q.purge",
      .arity = -3,
@@ -140,7 +140,7 @@ const Command kRows[] = {
      .syntax = "queue <id | WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
                "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds] "
                "[SINCE unix-time-milliseconds] [UNTIL unix-time-milliseconds] [IDPART text] "
-               "[ERROR text] [PATTERN pattern]> [LIMIT count] "
+               "[ERROR text] [PATTERN pattern] [PAYLOAD text]> [LIMIT count] "
                "[CURSOR cursor]>"},
     {.name = "q.get",
      .arity = -3,
@@ -164,7 +164,7 @@ const Command kRows[] = {
      .syntax = "queue [WHERE <ALL | [STATE state [STATE state ...]] [GROUP glob] [PRI band] "
                "[TAG name value] [KEY label] [WORKER worker] [OLDER milliseconds] "
                "[SINCE unix-time-milliseconds] [UNTIL unix-time-milliseconds] [IDPART text] "
-               "[ERROR text] [PATTERN pattern]> [LIMIT count]] "
+               "[ERROR text] [PATTERN pattern] [PAYLOAD text]> [LIMIT count]] "
                "[BY <RANK | AGE [DESC] | DEADLINE | DISPATCH>] [CURSOR cursor] [COUNT count] "
                "[BRIEF] [LOOK jobs] [WITH field [WITH field ...]]"},
     {.name = "q.stats",
@@ -231,6 +231,6 @@ const Command kRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kQueueCommands = kRows;
+const std::span<const Command> kQueueCommands = kQueueRows;
 
 }  // namespace sluice

@@ -2,8 +2,10 @@
 //
 // The queue's line has all fields; other lines have those that are known for them.
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/base/numbers.h"
@@ -13,6 +15,8 @@
 #include "engine/commands/queue/queues.h"
 #include "engine/commands/queue/reply.h"
 #include "engine/commands/queue/worker_lines.h"
+#include "engine/execution/engine.h"
+#include "engine/execution/queue_names.h"
 #include "engine/reply/map_reply.h"
 
 namespace sluice {
@@ -24,8 +28,6 @@ constexpr int64_t kMaxWindowMs = RecentCount::kSeconds * 1000;
 // BY GROUP, BY KEY and BY WORKER show this many lines and the rest as one line named
 // QueueStats::kRestName.
 constexpr size_t kShownLines = 1000;
-// Lines of a page.
-constexpr int64_t kUsualCount = 100;
 // For lines in the order of their names, a cursor is this byte and the last name. "0" is the
 // beginning, and the end.
 constexpr char kNameMark = '=';
@@ -104,8 +106,7 @@ bool parse_stats(Call& call, StatsRequest& request) {
   const bool has_lines = request.by != By::kQueue && request.by != By::kOneGroup;
   const bool paged = request.cursor || request.by == By::kError;
   if ((paged && has_lines) || (!request.cursor && !request.count)) return true;
-  call.reply.error(errors::kSyntax);
-  return false;
+  return fail(call, errors::kSyntax);
 }
 
 // --- Parts of lines ---
@@ -172,11 +173,14 @@ void put_age(MapReply& map, int64_t oldest) {
   oldest < 0 ? map.null("oldest_ms") : map.integer("oldest_ms", oldest);
 }
 
-// Bands that have a name or pending jobs, the most urgent first.
+// Bands that have a name or jobs, the most urgent first. Others are forgotten by a restart.
 std::vector<uint8_t> shown_bands(const Queue& queue) {
   std::vector<uint8_t> bands;
   for (const auto& [name, band] : queue.config.values().bands) bands.push_back(band);
-  for (const uint8_t band : queue.lanes.used_bands()) bands.push_back(band);
+  for (const uint8_t number : queue.lanes.used_bands()) {
+    const Band& band = *queue.lanes.band(number);
+    if (band.waiting + band.active != 0) bands.push_back(number);
+  }
   std::sort(bands.begin(), bands.end());
   bands.erase(std::unique(bands.begin(), bands.end()), bands.end());
   return bands;
@@ -346,6 +350,12 @@ void reply_group_line(Call& call, const Gauges& gauges, const Limiter& limiter) 
   put_slots(line, limiter);
 }
 
+// The number of jobs with a key is not counted.
+void reply_key_line(Call& call, const Limiter& limiter) {
+  MapReply line(call.reply);
+  put_slots(line, limiter);
+}
+
 void reply_one_group(Call& call, const Queue& queue, Bytes name) {
   if (const Group* group = queue.lanes.find_group(name)) {
     return reply_group_line(call, gauges_of(*group), group->limiter);
@@ -357,18 +367,18 @@ void reply_one_group(Call& call, const Queue& queue, Bytes name) {
 
 // --- Pages ---
 
-// A step through a hash map, with SCAN's guarantee: `put` writes the line of each node that is
-// `shown`.
-template <class Node, class Traits, class Shown, class Put>
+// A step through a hash map, with SCAN's guarantee: `put` writes the line of each node that is not
+// idle.
+template <class Node, class Traits, class Put>
 void reply_scanned(Call& call, const StatsRequest& page, const SplitMap<Node, Traits>& map,
-                   Shown shown, Put put) {
+                   Put put) {
   const auto cursor = parse_i64(*page.cursor);
   if (!cursor || *cursor < 0) return call.reply.error("ERR invalid cursor");
   // The cursor comes before the lines in the reply, but is computed after them.
   std::vector<const Node*> nodes;
   const uint64_t next =
       map.scan(static_cast<uint64_t>(*cursor), page.lines(), [&](const Node* node) {
-        if (shown(*node)) nodes.push_back(node);
+        if (!node->idle()) nodes.push_back(node);
       });
   call.reply.array(2);
   call.reply.bulk(std::to_string(next));
@@ -411,79 +421,70 @@ size_t put_first(std::vector<const Node*>& nodes, Larger larger) {
   return shown;
 }
 
-bool is_shown(const Group& group) { return !group.idle(); }
-bool is_shown(const Key& key) { return !key.sets.empty() || key.limiter.used != 0; }
+// --- The largest groups and keys ---
 
-// The groups with the most jobs.
-void reply_by_group(Call& call, const Queue& queue, const StatsRequest& request) {
-  if (request.cursor) {
-    return reply_scanned(
-        call, request, queue.lanes.groups(), [](const Group& group) { return is_shown(group); },
-        [&](const Group& group) { reply_group_line(call, gauges_of(group), group.limiter); });
-  }
-  std::vector<const Group*> groups;
-  queue.lanes.groups().for_each([&](const Group* group) {
-    if (is_shown(*group)) groups.push_back(group);
-  });
-  const size_t shown = put_first(groups, [](const Group* a, const Group* b) {
-    const uint64_t size_a = a->waiting + a->active;
-    const uint64_t size_b = b->waiting + b->active;
-    return size_a != size_b ? size_a > size_b : a->name < b->name;
-  });
-  const auto end = groups.begin() + static_cast<ptrdiff_t>(shown);
-  MapReply map(call.reply);
-  for (auto at = groups.begin(); at != end; ++at) {
-    map.field((*at)->name);
-    reply_group_line(call, gauges_of(**at), (*at)->limiter);
-  }
-  if (end == groups.end()) return;
-  Gauges rest{0, 0, 0, 0, 0};
-  Limiter slots;
-  for (auto at = end; at != groups.end(); ++at) {
-    rest.pending += (*at)->pending;
-    rest.active += (*at)->active;
-    *rest.delayed += (*at)->delayed;
-    *rest.blocked += (*at)->blocked;
-    *rest.waiting += (*at)->waiting;
-    slots.used += (*at)->limiter.used;
-  }
-  map.field(QueueStats::kRestName);
-  reply_group_line(call, rest, slots);
+// A step of LargestScopes takes a fifth of a millisecond at most.
+constexpr size_t kStepsAtOnce = 8;
+
+struct LargestRequest final : WaiterRequest {
+  explicit LargestRequest(ConfigLevel of) : level(of) {}
+  const ConfigLevel level;
+  LargestScopes largest{level, kShownLines};
+  bool read_on(const Queue& queue) override { return largest.go_on(queue); }
+};
+
+void reply_scope_line(Call& call, const ScopeCount& count, ConfigLevel level) {
+  Limiter limiter;
+  limiter.used = count.slots;
+  limiter.max_active = count.max_active;
+  if (level == ConfigLevel::kKey) return reply_key_line(call, limiter);
+  reply_group_line(call, {count.pending, count.active, count.delayed, count.blocked, count.waiting},
+                   limiter);
 }
 
-void reply_key_line(Call& call, const Limiter& limiter) {
-  MapReply line(call.reply);
-  put_slots(line, limiter);
+void reply_read(Call& call, LargestRequest& request) {
+  MapReply map(call.reply);
+  for (const ScopeCount& count : request.largest.in_order()) {
+    map.field(count.name);
+    reply_scope_line(call, count, request.level);
+  }
+  if (!request.largest.rest()) return;
+  map.field(QueueStats::kRestName);
+  reply_scope_line(call, *request.largest.rest(), request.level);
 }
 
-// The keys with the most slots in use. The number of jobs with a key is not counted.
-void reply_by_key(Call& call, const Queue& queue, const StatsRequest& request) {
-  if (request.cursor) {
-    return reply_scanned(
-        call, request, queue.lanes.keys(), [](const Key& key) { return is_shown(key); },
-        [&](const Key& key) { reply_key_line(call, key.limiter); });
-  }
-  std::vector<const Key*> keys;
-  queue.lanes.keys().for_each([&](const Key* key) {
-    if (is_shown(*key)) keys.push_back(key);
+void serve_read(Call& call, Bytes) {
+  reply_read(call, static_cast<LargestRequest&>(*call.waiter->request));
+}
+
+// Examines all of them: very many in slices, with other commands in between.
+void reply_largest(Call& call, const KeyRef& key, const Queue& queue, ConfigLevel level) {
+  auto request = std::make_unique<LargestRequest>(level);
+  bool more = true;
+  for (size_t i = 0; more && (call.nested || i < kStepsAtOnce); ++i) more = request->read_on(queue);
+  if (!more) return reply_read(call, *request);
+  auto waiter = std::make_shared<Waiter>();
+  waiter->wanted = Type::kQueue;
+  waiter->serve = serve_read;
+  waiter->queue.reads = true;
+  waiter->request = std::move(request);
+  const Bytes keys[] = {key.key};
+  call.block(keys, std::move(waiter));
+  call.engine.owing_shards.fetch_or(1U << key.shard, std::memory_order_release);
+}
+
+void reply_by_group(Call& call, const KeyRef& key, const Queue& queue,
+                    const StatsRequest& request) {
+  if (!request.cursor) return reply_largest(call, key, queue, ConfigLevel::kGroup);
+  reply_scanned(call, request, queue.lanes.groups(), [&](const Group& group) {
+    reply_group_line(call, gauges_of(group), group.limiter);
   });
-  const size_t shown = put_first(keys, [](const Key* a, const Key* b) {
-    return a->limiter.used != b->limiter.used ? a->limiter.used > b->limiter.used
-                                              : a->name < b->name;
-  });
-  MapReply map(call.reply);
-  Limiter rest;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (i >= shown) {
-      rest.used += keys[i]->limiter.used;
-      continue;
-    }
-    map.field(keys[i]->name);
-    reply_key_line(call, keys[i]->limiter);
-  }
-  if (shown == keys.size()) return;
-  map.field(QueueStats::kRestName);
-  reply_key_line(call, rest);
+}
+
+void reply_by_key(Call& call, const KeyRef& key, const Queue& queue, const StatsRequest& request) {
+  if (!request.cursor) return reply_largest(call, key, queue, ConfigLevel::kKey);
+  reply_scanned(call, request, queue.lanes.keys(),
+                [&](const Key& scope) { reply_key_line(call, scope.limiter); });
 }
 
 void reply_tag_line(Call& call, const TagLine& stats) {
@@ -514,11 +515,12 @@ void reply_by_worker(Call& call, const KeyRef& key, const Queue& queue,
   const WorkerLines lines(call, key, queue);
   if (request.cursor) {
     return reply_in_order(
-        call, request, &queue.workers(), [&](const auto& worker) { return lines.shows(*worker); },
+        call, request, &queue.workers.by_name(),
+        [&](const auto& worker) { return lines.shows(*worker); },
         [&](const auto& worker) { lines.put(*worker); });
   }
   std::vector<const Worker*> workers;
-  for (const auto& [name, worker] : queue.workers()) {
+  for (const auto& [name, worker] : queue.workers.by_name()) {
     if (lines.shows(*worker)) workers.push_back(worker.get());
   }
   const size_t shown = put_first(workers, [](const Worker* a, const Worker* b) {
@@ -568,9 +570,9 @@ void q_stats_command(Call& call) {
     case By::kPri:
       return reply_by_priority(call, queue, request);
     case By::kGroup:
-      return reply_by_group(call, queue, request);
+      return reply_by_group(call, key, queue, request);
     case By::kKey:
-      return reply_by_key(call, queue, request);
+      return reply_by_key(call, key, queue, request);
     case By::kTag:
       return reply_by_tag(call, queue, request);
     case By::kWorker:

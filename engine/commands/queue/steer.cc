@@ -119,8 +119,7 @@ Job* named_job(Call& call, const Found<Queue>& queue) {
 bool check_one_id(Call& call) {
   if (!check_job_id(call, 2)) return false;
   if (call.args.size() == 3) return true;
-  call.reply.error(errors::kSyntax);
-  return false;
+  return fail(call, errors::kSyntax);
 }
 
 }  // namespace

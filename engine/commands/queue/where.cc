@@ -4,8 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "engine/access/acl.h"
 #include "engine/commands/queue/adopted.h"
 #include "engine/commands/queue/queues.h"
+#include "engine/execution/refusal.h"
+#include "engine/queue/queue_error.h"
 #include "engine/work/ends.h"
 #include "engine/work/lease_expiry.h"
 #include "engine/work/retry.h"
@@ -45,6 +48,8 @@ bool read_selector_option(OptionReader& options, const QueueConfig& config, Sele
     selector.error = options.name(1);
   } else if (options.is("PATTERN", 1)) {
     selector.pattern = options.name();
+  } else if (options.is("PAYLOAD", 1)) {
+    selector.payload = options.name(1);
   } else if (options.is("LIMIT", 1)) {
     selector.limit = options.integer(1, kMaxPageCount).value_or(1);
   } else if (options.is("ALL")) {
@@ -56,11 +61,15 @@ bool read_selector_option(OptionReader& options, const QueueConfig& config, Sele
 }
 
 bool check_selector(Call& call, const Selector& selector) {
-  if (selector.all != selector.restricts()) return true;
-  call.reply.error(
-      "ERR syntax error, WHERE takes either ALL or at least one of STATE, GROUP, PRI, TAG, KEY, "
-      "WORKER, OLDER, SINCE, UNTIL, IDPART, ERROR and PATTERN");
-  return false;
+  if (selector.all == selector.restricts()) {
+    return fail(
+        call,
+        "ERR syntax error, WHERE takes either ALL or at least one of STATE, GROUP, PRI, TAG, KEY, "
+        "WORKER, OLDER, SINCE, UNTIL, IDPART, ERROR, PATTERN and PAYLOAD");
+  }
+  // How many jobs were changed would tell what is in their payloads.
+  if (!selector.payload || may_also_use(call, call.args[1], kMayRead)) return true;
+  return fail(call, Acl::refusal(Denial::kKey, call.command));
 }
 
 namespace {
@@ -80,10 +89,7 @@ struct Changeable {
 // Parses `Q.X queue WHERE selector [CURSOR c]`, with `cancels` also [REASON text] [GRACE ms].
 // Returns false with the error replied.
 bool parse_where(Call& call, const QueueConfig& config, bool cancels, WhereRequest& request) {
-  if (!call.option(2, "WHERE")) {
-    call.reply.error(errors::kSyntax);
-    return false;
-  }
+  if (!call.option(2, "WHERE")) return fail(call, errors::kSyntax);
   bool in_selector = true;
   OptionReader options(call, 3);
   while (options.next()) {
@@ -148,6 +154,8 @@ namespace {
 void cancel_adopted_where(Call& call, Queue& queue) {
   WhereRequest request;
   if (!parse_where(call, queue.config, true, request)) return;
+  // Payloads of members are keys of their own.
+  if (request.selector.payload) return call.reply.error(QueueError("ADOPTED").text());
   AdoptedWork work = adopted_work(call);
   AdoptedPage page;
   if (!adopted_view(call, queue)

@@ -40,9 +40,8 @@ void WorkerLines::Line::add(const Line& other) {
 WorkerLines::Line WorkerLines::line_of(const Worker& worker) const {
   Line line;
   line.active = worker.active.size();
-  for (const Job* job : worker.active) {
-    line.oldest_run_ms = std::max(line.oldest_run_ms, now_ms_ - job->run()->started_ms);
-  }
+  // There may be very many: the first one started first.
+  if (line.active != 0) line.oldest_run_ms = now_ms_ - worker.active.front()->run()->started_ms;
   const auto waiting = waiting_.find(worker.name);
   if (waiting != waiting_.end()) line.waiting_pops = waiting->second;
   line.completed = worker.completed;

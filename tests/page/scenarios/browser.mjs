@@ -21,6 +21,8 @@ const WAIT_MS = 20_000;
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
+// What only page_test.py can do: it reads this line.
+export const tell = (what) => console.log(`do: ${what}`);
 export const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 // A request to the server beside the page; the answer's JSON.
@@ -42,7 +44,8 @@ export const job = (name, id) => api("GET", `${queue(name)}/jobs/${encodeURIComp
 
 // What a page did that no page may do.
 class Faults {
-  constructor() {
+  constructor(at) {
+    this.at = at;
     this.list = [];
     this.allowed = [];
   }
@@ -56,7 +59,7 @@ class Faults {
       if (!this.allowed.some((each) => text.includes(each))) this.list.push(`console: ${text}`);
     });
     page.on("request", (request) => {
-      if (!request.url().startsWith(base + "/")) this.list.push(`request: ${request.url()}`);
+      if (!request.url().startsWith(this.at + "/")) this.list.push(`request: ${request.url()}`);
     });
   }
 
@@ -72,20 +75,26 @@ class Faults {
 }
 
 export class Visit {
-  static async open(browser, options = {}) {
+  // `at`: the server's address.
+  static async open(browser, { at = base, ...options } = {}) {
     const viewport = { width: 1360, height: 900 };
     const context = await browser.newContext({ viewport, ...options });
     const page = await context.newPage();
     page.setDefaultTimeout(WAIT_MS);
     const visit = new Visit();
-    Object.assign(visit, { context, page, faults: new Faults() });
+    Object.assign(visit, { at, context, page, faults: new Faults(at) });
     visit.faults.watch(page);
     return visit;
   }
 
+  // As if it had logged in before: the first page is the one that is opened then.
+  async remember(token = tokens.operate) {
+    await this.context.addInitScript((kept) => sessionStorage.setItem("sluice-token", kept), token);
+  }
+
   // By the log-in link, as it is printed for operators.
   async log_in(token = tokens.operate) {
-    await this.page.goto(`${base}/#token=${encodeURIComponent(token)}`);
+    await this.page.goto(`${this.at}/#token=${encodeURIComponent(token)}`);
     await this.page.waitForSelector("main.overview");
     assert(!this.page.url().includes("token"), "the token stays in the address");
   }

@@ -21,7 +21,7 @@ wanted.join());
 async function filters(visit) {
   const { page } = visit;
   await visit.see(".tabs button", /^failed 4$/);
-  await visit.click("a.figure", /^Failed4since reset$/);
+  await visit.click("a.figure", /^Failed4in all$/);
   await see_rows(visit, ["bad-3", "bad-2", "bad-1", "bad-0"]);
   await visit.see(".job-row .time", /ago, \d\d:\d\d:\d\d/);
   await visit.see(".tabs button", /^completed 1$/);
@@ -86,8 +86,30 @@ async function by_error(visit) {
   await visit.see(".notice", "1 job wait again");
   assert.equal((await job("mail", "bad-3")).state, "pending");
   await visit.see_none(".failure", "db # refused");
+  // A traceback is told by the line that names the exception.
+  await end("py", 'Traceback (most recent call last):\n  File "a.py", line 3\nKeyError: 17\n');
+  await visit.see(".failure", /1 job.*KeyError: #/);
   await visit.click(".filters button", "One by one");
+  await see_rows(visit, ["py", "bad-2", "bad-1", "bad-0"]);
+  await visit.see(".job-row .note", /^KeyError: 17$/);
+  await api("POST", `${queue("mail")}/jobs:purge`, { ids: ["py"] });
   await see_rows(visit, ["bad-2", "bad-1", "bad-0"]);
+}
+
+// A link to a list shows the list, whatever is drawn above it afterwards.
+async function deep_link(visit) {
+  const { page } = visit;
+  for (let n = 0; n < 12; ++n) await add("long", `j-${n}`, { pri: ["HIGH", "LOW"][n % 2] });
+  await page.goto(`${visit.at}/#/`);
+  await visit.see(".card", "long");
+  await visit.go("#/q/long?state=pending");
+  await see_rows(visit, Array.from({ length: 12 }, (_, n) =>
+    `j-${n < 6 ? 2 * n : 2 * (n - 6) + 1}`));
+  await page.waitForFunction(() => {
+    const { top } = document.querySelector(".panel.jobs").getBoundingClientRect();
+    return top > 40 && top < 140;
+  });
+  await visit.go("#/q/mail?state=failed");
 }
 
 async function selection(visit) {
@@ -133,7 +155,7 @@ await scenario(async (browser) => {
   await visit.log_in();
   await visit.open_queue("mail");
   await visit.see(".jobs .empty", "No job is waiting");
-  await visit.play([filters, wrong_links, purge_a_group, by_error, selection]);
+  await visit.play([filters, wrong_links, purge_a_group, by_error, deep_link, selection]);
   assert.deepEqual((await rows(visit)).length, 1);
   await visit.close();
 });

@@ -1,4 +1,11 @@
-import { Visit, add, api, assert, pop, queue, scenario } from "./browser.mjs";
+import { Visit, add, api, assert, base, pause, pop, queue, scenario } from "./browser.mjs";
+
+async function until_asked(asked, is_it, times) {
+  for (let tries = 0; asked.filter(is_it).length < times; ++tries) {
+    assert(tries < 200, asked.join("\n"));
+    await pause(50);
+  }
+}
 
 await scenario(async (browser) => {
   await api("PATCH", `${queue("mail")}?create=true`, { max_active: 2 });
@@ -18,6 +25,18 @@ await scenario(async (browser) => {
   await visit.see(".activity li", "fast");
   await page.waitForFunction(() => document.querySelectorAll(".job-row a").length === 2);
   assert.deepEqual(await page.locator(".job-row a").allTextContents(), ["fast", "slow"]);
+  // The first answer says what is in view, so that its details are asked for at once.
+  const asked = [];
+  page.on("request", (request) => asked.push(request.url().slice(base.length)));
+  await page.reload();
+  await visit.see('.lane[data-band="0"] .chip', "fast");
+  await until_asked(asked, (url) => url === queue("mail"), 2);
+  const second = asked.lastIndexOf(queue("mail"));
+  for (const part of ["/jobs?state=pending&pri=CRITICAL", "/jobs?state=pending&pri=LOW"]) {
+    const at = asked.findIndex((url) => url.startsWith(queue("mail") + part));
+    assert(at >= 0 && at < second, asked.join("\n"));
+  }
+  await page.locator(".activity").scrollIntoViewIfNeeded();
   // One runs: a slot with its worker, its group's share, its lease.
   const [taken] = await pop("mail", { lease_ms: 60_000 });
   assert.equal(taken.id, "fast");

@@ -49,6 +49,7 @@ await scenario(async (browser) => {
 
   const admin = await Visit.open(browser);
   await admin.log_in(tokens.admin);
-  await admin.see("footer button", "Checkpoint now");
+  await admin.click(".places a", "Server");
+  await admin.see(".page-head button", "Checkpoint now");
   await admin.close();
 });

@@ -23,6 +23,8 @@ await scenario(async (browser) => {
   await fill(page, "carol", "of-carol");
   await visit.see(".card", "mail");
   await visit.see(".bar .who", /^carol · operate$/);
+  await visit.go("#/server");
+  await visit.see("main.server dt", "Version");
   assert.equal(await page.getByText("Checkpoint now").count(), 0);
   // The password is kept nowhere, and the session lasts over a reload.
   const kept = await page.evaluate(() => JSON.stringify([{ ...sessionStorage },
@@ -52,7 +54,7 @@ await scenario(async (browser) => {
   await page.waitForSelector("input[name=user]");
   await fill(page, "ada", "of-ada");
   await visit.see(".bar .who", /^ada · admin$/);
-  await visit.go("#/");
-  await visit.see("footer button", "Checkpoint now");
+  await visit.go("#/server");
+  await visit.see(".page-head button", "Checkpoint now");
   await visit.close();
 });

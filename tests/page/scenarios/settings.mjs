@@ -3,13 +3,24 @@ import { Visit, add, api, assert, pop, queue, scenario } from "./browser.mjs";
 
 const config = (rest = "") => api("GET", `${queue("mail")}/config${rest}`);
 
+// A link to a queue that is not there: it is made from its own page.
 async function make(visit) {
   const { page } = visit;
-  await visit.click(".page-head button", "New queue…");
-  await page.fill("dialog input[name=name]", "mail");
+  await visit.go("#/q/mail/settings");
+  await visit.see(".empty", "There is no queue mail");
+  await visit.open_queue("mail");
+  await visit.see(".empty", "There is no queue mail");
+  for (const hidden of [".figure-row", ".plots", ".page-head .buttons button"]) {
+    assert.equal(await page.locator(hidden).first().isVisible(), false, hidden);
+  }
+  await visit.click(".empty button", "Find another…");
+  assert(await page.evaluate(() => document.activeElement.matches(".search input")));
+  assert.deepEqual((await api("GET", "/api/v1/queues")).queues, []);
+  await visit.click(".empty button", "Make it…");
+  assert.equal(await page.inputValue("dialog input[name=name]"), "mail");
   await page.fill("dialog input[name=max_active]", "4");
   await visit.click("dialog button", "Make it");
-  await visit.see("main.queue h1", "mail");
+  await visit.see_figure("Active", "0 of 4");
   assert.equal((await config()).max_active, 4);
   // The first job to paste goes to this server.
   const { port } = await api("GET", "/api/v1/session");

@@ -185,6 +185,53 @@ async function retry_all(visit) {
   await state_is(first.id, "pending");
 }
 
+async function run_now(visit) {
+  const { page } = visit;
+  await add("late", "d1", { delay_ms: 600_000, group: "x" });
+  await add("late", "d2", { delay_ms: 600_000, group: "y" });
+  await add("late", "p1", { group: "x" });
+  const delayed = await job("late", "d1");
+  const is = (state) => until(async () => (await job("late", "d1")).state === state, state);
+  await visit.open_queue("late");
+  await visit.click(".tabs button", "delayed");
+  const row = page.locator(".job-row").filter({ hasText: "d1" });
+  await row.hover();
+  await row.getByText("Run now").click();
+  await visit.see(".notice", "d1 is no longer delayed.");
+  await is("pending");
+  await page.locator(".notice", { hasText: "no longer delayed" }).getByText("Undo").click();
+  await is("delayed");
+  assert.equal((await job("late", "d1")).not_before, delayed.not_before);
+  await page.locator('.job-row a[data-row="d1"]').focus();
+  await page.keyboard.press("r");
+  await is("pending");
+}
+
+// A job that waits for its next try says why.
+async function tried_again(visit) {
+  await add("late", "r1", { retry: 2 });
+  const [{ lease }] = await pop("late", { id: "r1" });
+  await api("POST", `${queue("late")}/jobs/r1:nack`, { lease, mode: "fail", delay_ms: 600_000,
+    error: "no route\nat smtp" });
+  await visit.see(".job-row .note", /^Attempt 1 failed: no route; 1 try left\. It is delayed/);
+  await visit.open_job("late", "r1");
+  await visit.see(".words", /^Attempt 1 failed; 1 try left\. It is delayed until/);
+  await visit.see(".headline-error", "at smtp");
+}
+
+async function cancel_all(visit) {
+  await visit.go("#/q/late?state=pending&group=x");
+  await visit.see(".job-row", "p1");
+  await visit.see(".job-row", "d1");
+  await visit.click(".jobs button", "Cancel all these…");
+  await visit.see("dialog", "2 pending jobs will not run");
+  await visit.see("dialog", "Only these: group x.");
+  await visit.click("dialog button", "Cancel them");
+  await visit.see(".notice", "2 jobs cancelled.");
+  for (const id of ["d1", "p1"]) assert.equal((await job("late", id)).error, "by hand");
+  assert.equal((await job("late", "d2")).state, "delayed");
+}
+
 async function keys(visit) {
   const { page } = visit;
   await visit.click(".tabs button", "pending");
@@ -214,6 +261,6 @@ await scenario(async (browser) => {
   await visit.log_in();
   await visit.open_queue("mail");
   await visit.play([move, move_back, change_priority, cancel, cancel_running, pause_and_add,
-    undo_pause_and_add, forget_all, retry_all, keys, next_jobs]);
+    undo_pause_and_add, forget_all, retry_all, keys, next_jobs, run_now, tried_again, cancel_all]);
   await visit.close();
 });

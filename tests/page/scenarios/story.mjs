@@ -12,6 +12,10 @@ async function reasons(visit) {
   await add("capped", "needy", { needs: ["later"], after: ["third"] });
   await visit.open_job("capped", "first");
   await visit.see(".words", "no worker is asking");
+  await visit.see_figure("Expected to start", "–");
+  await visit.open_queue("capped");
+  await visit.see(".job-row .note", "no worker is asking");
+  await visit.see_none(".job-row .note", "Expected");
   await visit.open_job("capped", "third");
   await visit.see(".words", "2 jobs are before it");
   await visit.see_figure("Place by rank", "#3");
@@ -53,6 +57,13 @@ await scenario(async (browser) => {
   assert.equal(second.id, "j");
   await settle("j", second.lease, "touch", { progress: "half" });
   await visit.see(".progress", "half");
+  // Colours of a terminal are colours; what else it obeys is left out, other bytes are told.
+  await settle("j", second.lease, "touch",
+    { log: "a\x1b[2K \x1b[1;31mred\x1b[0m plain\r\n\x1b[92mgreen\x07\n" });
+  await visit.see("pre[role=log]", /^a red plain\ngreen\\x07\n$/);
+  const coloured = await visit.page.locator("pre[role=log] span").evaluateAll((all) =>
+    all.map((each) => [each.textContent, each.dataset.ansi, "bold" in each.dataset]));
+  assert.deepEqual(coloured, [["red", "1", true], ["green\\x07\n", "2", false]]);
   await settle("j", second.lease, "ack", { result: "done: 42" });
   await visit.see(".words", "It completed after");
   await visit.see("pre", "done: 42");

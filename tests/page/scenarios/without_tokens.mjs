@@ -13,7 +13,7 @@ await scenario(async (browser) => {
   await visit.see(".story li", "Added");
   await visit.see("pre", "hello");
   await visit.go("#/q/nothing-here");
-  await visit.see(".empty", "This queue is empty");
+  await visit.see(".empty", "There is no queue nothing-here");
   // A user may do more; closing the log-in leaves everything as it was.
   await visit.open_queue("mail");
   await visit.see(".job-row", "m1");

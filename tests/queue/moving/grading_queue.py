@@ -5,6 +5,8 @@ import json
 import threading
 import time
 
+import redis
+
 from backlog import move_backlog
 from check import URL, connect, equal, wait_until
 from service import GradingQueue, grading_worker
@@ -38,6 +40,9 @@ def running(worker):
     finally:
         worker.stop()
         thread.join()
+        # Until the server has seen the end of its connection, its last pop would still get a job.
+        with redis.Redis.from_url(URL) as client:
+            wait_until(lambda: client.info("clients")["blocked_clients"] == 0, "the last pop's end")
 
 
 def the_methods(client):

@@ -46,7 +46,7 @@ std::string plan_text(const std::optional<QueueSettings>& now, const QueueSettin
 
 std::string command_texts(const std::optional<QueueSettings>& now, const QueueSettings& wanted) {
   std::string text;
-  for (const Words& words : commands_of(plan_changes("q", now, wanted), now)) {
+  for (const Words& words : commands_of(plan_changes("q", now, wanted), now, wanted)) {
     for (size_t i = 2; i < words.size(); ++i) text += (i == 2 ? "" : " ") + words[i];
     text += "\n";
   }
@@ -131,6 +131,42 @@ TEST_CASE("a pause and rules of workers stay unless the file names them") {
         "- q: paused out -> none\n- q: group g: weight 2\n- q: worker w: quiet on\n");
 }
 
+TEST_CASE("of globs of equal length the last one wins: their order is kept") {
+  const auto rules = [](const std::string& members) {
+    return queue_of("{\"groups\": {" + members + "}}");
+  };
+  const std::string a = R"("a*b": {"weight": 1})";
+  const std::string b = R"("?bc*": {"weight": 2})";
+  const std::string c = R"("c*c": {"weight": 3})";
+  const std::string longer = R"("long*": {"weight": 4})";
+  const QueueSettings now = rules(a + "," + longer + "," + b + "," + c);
+  CHECK(plan_text(now, now).empty());
+  CHECK(plan_text(now, rules(a + "," + b + "," + c + "," + longer)).empty());
+  const QueueSettings moved = rules(b + "," + c + "," + a + "," + longer);
+  CHECK(plan_text(now, moved) == "~ q: group a*b: moved to the end\n");
+  CHECK(command_texts(now, moved) == "group a*b RESET\ngroup a*b SET weight 1\n");
+  // One that is changed becomes the last, so those behind it are set again.
+  const QueueSettings changed = rules(a + R"(,"?bc*": {"weight": 5},)" + c + "," + longer);
+  CHECK(plan_text(now, changed) == "~ q: group ?bc*: weight 2 -> 5\n");
+  CHECK(command_texts(now, changed) ==
+        "group c*c RESET\ngroup ?bc* SET weight 5\ngroup c*c SET weight 3\n");
+  // A new one amid the others, and one that is removed.
+  const QueueSettings fresh = rules(a + R"(,"*dd": {"weight": 6},)" + c);
+  CHECK(plan_text(now, fresh) ==
+        "+ q: group *dd: weight 6\n- q: group ?bc*: weight 2\n- q: group long*: weight 4\n");
+  CHECK(command_texts(now, fresh) ==
+        "group ?bc* RESET\ngroup c*c RESET\ngroup long* RESET\n"
+        "group *dd SET weight 6\ngroup c*c SET weight 3\n");
+  // Both at once.
+  const QueueSettings both = rules(R"("c*c": {"weight": 7},)" + b + "," + a);
+  CHECK(plan_text(now, both) ==
+        "~ q: group c*c: weight 3 -> 7\n- q: group long*: weight 4\n"
+        "~ q: group ?bc*: moved to the end\n~ q: group a*b: moved to the end\n");
+  CHECK(command_texts(now, both) ==
+        "group ?bc* RESET\ngroup a*b RESET\ngroup long* RESET\n"
+        "group c*c SET weight 7\ngroup ?bc* SET weight 2\ngroup a*b SET weight 1\n");
+}
+
 TEST_CASE("rules follow bands that are renamed") {
   const QueueSettings now =
       queue_of(R"({"bands": "old,low", "groups": {"g": {"order": "lifo:old"}}})");
@@ -142,7 +178,8 @@ TEST_CASE("rules follow bands that are renamed") {
 
 TEST_CASE("what is written is read as the same") {
   const std::string file = R"({"queues": {"a": {"max_active": 8, "bands": "a,b",
-      "groups": {"team.*": {"max_active": 2, "order": "lifo"}}, "keys": {"k": {"rate": "5/1000"}}},
+      "groups": {"z*b": {"weight": 2}, "a": {"weight": 3}, "b*z": {"weight": 4},
+                 "team.*": {"max_active": 2, "order": "lifo"}}, "keys": {"k": {"rate": "5/1000"}}},
       "base64:/w==": {"retry": 3}}})";
   const auto queues = read_config_file("f", file);
   CHECK(queues.contains("\xff"));
@@ -151,6 +188,7 @@ TEST_CASE("what is written is read as the same") {
   for (const auto& [name, settings] : queues) {
     CHECK(again.at(name).fields == settings.fields);
     CHECK(again.at(name).rules == settings.rules);
+    CHECK(again.at(name).globs == settings.globs);
   }
 }
 

@@ -186,6 +186,37 @@ TEST_CASE("a filter shows the queues whose names contain it, whatever the case")
   CHECK(top.model.state().queues.size() == 3);
 }
 
+TEST_CASE("in another list the filter is of workers and jobs, by any of their texts") {
+  Top top({{"exec", 5}, {"mail", 1}});
+  top.server.workers = {"host-1", "Other"};
+  top.server.ids = {{"active", {"a1", "other-1"}}, {"next", {"n1"}}, {"failed", {"f1", "f2"}}};
+  top.read();
+  top.press(Key::kTab);
+  CHECK(top.type("/OTHER").asks);
+  CHECK(top.model.state().queues.size() == 2);
+  top.read();
+  CHECK(top.model.count(TopList::kWorkers) == 1);
+  CHECK(top.model.count(TopList::kActive) == 1);
+  CHECK(top.model.count(TopList::kFailed) == 0);
+  CHECK(top.shows("no failed jobs with OTHER"));
+  CHECK(top.shows("filter: OTHER_"));
+  top.press(Key::kEnter);
+  top.press(Key::kTab);
+  CHECK(top.press(Key::kEnter).asks);
+  CHECK(top.model.state().job_id == "other-1");
+  top.press(Key::kEscape);
+  CHECK(top.shows("/: OTHER"));
+  // First all lines, then the view before.
+  top.press(Key::kEscape);
+  top.read();
+  CHECK(top.model.count(TopList::kActive) == 2);
+  // A state is a text, too.
+  top.type("/failed");
+  top.read();
+  CHECK(top.model.count(TopList::kFailed) == 2);
+  CHECK(top.model.count(TopList::kActive) == 0);
+}
+
 TEST_CASE("Enter opens a queue and then a job, Esc goes back") {
   Top top({{"exec", 5}, {"mail", 1}});
   top.server.ids = {{"active", {"a1", "a2"}}, {"next", {"n1"}}, {"failed", {"f1"}}};
@@ -292,6 +323,18 @@ TEST_CASE("help is shown until the next key") {
   CHECK_FALSE(top.shows("Shift-Tab"));
   top.type("?");
   CHECK(top.type("q").quits);
+}
+
+TEST_CASE("the last line names as many keys as there is room for, each whole") {
+  Top top({{"exec", 5}});
+  const std::string last = top.lines(80, 24).back();
+  CHECK(last.starts_with("q: quit  ?: help  Enter: open  Tab: next list  /: filter  p: pause"));
+  CHECK(last.find("…") == std::string::npos);
+  CHECK(top.lines(120, 40).back().ends_with("c: cancel  s: sort"));
+  CHECK(top.lines(20, 5).back() == "q: quit  ?: help");
+  top.type("/" + std::string(100, 'x'));
+  top.press(Key::kEnter);
+  CHECK(top.lines(80, 24).back().find("/: " + std::string(23, 'x') + "…") != std::string::npos);
 }
 
 TEST_CASE("of many queues those in view are asked for each time, the others in turn") {

@@ -10,6 +10,7 @@
 #include "engine/commands/complete_engine.h"
 #include "engine/execution/execution.h"
 #include "tests/support/engine_session.h"
+#include "tests/support/key_history.h"
 #include "tests/support/large_moves.h"
 #include "tests/support/memory_journal.h"
 #include "tests/support/quiet_server.h"
@@ -17,135 +18,6 @@
 #include "tests/support/test.h"
 
 namespace sluice::test {
-
-namespace {
-
-constexpr int64_t kNowMs = 1'700'000'000'000;
-using Words = std::vector<std::string>;
-
-std::string run(EngineSession& session, const Words& words) {
-  return session.run(std::vector<Bytes>(words.begin(), words.end()));
-}
-
-// Every key of every database with its type, its expiry and its value, as replies.
-std::map<std::string, std::string> all_keys(Engine& engine, const Words& names) {
-  Execution execution(engine);
-  execution.set_now_ms(kNowMs);
-  EngineSession session(engine, execution);
-  std::map<std::string, std::string> shown;
-  for (int database = 0; database < kDatabases; ++database) {
-    run(session, {"SELECT", std::to_string(database)});
-    shown[std::to_string(database)] = run(session, {"DBSIZE"});
-    for (const std::string& name : names) {
-      std::string& text = shown[std::to_string(database) + " " + name];
-      for (const Words& question : std::vector<Words>{{"TYPE", name},
-                                                      {"PEXPIRETIME", name},
-                                                      {"GET", name},
-                                                      {"LRANGE", name, "0", "-1"},
-                                                      {"ZRANGE", name, "0", "-1", "WITHSCORES"},
-                                                      {"SCARD", name},
-                                                      {"SMISMEMBER", name, "1", "2", "a", "b"},
-                                                      {"HGETALL", name},
-                                                      {"XRANGE", name, "-", "+"},
-                                                      {"XINFO", "STREAM", name, "FULL"},
-                                                      {"Q.LIST", name, "BY", "AGE", "COUNT", "999"},
-                                                      {"Q.EVENTS", name, "-", "COUNT", "999"}}) {
-        const std::string reply = run(session, question);
-        if (reply[0] != '-') text += reply;
-      }
-    }
-  }
-  return shown;
-}
-
-class History {
- public:
-  explicit History(uint64_t seed) : random_(seed) {}
-
-  std::string key() { return names[random_() % names.size()]; }
-  std::string number(unsigned limit) { return std::to_string(random_() % limit); }
-  std::string value() { return pick({"a", "b", "1", "2", "", "a longer text"}); }
-  std::string pick(const Words& choices) { return choices[random_() % choices.size()]; }
-
-  Words next() {
-    switch (random_() % 26) {
-      case 0:
-        return {"SET", key(), value(), "PX", std::to_string(1000 + random_() % 1000)};
-      case 1:
-        return {"RPUSH", key(), value(), value()};
-      case 2:
-        return {"SADD", key(), value(), value()};
-      case 3:
-        return {"ZADD", key(), number(5), value(), number(5), value()};
-      case 4:
-        return {"HSET", key(), value(), value()};
-      case 5:
-        return {"DEL", key()};
-      case 6:
-        return {"SELECT", number(3)};
-      case 7:
-        return {"SETBIT", key(), number(100), number(2)};
-      case 8:
-        return {"BITOP", pick({"AND", "OR", "XOR"}), key(), key(), key()};
-      case 9:
-        return {"BITFIELD", key(), "OVERFLOW", "FAIL", "INCRBY", "u" + number(9), number(200), "3"};
-      case 10:
-        return {"COPY", key(), key(), "DB", number(3), "REPLACE"};
-      case 11:
-        return {"MOVE", key(), number(3)};
-      case 12:
-        return {"SWAPDB", number(3), number(4)};
-      case 13:
-        return {"RENAME", key(), key()};
-      case 14:
-        return {"SORT", key(), "ALPHA", "BY", pick({"*", "nothing"}), "STORE", key()};
-      case 15:
-        return {"EVAL",
-                "local p = redis.call('DUMP', KEYS[1]) if p then redis.call('RESTORE', KEYS[2], "
-                "ARGV[1], p, 'REPLACE') end",
-                "2",
-                key(),
-                key(),
-                pick({"0", "5000"})};
-      case 16:
-        return {number(8) == "0" ? "FLUSHDB" : "DBSIZE"};
-      case 17:
-        return {"RENAME", key(), key()};
-      case 18:
-        return {"SET", key(), std::string(3000, 'x'), "PX", "70000"};
-      case 19:
-        return many("SADD");
-      case 20:
-        return many("RPUSH");
-      case 21:
-        return {"XADD", key(), "*", "field", value()};
-      case 22:
-        return {"XGROUP", "CREATE", key(), "readers", "0"};
-      case 23:
-        return {"EVAL",
-                "for i = 1, ARGV[1] do redis.call('Q.ADD', KEYS[1], 'j' .. i, 'payload') end", "1",
-                key(), pick({"1", "5", "400"})};
-      case 24:
-        return {"Q.POP", "1", key(), "WORKER", "w"};
-      default:
-        return {"SET", key(), value()};
-    }
-  }
-
-  // More than a step of a checkpoint's walk processes.
-  Words many(const std::string& command) {
-    Words words{command, key()};
-    for (int i = 0; i < 600; ++i) words.push_back(std::to_string(i));
-    return words;
-  }
-
-  const Words names = {"a", "b", "c", "d", "e", "{a}f"};
-
- private:
-  std::mt19937_64 random_;
-};
-
-}  // namespace
 
 namespace {
 
@@ -200,7 +72,7 @@ class Walking {
   bool more_ = true;
 };
 
-Checkpoint run_history(Engine& engine, MemoryJournal& journal, History& history, uint64_t seed,
+Checkpoint run_history(Engine& engine, MemoryJournal& journal, KeyHistory& history, uint64_t seed,
                        StaleWalk rule = StaleWalk::kBeginsAgain) {
   std::mt19937_64 random(seed);
   Execution execution(engine);
@@ -238,7 +110,7 @@ bool checkpoint_is_right(uint64_t seed, StaleWalk rule) {
   journal.take_moves(true);
   CompleteEngine engine(server, 7);
   engine.attach_journal(&journal);
-  History history(seed);
+  KeyHistory history(seed);
   const Checkpoint checkpoint = run_history(engine, journal, history, seed, rule);
   CHECK(journal.last_move_lsn > 0);
   const auto keys = all_keys(engine, history.names);
@@ -260,7 +132,7 @@ TEST_CASE("what changes keys is there again after replay") {
     MemoryJournal journal;
     CompleteEngine engine(server, 7);
     engine.attach_journal(&journal);
-    History history(seed);
+    KeyHistory history(seed);
     const Checkpoint checkpoint = run_history(engine, journal, history, seed);
     const auto keys = all_keys(engine, history.names);
     CompleteEngine from_journal(server, 7);

@@ -214,9 +214,9 @@ TEST_CASE("a file that is not there, and a directory, are errors") {
   const TemporaryDirectory directory;
   Config config;
   const std::string path = directory.file("none.conf");
-  CHECK_EQ(error_text(config.load_file(path)),
+  CHECK_EQ(error_text(config.apply_arguments({path})),
            path + ": No such file or directory; expected a configuration file that can be read");
-  CHECK_EQ(error_text(config.load_file(directory.file(""))),
+  CHECK_EQ(error_text(config.apply_arguments({directory.file("")})),
            directory.file("") + ": is a directory; expected a configuration file");
 }
 
@@ -235,7 +235,7 @@ TEST_CASE("include loads files in its place, by patterns too, and stops at a cir
       0);
   const std::string circle = directory.file("circle.conf");
   directory.write("circle.conf", "include " + circle + "\n");
-  CHECK_EQ(error_text(config.load_file(circle)),
+  CHECK_EQ(error_text(config.apply_arguments({circle})),
            circle + ":1: 'include " + circle + "': files include each other more than 16 deep");
 }
 
@@ -538,7 +538,7 @@ TEST_CASE("CONFIG REWRITE keeps comments, order and lines that still hold, and a
       "# my server\nport 7000\n\n# memory\nmaxmemory 100mb\nproto-max-bulk-len 64mb\nsave 900 1\n"
       "save 300 10\n# end\nuser alice on\n");
   Config config;
-  CHECK_EQ(error_text(config.load_file(file)), "");
+  CHECK_EQ(error_text(config.apply_arguments({file})), "");
   CHECK(config.set({{"maxmemory", "2gb"}, {"save", "5 1"}, {"requirepass", "a \"b"}}).ok());
   CHECK(config.rewrite(std::nullopt).ok());
   const std::string expected =
@@ -552,7 +552,7 @@ TEST_CASE("CONFIG REWRITE keeps comments, order and lines that still hold, and a
   CHECK(directory.read("a.conf").find("# end\nuser bob off\n") != std::string::npos);
 
   Config again;
-  CHECK_EQ(error_text(again.load_file(file)), "");
+  CHECK_EQ(error_text(again.apply_arguments({file})), "");
   for (const auto& [name, shown] : config.get({"*"})) CHECK_EQ(value(again, name), shown);
 }
 
@@ -569,7 +569,7 @@ TEST_CASE(
     "warning") {
   const std::string path = repository_file("conf/sluice.conf");
   Config config;
-  CHECK_EQ(error_text(config.load_file(path)), "");
+  CHECK_EQ(error_text(config.apply_arguments({path})), "");
   CHECK(config.warnings().empty());
   const Config defaults;
   CHECK(config.get({"*"}) == defaults.get({"*"}));

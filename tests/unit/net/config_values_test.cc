@@ -95,7 +95,8 @@ TEST_CASE("what Redis refuses of its directives is refused with its texts") {
 }
 
 TEST_CASE("what would need a Redis with replicas or evicted clients is refused, not ignored") {
-  const std::string replicas = "argument must be '0': replication is not supported";
+  const std::string replicas =
+      "argument must be '0': acknowledgements wait for the journal, not for standbys";
   const std::string clients =
       "argument must be '0': clients are not evicted by their total memory; "
       "client-output-buffer-limit and client-query-buffer-limit limit each client";

@@ -73,7 +73,8 @@ void beat(Election& election, uint64_t epoch, uint64_t counter, int64_t now_ms) 
 // Node n2 of a group that n1 leads with epoch 3, up to frame 10.
 struct Standby {
   explicit Standby(int64_t delay_ms = 0, bool never_takes = false)
-      : election({"n2", "n2-run", kTimeoutMs, delay_ms, never_takes}) {
+      : election({"n2", "n2-run", kTimeoutMs, delay_ms}) {
+    election.set_never_takes(never_takes);
     REQUIRE(election.begin(state_of(text_of(3, "n1"), 10), 0).ok());
   }
 
@@ -86,6 +87,13 @@ struct Standby {
     decide_to_take();
     election.on_taken(taken(state_of(text_of(4, "n2", false), 10)), kTimeoutMs);
     REQUIRE(election.leads());
+  }
+
+  // As an epoch begins.
+  void look(const RemoteState& state, int64_t now_ms) {
+    REQUIRE(election.next(now_ms) == Action::kProbe);
+    election.on_probed(done(), state, now_ms);
+    REQUIRE(election.phase() == Phase::kFollow);
   }
 
   Election election;
@@ -125,15 +133,44 @@ TEST_CASE("what is newer starts the count of silence again, what is not does not
 TEST_CASE("the frames of a new epoch may have lower numbers, since its TIDY has removed some") {
   Standby standby;
   CHECK(standby.election.on_epoch(text_of(4, "n3"), 100).ok());
+  standby.look(state_of(text_of(4, "n3"), 7), 100);
   standby.election.on_frame(4, 8, 500);
   CHECK(standby.election.due_ms() == 500 + kTimeoutMs);
 
   // The state was read between TAKE and TIDY.
-  Election late({"n2", "n2-run", kTimeoutMs, 0, false});
+  Election late({"n2", "n2-run", kTimeoutMs, 0});
   REQUIRE(late.begin(state_of(text_of(4, "n3", false), 400), 0).ok());
   CHECK(late.on_epoch(text_of(4, "n3", true), 100).ok());
+  REQUIRE(late.next(100) == Action::kProbe);
+  late.on_probed(done(), state_of(text_of(4, "n3", false), 400), 100);
+  REQUIRE(late.next(110) == Action::kProbe);
+  late.on_probed(done(), state_of(text_of(4, "n3", true), 10), 110);
   late.on_frame(4, 11, 200);
   CHECK(late.due_ms() == 200 + kTimeoutMs);
+}
+
+TEST_CASE("the state is read as an epoch begins, and its first probe knows what is newer") {
+  Standby standby;
+  Election& election = standby.election;
+  for (const bool ready : {false, true}) {
+    const std::string text = text_of(4, "n3", ready);
+    CHECK(election.on_epoch(text, 100).ok());
+    CHECK(election.due_ms() == 100);
+    standby.look(state_of(text, 12), 110);
+    CHECK(election.due_ms() == 110 + kTimeoutMs);
+  }
+  REQUIRE(election.next(110 + kTimeoutMs) == Action::kProbe);
+  election.on_probed(done(), state_of(text_of(4, "n3"), 12), 120 + kTimeoutMs);
+  CHECK(election.phase() == Phase::kTake);
+
+  // A look that finds nothing new is not followed by TAKE, and one without an answer by another.
+  Standby other;
+  CHECK(other.election.on_epoch(text_of(4, "n3"), 100).ok());
+  REQUIRE(other.election.next(100) == Action::kProbe);
+  other.election.on_probed(failed(), {}, 400);
+  CHECK(other.election.phase() == Phase::kFollow);
+  other.look(state_of(text_of(4, "n3"), 0), 410);
+  CHECK(other.election.due_ms() == 410 + kTimeoutMs);
 }
 
 TEST_CASE("a probe that finds something newer is not followed by TAKE") {
@@ -144,6 +181,7 @@ TEST_CASE("a probe that finds something newer is not followed by TAKE") {
     REQUIRE(standby.election.next(kTimeoutMs) == Action::kProbe);
     standby.election.on_probed(done(), state, 1005);
     CHECK(standby.election.phase() == Phase::kFollow);
+    CHECK(standby.election.next(1004 + kTimeoutMs) == Action::kNone);
     CHECK(standby.election.due_ms() == 1005 + kTimeoutMs);
   }
   // Also if it was heard while the probe was on its way.
@@ -189,8 +227,9 @@ TEST_CASE("a node that is overtaken while it takes follows") {
   lost.status = {StatusCode::kLocked, "another node has it"};
   election.on_taken(lost, 1200);
   CHECK(election.phase() == Phase::kFollow);
-  CHECK(election.due_ms() == 1200 + kTimeoutMs);
   CHECK(election.epoch() == epoch_of(5, "n3"));
+  standby.look(state_of(text_of(5, "n3"), 10), 1200);
+  CHECK(election.due_ms() == 1200 + kTimeoutMs);
 
   // Its last answer may come after the news.
   Standby other;
@@ -255,12 +294,10 @@ TEST_CASE("after RESIGN nobody waits, and the preferred node goes first") {
   CHECK(election.on_epoch(encode_epoch(free), 100).ok());
   CHECK(election.due_ms() == 100 + 50 + Election::kPreferredStartMs);
   REQUIRE(election.next(450) == Action::kProbe);
-  election.on_probed(done(), state_of(encode_epoch(free), 12), 450);
   // Frames that were not heard of yet are no sign of life: nobody leads.
-  REQUIRE(election.next(900) == Action::kProbe);
-  election.on_probed(done(), state_of(encode_epoch(free), 12), 900);
-  REQUIRE(election.next(900) == Action::kTake);
-  election.on_taken(taken(state_of(text_of(5, "n2", false), 13)), 900);
+  election.on_probed(done(), state_of(encode_epoch(free), 12), 450);
+  REQUIRE(election.next(450) == Action::kTake);
+  election.on_taken(taken(state_of(text_of(5, "n2", false), 13)), 460);
   CHECK(election.acknowledges_from_ms() == INT64_MIN);
 }
 
@@ -273,16 +310,48 @@ TEST_CASE("delays, lag, and nodes that never take") {
   CHECK(never.election.due_ms() == INT64_MAX);
 }
 
+TEST_CASE("while the group is paused only the holder's own node takes its epoch") {
+  Standby standby;
+  Election& election = standby.election;
+  REQUIRE(election.next(kTimeoutMs) == Action::kProbe);
+  election.set_paused(true);
+  election.on_probed(done(), state_of(text_of(3, "n1"), 10), kTimeoutMs);
+  CHECK(election.phase() == Phase::kFollow);
+  // It looks again, and takes when a look shows that the pause has ended.
+  CHECK(election.due_ms() == 2 * kTimeoutMs);
+  REQUIRE(election.next(2 * kTimeoutMs) == Action::kProbe);
+  election.set_paused(false);
+  election.on_probed(done(), state_of(text_of(3, "n1"), 10), 2 * kTimeoutMs);
+  CHECK(election.phase() == Phase::kTake);
+  for (const char* holder : {"n2", ""}) {
+    Standby other;
+    other.election.set_paused(true);
+    REQUIRE(other.election.on_epoch(text_of(4, holder), 10).ok());
+    if (*holder != '\0') other.look(state_of(text_of(4, holder), 10), 10);
+    REQUIRE(other.election.next(10 + kTimeoutMs) == Action::kProbe);
+    other.election.on_probed(done(), state_of(text_of(4, holder), 10), 10 + kTimeoutMs);
+    CHECK(other.election.phase() == Phase::kTake);
+  }
+}
+
 TEST_CASE("while the log does not answer nobody takes, and then the count begins anew") {
   Standby standby;
   standby.election.on_log_lost();
   CHECK(standby.election.due_ms() == INT64_MAX);
   standby.election.on_log_found(5000);
+  CHECK(standby.election.due_ms() == 5000);
+  standby.look(state_of(text_of(3, "n1"), 20), 5000);
   CHECK(standby.election.due_ms() == 5000 + kTimeoutMs);
   // A probe without an answer is the same.
   REQUIRE(standby.election.next(6000) == Action::kProbe);
   standby.election.on_probed(failed(), {}, 6300);
   CHECK(standby.election.due_ms() == 6300 + kTimeoutMs);
+  // The log is lost while the state is read: what was read does not decide.
+  CHECK(standby.election.on_epoch(text_of(4, "n3"), 6400).ok());
+  REQUIRE(standby.election.next(6400) == Action::kProbe);
+  standby.election.on_log_lost();
+  standby.election.on_probed(done(), state_of(text_of(4, "n3"), 20), 6500);
+  CHECK(standby.election.phase() == Phase::kFollow);
 }
 
 TEST_CASE("the lease of reads lasts nine tenths of the timeout from the first try") {

@@ -18,6 +18,7 @@
 #include <set>
 #include <utility>
 
+#include "tests/support/storage_support.h"
 #include "tests/support/test.h"
 
 namespace sluice {
@@ -186,6 +187,27 @@ TEST_CASE("tokens: roles, schemes, users") {
   CHECK(none.check(Access::kRead, nullptr, acl).verdict == Verdict::kGranted);
   CHECK(none.check(Access::kOperate, nullptr, acl).verdict == Verdict::kNeedsToken);
   CHECK(none.check(Access::kAdmin, nullptr, acl).verdict == Verdict::kNeedsToken);
+}
+
+TEST_CASE(
+    "tokens: the file of the nodes' token may end its line as it likes, and has no short one") {
+  const test::TempDirectory directory;
+  const std::string path = directory.path() + "/token";
+  const auto read = [&](const std::string& text) {
+    test::write_file(path, text);
+    const Result<std::string> token = read_token(path);
+    return token.ok() ? *token : token.status().message();
+  };
+  const std::string token = "a-token-of-16-by";
+  for (const char* end : {"", "\n", "\r\n", "\r", "\r\nmore\r\n"})
+    CHECK_EQ(read(token + end), token);
+  for (const std::string& wrong :
+       {token.substr(1), std::string("a token of 16 and more"), token + "\xc3\xa4"}) {
+    CHECK_EQ(read(wrong + "\r\n"), "the first line of " + path +
+                                       " must be a token of at least 16 characters: letters, "
+                                       "digits and signs of ASCII, no blanks");
+  }
+  CHECK_EQ(read("\r\n"), "cannot read a password or token in the first line of " + path);
 }
 
 TEST_CASE("tokens: the last word on each counts, and there are at most so many") {

@@ -44,6 +44,10 @@ TEST_CASE("digits and hexadecimal runs are one sign each") {
       {"one 1\ntwo 2", "one #"},
       {"\r\n  first 5 \t\r\nsecond", "first #"},
       {" \n ", ""},
+      // A traceback is told by the line that names the exception.
+      {"Traceback (most recent call last):\n  File \"a.py\", line 7, in f\nKeyError: 5\n",
+       "KeyError: #"},
+      {"Traceback (most recent call last):", "Traceback (most recent call last):"},
       {"\xc3\xa9t\xc3\xa9 5", "\xc3\xa9t\xc3\xa9 #"},
       {std::string("a\0b 7", 5), std::string("a\0b #", 5)}};
   for (const auto& [error, pattern] : cases) {

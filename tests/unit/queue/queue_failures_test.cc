@@ -123,6 +123,23 @@ TEST_CASE("a walk that reads errors ends earlier the longer they are") {
   CHECK(server.run({"Q.LIST", "q", "LOOK", "0"}).show() == "-BADFIELD field=look");
 }
 
+TEST_CASE("the first 64 KB of payloads are searched, and the longer they are the fewer at once") {
+  QueueClient server;
+  server.run({"Q.CONFIG", "q", "SET", "max_payload", "1000000"});
+  const auto found = [&](const std::string& part) {
+    return server.run({"Q.LIST", "q", "LOOK", "10000", "BRIEF", "WHERE", "PAYLOAD", part});
+  };
+  constexpr size_t kSearched = 64U << 10;
+  const std::string behind = std::string(kSearched - 3, 'x') + "End\nBehind";
+  for (int i = 0; i < 30; ++i) server.run({"Q.ADD", "q", "j" + std::to_string(i), behind});
+  // 1,028 each, of 10,000.
+  CHECK(found("end").items[1].items.size() == 10);
+  CHECK(found("end").items[2].text == "10");
+  CHECK(found("endless").items[2].text == "10");
+  CHECK(found("end\n").items[1].items.empty());
+  CHECK(found("").show() == "-BADFIELD field=payload");
+}
+
 TEST_CASE("times end a walk from either end") {
   QueueClient server;
   server.run({"Q.CONFIG", "q", "SET", "retain_failed", "100000"});

@@ -34,6 +34,7 @@ struct NaiveSelector {
   std::optional<std::string> id_part;
   std::optional<std::string> error;
   std::optional<std::string> pattern;
+  std::optional<std::string> payload;
 
   Words words() const {
     Words out;
@@ -49,6 +50,7 @@ struct NaiveSelector {
     if (id_part) out = out + Words{"IDPART", *id_part};
     if (error) out = out + Words{"ERROR", *error};
     if (pattern) out = out + Words{"PATTERN", *pattern};
+    if (payload) out = out + Words{"PAYLOAD", *payload};
     return out.empty() ? Words{"ALL"} : out;
   }
 
@@ -91,6 +93,8 @@ struct NaiveSelector {
     const std::string told = job.find("error")->is_null() ? "" : job.field("error");
     if (id_part && !has(job.field("id"), *id_part)) return false;
     if (error && !has(told, *error)) return false;
+    // As RandomQueue makes them.
+    if (payload && !has("payload of " + job.field("id"), *payload)) return false;
     return !pattern || sluice::error_pattern(told) == *pattern;
   }
 };
@@ -126,6 +130,7 @@ NaiveSelector random_selector(RandomQueue& queue) {
   if (queue.random(6) == 0) {
     selector.pattern = queue.one_of<std::string>({"no room for j#", "no room", ""});
   }
+  if (queue.random(6) == 0) selector.payload = queue.one_of<std::string>({"OF J1", "3", "Z"});
   return selector;
 }
 

@@ -157,20 +157,27 @@ TEST_CASE("one that would not fit is not begun by itself, and is made when there
   it.check_reopened();
 }
 
-TEST_CASE("the pause before it is tried again grows") {
-  Fixture it;
-  it.options.checkpoint_log_bytes = 1000;
-  it.options.checkpoint_retry_delay = std::chrono::milliseconds(100);
-  it.open();
-  it.fs->only_in("/staging/");
-  it.fs->fail_at(1, FaultKind::kIoError, true);
-  it.fill();
-  REQUIRE(eventually([&] { return it.checkpointer().status().failed == 1; }));
-  const auto begin = std::chrono::steady_clock::now();
-  REQUIRE(eventually([&] { return it.checkpointer().status().failed == 4; }));
-  CHECK(std::chrono::steady_clock::now() - begin >= std::chrono::milliseconds(650));
-  CHECK(it.checkpointer().status().failed_in_a_row == 4);
-  it.check_journal_goes_on();
+TEST_CASE("the pause before it is tried again grows, also if somebody wants it all the time") {
+  for (const bool wanted : {false, true}) {
+    INFO(wanted);
+    Fixture it;
+    it.options.checkpoint_log_bytes = wanted ? 0 : 1000;
+    it.options.checkpoint_retry_delay = std::chrono::milliseconds(100);
+    it.open();
+    it.fs->only_in("/staging/");
+    it.fs->fail_at(1, FaultKind::kIoError, true);
+    it.fill();
+    const auto has_failed = [&](uint64_t times) {
+      if (wanted) it.checkpointer().want(it.store->journal().last_lsn());
+      return it.checkpointer().status().failed == times;
+    };
+    REQUIRE(eventually([&] { return has_failed(1); }));
+    const auto begin = std::chrono::steady_clock::now();
+    REQUIRE(eventually([&] { return has_failed(4); }));
+    CHECK(std::chrono::steady_clock::now() - begin >= std::chrono::milliseconds(650));
+    CHECK(it.checkpointer().status().failed_in_a_row == 4);
+    it.check_journal_goes_on();
+  }
 }
 
 TEST_CASE("whatever fails beside the log, the journal goes on; what fails in the log stops it") {
@@ -223,7 +230,7 @@ TEST_CASE("where the reserve is in use, a small checkpoint gives the log's space
   }
   REQUIRE(it.store->journal().sync());
   CHECK(eventually([&] { return it.checkpointer().status().completed != 0; }));
-  CHECK(eventually([&] { return !it.store->journal().below_min_free_disk(); }));
+  CHECK(eventually([&] { return !it.store->journal().disk().below_min(); }));
   it.check_reopened();
 }
 
@@ -258,7 +265,7 @@ TEST_CASE("the reserve is seen long before it is written, however fast that goes
     REQUIRE(it.store->journal().sync());
   }
   CHECK(below);
-  CHECK(it.store->journal().below_min_free_disk());
+  CHECK(it.store->journal().disk().below_min());
   CHECK(units < 72);
   CHECK(it.fs->least_free_bytes() > 16 * kMb);
 }

@@ -184,6 +184,23 @@ TEST_CASE("a growing log starts a checkpoint by itself, but no sooner than the l
   CHECK(eventually([&] { return run.store->checkpointer()->status().completed == 2; }));
 }
 
+TEST_CASE("a checkpoint that is wanted is made once, whatever the log's size") {
+  TempDirectory directory;
+  Running run = start(store_options(directory.path()));
+  Checkpointer& checkpointer = *run.store->checkpointer();
+  for (uint32_t i = 0; i < 10; ++i) run.engine->set(i, i);
+  const Lsn wanted = run.store->journal().last_lsn();
+  checkpointer.want(wanted);
+  REQUIRE(eventually([&] { return checkpointer.status().completed == 1; }));
+  CHECK(checkpointer.status().last.begin_lsn >= wanted);
+  checkpointer.want(wanted);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  CHECK(checkpointer.status().completed == 1);
+  run.engine->set(1, 1);
+  checkpointer.want(wanted + 1);
+  CHECK(eventually([&] { return checkpointer.status().completed == 2; }));
+}
+
 TEST_CASE("a save rule fires when enough has changed for long enough") {
   TempDirectory directory;
   StoreOptions options = store_options(directory.path());

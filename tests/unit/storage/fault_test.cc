@@ -2,6 +2,7 @@
 // first failure, and everything acknowledged is there afterwards.
 #include "tests/support/fault_fs.h"
 
+#include "tests/support/seeds.h"
 #include "tests/support/storage_support.h"
 
 #include "storage/kill_point.h"
@@ -280,11 +281,8 @@ TEST_CASE("everysec: whichever operation fails, what was written stays") {
 }
 
 TEST_CASE("a power cut at any moment loses nothing that was synced") {
-  const char* fixed = std::getenv("SLUICE_SEED");
-  const uint64_t first_seed = fixed != nullptr ? std::strtoull(fixed, nullptr, 10) : 1;
-  const uint64_t rounds = fixed != nullptr ? 1 : 30 * thoroughness();
-  for (uint64_t seed = first_seed; seed < first_seed + rounds; ++seed) {
-    CAPTURE(seed);  // reproduce with SLUICE_SEED
+  for (const uint64_t seed : sluice::testing::seeds(30 * thoroughness(), 1)) {
+    CAPTURE(seed);
     std::mt19937_64 random(seed);
     const SyncMode mode = random() % 2 == 0 ? SyncMode::kAlways : SyncMode::kEverySecond;
     Disk disk;

@@ -12,6 +12,7 @@ TEST_CASE("the keys of a group lie under its prefix, and those of frames sort by
   CHECK(keys.epoch() == "/sluice/main/g/1/epoch");
   CHECK(keys.beat() == "/sluice/main/g/1/beat");
   CHECK(keys.trim() == "/sluice/main/g/1/trim");
+  CHECK(keys.pause() == "/sluice/main/g/1/pause");
   CHECK(keys.nodes() == "/sluice/main/g/1/node/");
   CHECK(keys.holds() == "/sluice/main/g/1/hold/");
   CHECK(keys.log(0x1f) == "/sluice/main/g/1/log/000000000000001f");
@@ -44,12 +45,17 @@ TEST_CASE("the epoch is a line of text") {
   CHECK(decode_epoch(encode_epoch(value)).value() == value);
 }
 
-TEST_CASE("beats and positions are lines of text") {
+TEST_CASE("beats, pauses and positions are lines of text") {
   const BeatValue beat{1, 2, 3, 4, -5};
   CHECK(encode_beat(beat) == "1 1 2 3 4 -5");
   CHECK(decode_beat("1 1 2 3 4 -5").value() == beat);
-  const LogPosition position{"c1", "g", 1, 2, 3, UINT32_MAX};
-  CHECK(encode_position(position) == "1 c1 g 1 2 3 4294967295");
+  const PauseValue pause{1'700'000'000'000, "n2"};
+  CHECK(encode_pause(pause) == "1 1700000000000 n2");
+  CHECK(decode_pause("1 1700000000000 n2").value() == pause);
+  LogPosition position{"c1", "g", 1, 2, 3, UINT32_MAX, 5};
+  CHECK(encode_position(position) == "1 c1 g 1 2 3 4294967295 5");
+  CHECK(decode_position("1 c1 g 1 2 3 4294967295 5").value() == position);
+  position.bytes = 0;
   CHECK(decode_position("1 c1 g 1 2 3 4294967295").value() == position);
 }
 
@@ -66,7 +72,9 @@ TEST_CASE("a value that is wrong says which field") {
   CHECK(epoch("1 c 7 n r ready -").ends_with("wrong base lsn"));
   CHECK(epoch("1 c 7 n r ready - 0 ").ends_with("wrong end"));
   CHECK(epoch("1 c 7 n r ready - 0 1").ends_with("wrong end"));
+  CHECK(decode_pause("1 soon n2").status().message().ends_with("wrong time"));
   CHECK(decode_beat("1 1 2 3 4").status().message().ends_with("wrong time"));
   CHECK(decode_position("1 c g 1 2 3 4294967296").status().message().ends_with("wrong chain"));
-  CHECK(decode_position("1 c g 1 2 3 4").ok());
+  CHECK(decode_position("1 c g 1 2 3 4 -").status().message().ends_with("wrong bytes"));
+  CHECK(decode_position("1 c g 1 2 3 4 5 6").status().message().ends_with("wrong end"));
 }

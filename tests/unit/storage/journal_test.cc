@@ -281,6 +281,6 @@ TEST_CASE("free disk below the minimum is seen") {
   StoreOptions options = store_options(directory.path());
   options.journal.min_free_disk_bytes = UINT64_MAX;
   auto store = open_store(options);
-  CHECK(store->journal().below_min_free_disk());
-  CHECK(store->journal().free_disk_bytes() > 0);
+  CHECK(store->journal().disk().below_min());
+  CHECK(store->journal().disk().bytes() > 0);
 }

@@ -41,6 +41,7 @@ class Writer {
       made.push_back({header.seq, encode_frame(header, Bytes(bytes).substr(i * share, share))});
       at_.seq = header.seq;
       at_.chain = extend_chain(at_.chain, made.back().bytes);
+      at_.bytes += made.back().bytes.size();
     }
     at_.lsn += units;
     return made;

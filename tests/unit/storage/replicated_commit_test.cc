@@ -2,6 +2,7 @@
 // local log follows.
 #include "storage/replicated_commit.h"
 
+#include <algorithm>
 #include <thread>
 
 #include "tests/support/fake_remote_log.h"
@@ -43,9 +44,13 @@ std::vector<TailCommit> commits_of(const FakeRemoteService& service, Lsn base = 
 
 // ReplicatedCommit alone: this thread is every thread.
 struct Sender {
-  explicit Sender(size_t in_flight = 4, uint64_t seed = 1) : service(seed), log(service.connect()) {
+  explicit Sender(size_t in_flight = 4, uint64_t seed = 1, Clock::time_point acknowledge_from = {})
+      : service(seed), log(service.connect()) {
     service.put_epoch(own_epoch());
     ReplicatedOptions options{own_epoch(), beginning(), in_flight, kMaxFramePayload, {}};
+    options.acknowledge_from = acknowledge_from;
+    options.now_ms = [this] { return boot_ms; };
+    options.on_proof = [this](int64_t sent_ms) { proofs.push_back(sent_ms); };
     ReplicatedCallbacks callbacks;
     callbacks.on_durable = [this](Lsn lsn) { durable.push_back(lsn); };
     callbacks.on_change = [] {};
@@ -79,6 +84,8 @@ struct Sender {
   std::unique_ptr<RemoteLog> log;
   std::vector<Lsn> durable;
   std::vector<Status> failures;
+  std::vector<int64_t> proofs;
+  int64_t boot_ms = 1000;
   std::shared_ptr<ReplicatedCommit> commit;
   Clock::time_point now = Clock::now() + std::chrono::hours(1);  // every repetition is due
 };
@@ -204,6 +211,88 @@ TEST_CASE("a foreign frame in the own epoch ends it") {
   CHECK(sender.durable.empty());
   REQUIRE(sender.failures.size() == 1);
   CHECK(sender.failures[0].code() == StatusCode::kDamaged);
+  CHECK(sender.proofs.empty());
+}
+
+TEST_CASE("a committed frame proves that this node led when its first try was sent") {
+  Sender sender;
+  sender.add(Sender::unit(1, 10));
+  sender.boot_ms = 1100;
+  sender.add(Sender::unit(2, 10));
+  CHECK(sender.proofs.empty());
+  sender.service.settle();
+  std::sort(sender.proofs.begin(), sender.proofs.end());
+  CHECK(sender.proofs == std::vector<int64_t>{1000, 1100});
+  // The first try is lost, the second one is written: the first one's time counts.
+  sender.proofs.clear();
+  FakeFaults faults;
+  faults.lost = 1;
+  sender.service.set_faults(faults);
+  sender.boot_ms = 1200;
+  sender.add(Sender::unit(3, 10));
+  sender.service.settle();
+  sender.service.set_faults({});
+  sender.boot_ms = 1300;
+  sender.commit->pump(sender.now);
+  sender.service.settle();
+  CHECK(sender.proofs == std::vector<int64_t>{1200});
+}
+
+TEST_CASE("a frame that an earlier try had written is acknowledged and proves nothing") {
+  Sender sender;
+  FakeFaults faults;
+  faults.unanswered = 1;
+  sender.service.set_faults(faults);
+  sender.add(Sender::unit(1, 10));
+  sender.service.settle();
+  sender.service.set_faults({});
+  sender.boot_ms = 5000;
+  sender.commit->pump(sender.now);
+  sender.service.settle();
+  CHECK(sender.durable == std::vector<Lsn>{1});
+  CHECK(sender.proofs.empty());
+}
+
+TEST_CASE("before its moment nothing is acknowledged, and frames are committed nevertheless") {
+  const Clock::time_point from = Clock::now() + std::chrono::hours(2);
+  Sender sender(4, 1, from);
+  for (Lsn lsn = 1; lsn <= 10; ++lsn) {
+    CHECK(sender.commit->wants(1 << 20, sender.now));
+    sender.add(Sender::unit(lsn, 10));
+    sender.service.settle();
+  }
+  CHECK(sender.service.frames().size() == 10);
+  CHECK(sender.proofs.size() == 10);
+  CHECK(sender.commit->next_pump(0, sender.now) == from);
+  sender.commit->pump(from - milliseconds(1));
+  CHECK(sender.durable.empty());
+  CHECK(!sender.commit->take_committed().has_value());
+  CHECK(!sender.commit->idle());
+  CHECK(sender.commit->position() == beginning());
+  CHECK(sender.commit->bytes() > 0);
+  sender.commit->pump(from);
+  CHECK(sender.durable == std::vector<Lsn>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  CHECK(sender.commit->idle());
+  CHECK(sender.commit->position().seq == 10);
+  for (Lsn lsn = 1; lsn <= 10; ++lsn) {
+    const auto committed = sender.commit->take_committed();
+    REQUIRE(committed.has_value());
+    CHECK(committed->position.lsn == lsn);
+  }
+  CHECK(sender.commit->next_pump(0, from) == Clock::time_point::max());
+}
+
+TEST_CASE("a node that is fenced before its moment acknowledges nothing") {
+  const Clock::time_point from = Clock::now() + std::chrono::hours(2);
+  Sender sender(4, 1, from);
+  sender.add(Sender::unit(1, 10));
+  sender.service.settle();
+  sender.service.put_epoch(other_epoch());
+  sender.add(Sender::unit(2, 10));
+  sender.service.settle();
+  sender.commit->pump(from);
+  CHECK(sender.durable.empty());
+  CHECK(sender.failures.size() == 1);
 }
 
 // --- the journal ---------------------------------------------------------------------------------
@@ -219,7 +308,9 @@ StoreOptions group_options(const std::string& directory, SyncMode mode = SyncMod
 
 // A node that leads, over a fake that has a thread.
 struct Leader {
-  explicit Leader(StoreOptions options, FakeFaults faults = {}) : service(7, faults) {
+  explicit Leader(StoreOptions options, FakeFaults faults = {},
+                  Clock::time_point acknowledge_from = {})
+      : service(7, faults) {
     log = service.connect();
     options.journal.on_durable = [this](Lsn lsn) { told = lsn; };
     options.journal.on_failed = [this](const Status& status) {
@@ -232,7 +323,9 @@ struct Leader {
     store = std::move(*opened);
     base = store->recovered().last_lsn;
     service.put_epoch(own_epoch());
-    store->journal().lead(*log, {own_epoch(), beginning(base), 4, kMaxFramePayload, {}});
+    ReplicatedOptions leading{own_epoch(), beginning(base), 4, kMaxFramePayload, {}};
+    leading.acknowledge_from = acknowledge_from;
+    store->journal().lead(*log, std::move(leading));
     engine = std::make_unique<MapEngine>(&store->journal(), replay.state);
     service.start();
   }
@@ -323,6 +416,8 @@ TEST_CASE("a fenced node stops: nothing later is durable, here or there") {
   journal.flush();
   CHECK(eventually([&] { return leader.failures == 1; }));
   CHECK(leader.failed_with == StatusCode::kLocked);
+  CHECK(journal.failure().code() == StatusCode::kLocked);
+  CHECK(journal.failure().message().find("another node has taken") != std::string::npos);
   CHECK(journal.failed());
   CHECK(!journal.flush());
   CHECK(!journal.sync());
@@ -387,6 +482,7 @@ TEST_CASE("a node that follows writes what it reads, and can lead from there aft
     REQUIRE_MESSAGE(store.ok(), store.status().message());
     GroupCommitJournal& journal = (*store)->journal();
     for (size_t end = std::min(i + 20, commits.size()); i < end; ++i) {
+      journal.follow_begins(commits[i]);
       REQUIRE(journal.follow(commits[i]));
       CHECK(journal.durable_lsn() == commits[i].position.lsn);
       CHECK(journal.last_lsn() == commits[i].position.lsn);
@@ -401,4 +497,60 @@ TEST_CASE("a node that follows writes what it reads, and can lead from there aft
   CHECK(leader.engine->set(1, 1000) == 51);
   CHECK(leader.store->journal().sync());
   CHECK(commits_of(leader.service, 50).back().position.lsn == 51);
+}
+
+TEST_CASE("a new leader wakes by itself when it may acknowledge, and not before") {
+  TempDirectory directory;
+  const Clock::time_point from = Clock::now() + milliseconds(300);
+  Leader leader(group_options(directory.path()), {}, from);
+  GroupCommitJournal& journal = leader.store->journal();
+  leader.engine->set(1, 1);
+  journal.flush();
+  CHECK(eventually([&] { return leader.service.frames().size() == 1; }));
+  CHECK((journal.durable_lsn() == 0 || Clock::now() >= from));
+  CHECK(eventually([&] { return journal.durable_lsn() == 1; }));
+  CHECK(Clock::now() >= from);
+  CHECK(eventually([&] { return leader.told == 1 && journal.written_lsn() == 1; }));
+}
+
+TEST_CASE("an unreachable log ends neither the server's end nor what was acknowledged") {
+  for (const CloseMode mode : {CloseMode::kFlush, CloseMode::kCheckpoint, CloseMode::kDiscard}) {
+    TempDirectory directory;
+    StoreOptions options = group_options(directory.path());
+    options.journal.settle_patience = milliseconds(200);
+    Leader leader(options);
+    GroupCommitJournal& journal = leader.store->journal();
+    leader.engine->set(1, 1);
+    CHECK(journal.sync());
+    CHECK(journal.settle());
+    leader.service.set_stalled(true);
+    leader.engine->set(1, 2);
+    journal.flush();
+    leader.store->start_checkpoints([&] { return leader.engine->walk(); }, [] { return 1; });
+    leader.store->checkpointer()->request();  // its end waits for the log
+    const Clock::time_point start = Clock::now();
+    const Status status = leader.store->close(mode);
+    CHECK(Clock::now() - start < std::chrono::seconds(5));  // replication_patience is 10 s
+    CHECK(status.code() ==
+          (mode == CloseMode::kDiscard ? StatusCode::kOk : StatusCode::kCancelled));
+    const ReadBack back = read_back(directory.path());
+    CHECK(back.state == std::map<uint32_t, uint64_t>{{1, 1}});
+    leader.store.reset();
+    leader.log->close();
+    leader.service.stop();
+  }
+}
+
+TEST_CASE("a commit says that one of its units moves keys") {
+  TempDirectory directory;
+  Leader leader(group_options(directory.path()));
+  for (const bool moves : {false, true, false}) {
+    if (moves) {
+      leader.engine->move(1, 1);
+    } else {
+      leader.engine->set(1, 1);
+    }
+    CHECK(leader.store->journal().sync());
+    CHECK(commits_of(leader.service).back().moves == moves);
+  }
 }

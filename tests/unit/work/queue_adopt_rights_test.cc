@@ -60,6 +60,30 @@ class Users : public QueueTalk {
   }
 };
 
+TEST_CASE("a search in payloads needs the right to read them") {
+  Users users("on >pw %W~w:* ~rw:* +@all");
+  for (const std::string queue : {"w:q", "rw:q"}) {
+    users.admin("Q.ADD " + queue + " j1 secret-1");
+    users.admin("Q.CANCEL " + queue + " j1");
+    CHECK(users.eve("Q.PURGE " + queue + " WHERE STATE failed") == "[0 0]");
+    const bool may = queue == "rw:q";
+    for (const std::string command : {"Q.CANCEL ", "Q.RETRY ", "Q.PURGE "}) {
+      const std::string reply = users.eve(command + queue + " WHERE STATE failed PAYLOAD secret");
+      CHECK(reply == (may ? "[0 0]" : kNoPermission));
+    }
+  }
+  CHECK(users.eve("Q.PURGE rw:q WHERE PAYLOAD SECRET-1") == "[0 1]");
+  CHECK(users.admin("Q.PURGE w:q WHERE PAYLOAD secret-2") == "[0 0]");
+}
+
+TEST_CASE("payloads of adopted members are not searched") {
+  Users users;
+  users.add_jobs("a b");
+  users.admin(kAdopt);
+  CHECK(users.eve("Q.LIST ok:q WHERE PAYLOAD secret") == "-ADOPTED");
+  CHECK(users.eve("Q.CANCEL ok:q WHERE PAYLOAD secret") == "-ADOPTED");
+}
+
 TEST_CASE("adopting needs a read and a write pattern that are beginnings of the prefix") {
   const std::vector<std::pair<std::string, bool>> users = {
       {"~*", true},

@@ -75,15 +75,19 @@ TEST_CASE("RULES lists the rules of all levels, page by page") {
   CHECK(q.say("EXISTS nobody") == "0");
   q.say("Q.CONFIG q SET max_active 5");
   q.say("Q.CONFIG q WORKER host-* SET quiet on");
+  q.say("Q.CONFIG q GROUP z* SET max_active 9");
   q.say("Q.CONFIG q KEY gpu SET rate 5/1000");
+  q.say("Q.CONFIG q GROUP m* SET max_active 4");
   q.say("Q.CONFIG q GROUP team.* SET weight 2 max_active 2");
+  q.say("Q.CONFIG q GROUP m* SET max_active 5");
   q.say("Q.CONFIG q GROUP a\\* SET max_active 1");
   q.say("Q.CONFIG q GROUP b SET max_active 3");
   q.say("Q.CONFIG q GROUP gone SET max_active 3");
   q.say("Q.CONFIG q GROUP gone RESET");
   const std::string all =
       "[group a\\* {max_active=1}] [group b {max_active=3}] "
-      "[group team.* {weight=2 max_active=2}] [key gpu {rate=5/1000}] [worker host-* {quiet=on}]";
+      "[group z* {max_active=9}] [group team.* {weight=2 max_active=2}] [group m* {max_active=5}] "
+      "[key gpu {rate=5/1000}] [worker host-* {quiet=on}]";
   CHECK(q.say("Q.CONFIG q RULES") == "[0 [" + all + "]]");
   for (const int count : {1, 2, 3, 5}) {
     std::string pages;
@@ -100,7 +104,7 @@ TEST_CASE("RULES lists the rules of all levels, page by page") {
     } while (cursor != "0");
     CHECK(pages == all);
   }
-  for (const char* cursor : {"''", "1", "g", "=x"}) {
+  for (const char* cursor : {"''", "1", "g", "=x", "bx"}) {
     CHECK(q.say(std::string("Q.CONFIG q RULES CURSOR ") + cursor) == "-ERR invalid cursor");
   }
   CHECK(q.say("Q.CONFIG q RULES COUNT 0") == "-BADFIELD field=count");

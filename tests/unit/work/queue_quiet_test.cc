@@ -272,7 +272,7 @@ TEST_CASE_FIXTURE(Fixture, "a worker is shown from its first pop until it has lo
   CHECK(worker("w", "completed") == "1");
   pass(1);
   CHECK(say("Q.STATS q BY WORKER") == "{}");
-  CHECK(find_queue("q")->workers().empty());
+  CHECK(find_queue("q")->workers.by_name().empty());
 }
 
 TEST_CASE_FIXTURE(Fixture, "a worker that waits is shown as long as it waits") {
@@ -321,10 +321,10 @@ TEST_CASE_FIXTURE(Fixture, "at most 10,000 workers: the one that was silent long
     if (i % 1000 == 0) pass(1);
     pop("WORKER w" + std::to_string(i));
   }
-  CHECK(find_queue("q")->workers().size() == 10'000);
-  CHECK(find_queue("q")->find_worker("w5") == nullptr);
-  CHECK(find_queue("q")->find_worker("w6") != nullptr);
-  CHECK(find_queue("q")->find_worker("holder") != nullptr);
+  CHECK(find_queue("q")->workers.by_name().size() == 10'000);
+  CHECK(find_queue("q")->workers.find("w5") == nullptr);
+  CHECK(find_queue("q")->workers.find("w6") != nullptr);
+  CHECK(find_queue("q")->workers.find("holder") != nullptr);
   const RespValue lines = ask("Q.STATS q BY WORKER");
   CHECK(lines.size() == 1001);
   CHECK(lines.items[0].text == "holder");

@@ -146,12 +146,13 @@ TEST_CASE("fair shares are turned on and off under way, and every job is given o
       q.ack(id);
     };
     q.say("Q.CONFIG q SET fair on");
-    for (int i = 0; i < 200; ++i) {
+    // A change ends within sixteen slices. A check takes far longer than a slice.
+    for (int i = 0; i < 80; ++i) {
       q.go_on();
       pop();
-      if (i % 40 == 3) q.say("Q.CONFIG q SET fair off");
-      if (i % 40 == 7) q.say("Q.CONFIG q SET fair on weight " + std::to_string(1 + i % 5));
-      q.queue().check();
+      if (i % 16 == 15) CHECK_FALSE(q.is_reconfiguring());
+      if (i % 16 == 3) q.say("Q.CONFIG q SET fair off");
+      if (i % 16 == 7) q.say("Q.CONFIG q SET fair on weight " + std::to_string(1 + i % 5));
     }
     q.say("Q.CONFIG q SET fair " + std::string(ends_on ? "on" : "off"));
     while (q.stat("pending") != "0") pop();

@@ -465,4 +465,86 @@ TEST_CASE_FIXTURE(Fixture, "slices change nothing about who gets what") {
   }
 }
 
+// --- Answers that many wait for ---
+
+TEST_CASE_FIXTURE(Fixture, "pops by ID hear in slices that their queue is gone") {
+  pause();
+  add_jobs(1, kWaiting);
+  for (size_t i = 1; i <= kWaiting; ++i) {
+    REQUIRE(say_as(i, "Q.POP 1 q BLOCK 0 ID " + std::to_string(i)) == "(waits)");
+  }
+  say("DEL q");
+  take();
+  CHECK(got.size() > 0);
+  CHECK(got.size() < kWaiting / 2);
+  // A job that is there again is given to its pop.
+  size_t again = kWaiting;
+  while (got.find(again) != got.end()) --again;
+  size_t lost = again - 1;
+  while (got.find(lost) != got.end()) --lost;
+  add_jobs(again, 1);
+  disconnect(lost);
+  while (got.size() < kWaiting - 1) {
+    const size_t before = got.size();
+    step();
+    REQUIRE(got.size() > before);
+    CHECK(got.size() - before <= 66);
+  }
+  CHECK(got.find(lost) == got.end());
+  for (const auto& [i, reply] : got) {
+    const std::string id = std::to_string(i);
+    CHECK(reply == (i == again ? id : "-GONE id=" + id + " state=unknown"));
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "an event that many follow is told in slices, to each of them once") {
+  add("a");
+  for (size_t i = 1; i <= kWaiting; ++i) {
+    REQUIRE(say_as(i, "Q.EVENTS q $ BLOCK 0") == "(waits)");
+  }
+  add("b");
+  std::map<int, RespValue> told = take_deliveries();
+  CHECK(told.size() > 0);
+  CHECK(told.size() < kWaiting / 2);
+  // Those who still wait hear of both.
+  add("c");
+  run_timers();
+  told.merge(take_deliveries());
+  REQUIRE(told.size() == kWaiting);
+  for (const auto& [connection, events] : told) {
+    CAPTURE(connection);
+    CHECK(events.items.at(0).show().find("b") != std::string::npos);
+  }
+  CHECK(told.at(kWaiting).items.size() == 2);
+}
+
+TEST_CASE("of very many pops by ID all are served, though the next job is nobody's") {
+  constexpr size_t kPops = 700;
+  QueueTalk q;
+  q.connect(kPops);
+  const auto wait = [&](size_t i) {
+    REQUIRE(q.say_as(i, "Q.POP 1 q BLOCK 0 ID j" + std::to_string(i)) == "(waits)");
+  };
+  q.say("Q.CONFIG q KEY k SET max_active 1");
+  q.add("first");
+  for (size_t i = 1; i <= kPops; ++i) q.add("j" + std::to_string(i), "KEY k");
+  q.add("holder", "KEY k PRI CRITICAL");
+  REQUIRE(q.pop() == "holder");
+  for (size_t i = 1; i <= kPops; ++i) wait(i);
+  // A key with room for one: each end makes it the next one's turn, also of one who had a turn.
+  std::string last = "holder";
+  for (size_t i = 1; i <= 5; ++i) {
+    q.ack(last);
+    q.run_timers();
+    const auto got = q.take_deliveries();
+    REQUIRE(got.size() == 1);
+    last = q.ids_of(got.begin()->second);
+    CHECK(last == "j" + std::to_string(i));
+  }
+  q.say("Q.CONFIG q KEY k SET max_active 0");
+  q.run_timers();
+  CHECK(q.take_deliveries().size() == kPops - 5);
+  CHECK(q.pop() == "first");
+}
+
 }  // namespace sluice::test

@@ -210,6 +210,62 @@ TEST_CASE("beyond a thousand groups the smallest stand in one line") {
   CHECK(line(all, "*").field("waiting") == "11");
 }
 
+TEST_CASE("very many groups or keys are read in slices, with other commands in between") {
+  constexpr int kMany = 16'000;
+  QueueTalk q;
+  for (int i = 0; i < kMany; ++i) {
+    const std::string number = std::to_string(i);
+    q.say("Q.ADD q " + number + " '' GROUP g" + number + " KEY k" + number);
+  }
+  q.say("Q.ADD q more '' GROUP g4321");
+  for (const std::string by : {"GROUP", "KEY"}) {
+    CAPTURE(by);
+    CHECK(q.say("Q.STATS q BY " + by) == "(waits)");
+    CHECK(q.run_some_timers());
+    CHECK(q.take_deliveries().empty());
+    // One that is lost, one that gives up, and one of a queue that is gone.
+    for (const size_t other : {1, 2}) CHECK(q.say_as(other, "Q.STATS q BY " + by) == "(waits)");
+    q.disconnect(1);
+    CHECK(q.give_up(2));
+    q.run_timers();
+    const auto told = q.take_deliveries();
+    REQUIRE(told.size() == 1);
+    const RespValue& lines = told.begin()->second;
+    CHECK(lines.size() == 1001);
+    CHECK(line(lines, "*").field("slots") == "0");
+    if (by == "GROUP") {
+      CHECK(lines.items[0].text == "g4321");
+      CHECK(line(lines, "*").field("pending") == std::to_string(kMany - 1000));
+    }
+    // A transaction cannot wait.
+    q.say("MULTI");
+    q.say("Q.STATS q BY " + by);
+    CHECK(q.ask("EXEC").items.at(0).show() == lines.show());
+  }
+  CHECK(q.say("Q.STATS q BY GROUP") == "(waits)");
+  q.say("DEL q");
+  q.run_timers();
+  CHECK(q.take_deliveries().size() == 1);
+  CHECK(q.say("Q.STATS q BY GROUP") == "{}");
+}
+
+TEST_CASE("a band without a name or jobs has no line, before a restart as after it") {
+  QueueTalk q;
+  q.add("a", "PRI 77");
+  q.add("b", "PRI 78");
+  CHECK(q.stat("by_priority") == "{CRITICAL=0 HIGH=0 NORMAL=0 LOW=0 BACKGROUND=0 77=1 78=1}");
+  q.pop();
+  q.ack("a");
+  q.say("Q.CONFIG q SET max_active 1");
+  q.pop();
+  const std::string shown = q.stat("by_priority");
+  CHECK(shown == "{CRITICAL=0 HIGH=0 NORMAL=0 LOW=0 BACKGROUND=0 78=0}");
+  q.restart(1);
+  CHECK(q.stat("by_priority") == shown);
+  q.restart_from_checkpoint(1);
+  CHECK(q.stat("by_priority") == shown);
+}
+
 TEST_CASE("BY TAG counts the jobs of each value") {
   QueueTalk q;
   q.add("a b", "TAG lang python");

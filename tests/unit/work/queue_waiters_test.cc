@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/support/queue_server.h"
+#include "tests/support/queue_talk.h"
 #include "tests/support/test.h"
 
 namespace sluice::test {
@@ -420,6 +421,33 @@ TEST_CASE_FIXTURE(Fixture, "a key of another type is no queue, and its waiters a
   ask({"DEL", "q"});
   add("a");
   CHECK(served() == "2=a");
+}
+
+TEST_CASE("Q.ACK ... POP takes the options of Q.POP: MATCH, CAP, ID, COUNT and BLOCK") {
+  QueueTalk q;
+  q.add("a");
+  REQUIRE(q.pop() == "a");
+  q.add("java", "KEY lang:java");
+  q.add("go", "KEY lang:go");
+  q.add("c", "KEY lang:c KEY os:linux");
+  const auto ack_pop = [&](const std::string& id, const std::string& options) {
+    return q.ids_of(q.ask("Q.ACK q " + id + " " + q.lease(id) + " POP " + options));
+  };
+  CHECK(ack_pop("a", "MATCH lang:go MATCH os:linux") == "go");
+  // The acknowledgement takes effect though no job is accepted.
+  CHECK(ack_pop("go", "MATCH lang:none") == "null");
+  CHECK(q.state("go") == "completed");
+  REQUIRE(q.pop("MATCH os:linux") == "c");
+  CHECK(q.say_as(1, "Q.ACK q c " + q.lease("c") + " POP MATCH lang:go BLOCK 0") == "(waits)");
+  CHECK(q.state("c") == "completed");
+  q.add("other", "KEY lang:rust");
+  CHECK(q.take_deliveries().empty());
+  q.add("late", "KEY lang:go");
+  const auto told = q.take_deliveries();
+  REQUIRE(told.size() == 1);
+  CHECK(q.ids_of(told.at(1)) == "late");
+  CHECK(ack_pop("late", "MATCH lang:java MATCH lang:rust COUNT 5") == "java other");
+  CHECK(ack_pop("java", "MATCH lang:java CAP 9") == "null");
 }
 
 }  // namespace sluice::test

@@ -53,15 +53,16 @@ export function popWords(style: PopStyle, pop: PopRequest, blockMs: number | nul
   return ['Q.POP', style.queues.length, ...style.queues, ...popOptions(style, pop, blockMs)]
 }
 
-/** The jobs of Q.POP … BRIEF; none for null. */
-export function readJobs(reply: Reply): Popped[] {
-  return reply === null ? [] : arrayOf(reply).map(readJob)
+/** The jobs of Q.POP … BRIEF with these queues; none for null. */
+export function readJobs(reply: Reply, queues: readonly string[]): Popped[] {
+  const only = queues.length === 1 ? queues[0] : undefined
+  return reply === null ? [] : arrayOf(reply).map((job) => readJob(job, only))
 }
 
-function readJob(reply: Reply): Popped {
+function readJob(reply: Reply, only: string | undefined): Popped {
   const [queue, id, lease, attempt, payload, leaseMs, extra] = arrayOf(reply)
   return {
-    queue: textOf(queue),
+    queue: only ?? textOf(queue),
     id: textOf(id),
     lease: numberOf(lease),
     attempt: numberOf(attempt),
@@ -85,25 +86,30 @@ export interface Ended extends Held {
 export function ackWords(
   ended: readonly Ended[], style: PopStyle, pop: PopRequest | null,
 ): Words {
-  return ['Q.ACK', ...pairs(ended, (ending) =>
-    ending.kind === 'ack' && ending.result !== null ? ['RESULT', ending.result] : []),
-  ...(pop === null ? [] : ['POP', ...popOptions(style, pop, null)])]
+  const words = pairs(ended, (words, ending) => {
+    if (ending.kind === 'ack' && ending.result !== null) words.push('RESULT', ending.result)
+  })
+  if (pop !== null) words.push('POP', ...popOptions(style, pop, null))
+  return ['Q.ACK', ...words]
 }
 
 export function nackWords(ended: readonly Ended[]): Words {
-  return ['Q.NACK', ...pairs(ended, (ending) => {
-    if (ending.kind === 'ack') return []
-    return [ending.mode,
-      ...(ending.delay === undefined ? [] : ['DELAY', ending.delay]),
-      ...(ending.error === undefined ? [] : ['ERROR', ending.error])]
+  return ['Q.NACK', ...pairs(ended, (words, ending) => {
+    if (ending.kind === 'ack') return
+    words.push(ending.mode)
+    if (ending.delay !== undefined) words.push('DELAY', ending.delay)
+    if (ending.error !== undefined) words.push('ERROR', ending.error)
   })]
 }
 
-function pairs(ended: readonly Ended[], options: (ending: Ending) => Word[]): Word[] {
+function pairs(
+  ended: readonly Ended[], addOptions: (words: Word[], ending: Ending) => void,
+): Word[] {
   const words: Word[] = [ended[0]?.queue ?? '']
   ended.forEach((each, at) => {
     if (at > 0) words.push('AND')
-    words.push(each.id, each.lease, ...options(each.ending))
+    words.push(each.id, each.lease)
+    addOptions(words, each.ending)
   })
   return words
 }
@@ -168,14 +174,15 @@ export function endAnswer(reply: Reply, ending: Ending, repeated: boolean): EndA
   return { refused: error }
 }
 
-/** The answers to each run of an ACK or NACK, and the jobs if it had a POP. */
+/** The answers to each run of an ACK or NACK; if it had a POP of these queues, their jobs. */
 export function readEnds(
-  reply: Reply, count: number, hasPop: boolean,
+  reply: Reply, count: number, popped: readonly string[] | null,
 ): { answers: readonly Reply[], jobs: Popped[] } {
+  if (popped === null) return { answers: count > 1 ? arrayOf(reply) : [reply], jobs: [] }
   if (count > 1) {
-    const [answers, jobs] = hasPop ? arrayOf(reply) : [reply, null]
-    return { answers: arrayOf(answers), jobs: readJobs(jobs ?? null) }
+    const [answers, jobs] = arrayOf(reply)
+    return { answers: arrayOf(answers), jobs: readJobs(jobs ?? null, popped) }
   }
-  if (reply instanceof Error || !hasPop) return { answers: [reply], jobs: [] }
-  return { answers: ['OK'], jobs: isArray(reply) ? readJobs(reply) : [] }
+  if (reply instanceof Error) return { answers: [reply], jobs: [] }
+  return { answers: ['OK'], jobs: isArray(reply) ? readJobs(reply, popped) : [] }
 }

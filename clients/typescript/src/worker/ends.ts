@@ -44,7 +44,7 @@ export async function tellEnds(
     const carried = isAck ? pop : null
     const words = isAck ? ackWords(group, style, carried) : nackWords(group)
     try {
-      await tellGroup(group, insist(commands, words, how), carried !== null, told)
+      await tellGroup(group, insist(commands, words, how), carried && style.queues, told)
     } catch (error) {
       told.failure ??= error
     }
@@ -54,14 +54,15 @@ export async function tellEnds(
 }
 
 async function tellGroup(
-  group: readonly Finished[], answer: ReturnType<typeof insist>, hasPop: boolean, told: Told,
+  group: readonly Finished[], answer: ReturnType<typeof insist>, popped: readonly string[] | null,
+  told: Told,
 ): Promise<void> {
   let repeated: boolean
   let replies: ReturnType<typeof readEnds>
   try {
     const got = await answer
     repeated = got.repeated
-    replies = readEnds(got.reply, group.length, hasPop)
+    replies = readEnds(got.reply, group.length, popped)
   } catch (error) {
     // The error of a single run is that of the command.
     if (group.length > 1 || !(error instanceof Refusal)) throw error

@@ -2,7 +2,7 @@
 import { hostname } from 'node:os'
 import { randomBytes } from 'node:crypto'
 import type { Codec } from '../codec.js'
-import type { ServerOptions } from '../link.js'
+import type { ServerOptions } from '../server.js'
 import type { EXTRA, WorkerJob } from './run.js'
 
 /** Where the worker says what happens; `console` is one. */

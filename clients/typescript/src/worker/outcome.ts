@@ -1,6 +1,8 @@
 // How a handler says that its run has failed, and why its `signal` is aborted.
 import { SluiceError } from '../errors.js'
 
+const LONGEST_MS = 100 * 366 * 24 * 3600 * 1000  // of any duration that the server takes
+
 /** Thrown by a handler: the job fails now, whatever retries it has left. */
 export class Fatal extends SluiceError {}
 
@@ -9,9 +11,14 @@ export class Retry extends SluiceError {
   /** Before the job is pending again, in milliseconds; undefined: the queue's backoff. */
   readonly delay: number | undefined
 
+  /** @throws RangeError - for a delay that the server would refuse, with the ends of other runs */
   constructor(message?: string, options: ErrorOptions & { delay?: number } = {}) {
     super(message, options)
-    this.delay = options.delay
+    const { delay } = options
+    if (delay !== undefined && !(delay >= 0 && delay <= LONGEST_MS)) {
+      throw new RangeError(`a delay is 0 ms or more, not ${delay}`)
+    }
+    this.delay = delay === undefined ? undefined : Math.round(delay)
   }
 }
 
@@ -30,6 +37,9 @@ export type Ending =
   | { readonly kind: 'nack', readonly mode: 'FAIL' | 'FATAL' | 'SILENT',
     readonly delay?: number | undefined, readonly error?: string }
 
+/** The run has completed, and returned nothing. */
+export const withoutResult: Ending = { kind: 'ack', result: null }
+
 /** The run gave the job back, as if it had never been popped. */
 export const givenBack: Ending = { kind: 'nack', mode: 'SILENT' }
 
@@ -47,14 +57,26 @@ export function endingOf(thrown: unknown, wasCancelled: boolean): Ending {
 
 /** The end of a job that this process cannot read, or whose result it cannot send. */
 export function refused(what: 'payload' | 'result', thrown: unknown): Ending {
-  const message = thrown instanceof Error ? thrown.message : String(thrown)
-  return { kind: 'nack', mode: 'FATAL', error: cut(`${what}: ${message}`) }
+  return { kind: 'nack', mode: 'FATAL', error: cut(`${what}: ${messageOf(thrown)}`) }
+}
+
+/** What an error says, or anything else that was thrown. Never throws. */
+export function messageOf(thrown: unknown): string {
+  return readable(() => String(thrown instanceof Error ? thrown.message : thrown))
 }
 
 function errorText(thrown: unknown): string {
-  if (!(thrown instanceof Error)) return cut(String(thrown))
-  if (thrown instanceof SluiceError) return cut(thrown.message)
-  return cut(`${thrown.name}: ${thrown.message}`)
+  if (!(thrown instanceof Error) || thrown instanceof SluiceError) return cut(messageOf(thrown))
+  return cut(readable(() => `${thrown.name}: ${thrown.message}`))
+}
+
+// An object without a prototype has no text, for example.
+function readable(read: () => string): string {
+  try {
+    return read()
+  } catch {
+    return 'what was thrown has no text'
+  }
 }
 
 function cut(text: string): string {

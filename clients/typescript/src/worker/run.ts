@@ -61,6 +61,8 @@ export class Run<Payload> {
   readonly context: Context
   /** `running` until the end is known here; then no heartbeat names it. */
   state: 'running' | 'ended' | 'lost' = 'running'
+  /** Where it is in `Runs`. */
+  place = 0
   #aborting: AbortController | null = null  // made when it is needed, which most runs do without
   #progress: Buffer | string | null = null
   #log: Buffer = NOTHING
@@ -69,14 +71,20 @@ export class Run<Payload> {
   constructor(popped: Popped, codec: Codec) {
     this.popped = popped
     this.job = readJob<Payload>(popped, codec)
-    this.context = new RunContext(
-      () => this.#controller.signal,
-      (value) => (this.#progress = progressBytes(value)),
-      (text) => {
-        const log = Buffer.concat([this.#log, Buffer.from(text)])
-        this.#log = log.length > MOST_LOG ? log.subarray(log.length - MOST_LOG) : log
-      },
-    )
+    this.context = new RunContext(this)
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  setProgress(value: unknown): void {
+    this.#progress = progressBytes(value)
+  }
+
+  appendLog(text: string): void {
+    const log = Buffer.concat([this.#log, Buffer.from(text)])
+    this.#log = log.length > MOST_LOG ? log.subarray(log.length - MOST_LOG) : log
   }
 
   get #controller(): AbortController {
@@ -115,18 +123,55 @@ export class Run<Payload> {
   }
 }
 
-// A class, since an object literal with an accessor costs some kilobytes.
+// What a handler does not use is not made. A class, since an object literal with an accessor costs
+// some kilobytes.
 class RunContext implements Context {
-  readonly #signal: () => AbortSignal
+  readonly #run: Run<unknown>
 
-  constructor(
-    signal: () => AbortSignal, readonly progress: Context['progress'], readonly log: Context['log'],
-  ) {
-    this.#signal = signal
+  constructor(run: Run<unknown>) {
+    this.#run = run
   }
 
   get signal(): AbortSignal {
-    return this.#signal()
+    return this.#run.signal
+  }
+
+  get progress(): Context['progress'] {
+    return (value) => this.#run.setProgress(value)
+  }
+
+  get log(): Context['log'] {
+    return (text) => this.#run.appendLog(text)
+  }
+}
+
+/**
+ * The runs of a worker. A Set that grows and shrinks all the time leaves a chain of its old tables
+ * behind, each with its elements: they would be kept until the next collection of all memory.
+ */
+export class Runs<Payload> {
+  readonly #runs: Run<Payload>[] = []
+
+  get size(): number {
+    return this.#runs.length
+  }
+
+  add(run: Run<Payload>): void {
+    run.place = this.#runs.length
+    this.#runs.push(run)
+  }
+
+  /** The last one takes its place. */
+  delete(run: Run<Payload>): void {
+    const last = this.#runs.pop()
+    if (last === undefined || last === run) return
+    last.place = run.place
+    this.#runs[last.place] = last
+  }
+
+  /** Those that have neither ended nor lost their lease. */
+  running(): Run<Payload>[] {
+    return this.#runs.filter((run) => run.state === 'running')
   }
 }
 

@@ -1,9 +1,10 @@
 // The loop of a worker: it takes jobs, runs them, and says how they ended.
-import { isMainThread } from 'node:worker_threads'
 import { randomBytes } from 'node:crypto'
+import { isMainThread } from 'node:worker_threads'
 import { codecOf, type Codec } from '../codec.js'
 import { CommandError, SluiceError } from '../errors.js'
-import { Closed, isTemporary, Link, shownUrl } from '../link.js'
+import { Closed, isTemporary, Link } from '../link.js'
+import { shownUrl } from '../server.js'
 import { sleep } from '../time.js'
 import { hasTracing, inTrace } from '../trace.js'
 import { encoded } from '../words.js'
@@ -16,10 +17,11 @@ import { Heartbeat } from './heartbeat.js'
 import { insist, Refusal, type Insisting } from './insist.js'
 import { loggerOf, uniqueName, type Logger, type WorkerOptions } from './options.js'
 import {
-  Cancelled, endingOf, givenBack, LeaseLost, refused, ShuttingDown, type Ending,
+  Cancelled, endingOf, givenBack, LeaseLost, messageOf, refused, ShuttingDown, withoutResult,
+  type Ending,
 } from './outcome.js'
 import { planNext } from './plan.js'
-import { EXTRA, Run, type Context, type WorkerJob } from './run.js'
+import { EXTRA, Run, Runs, type Context, type WorkerJob } from './run.js'
 
 /** Runs one job; what it returns is the job's result. */
 export type Handler<Payload, Result> =
@@ -39,15 +41,18 @@ export class Worker<Payload = unknown, Result = unknown> {
   readonly #handler: Handler<Payload, Result>
   readonly #options: WorkerOptions<Payload, Result>
   readonly #codec: Codec
+  readonly #traces: boolean
   readonly #logger: Logger
   readonly #style: PopStyle
   readonly #commands: Link
   readonly #blocking: Link
   readonly #heartbeat: Heartbeat<Payload>
-  readonly #runs = new Set<Run<Payload>>()
+  readonly #runs = new Runs<Payload>()
   #ended: Finished[] = []
   #settling = false
   #pop: PopRequest | null = null
+  readonly #tokens = randomBytes(8).toString('hex')
+  #pops = 0
   #waiting: { readonly pop: PopRequest, readonly answered: Promise<boolean> } | null = null
   #draining = false
   readonly #givenBack = new Set<string>()
@@ -68,30 +73,36 @@ export class Worker<Payload = unknown, Result = unknown> {
   /**
    * A worker for one queue, or for several in the order in which they are tried. It has two
    * connections: one for commands, one on which it waits for jobs.
+   *
+   * @throws RangeError - without a queue, or a `concurrency` that is no number from 1
    */
   constructor(
     queues: string | readonly string[], handler: Handler<Payload, Result>,
     options: WorkerOptions<Payload, Result> = {},
   ) {
+    if (queues.length === 0 || !((options.concurrency ?? 1) >= 1)) {
+      throw new RangeError('a worker needs a queue, and a concurrency of at least 1')
+    }
     this.name = options.name ?? uniqueName()
     this.#queues = typeof queues === 'string' ? [queues] : queues
     this.#handler = handler
     this.#options = options
     this.#codec = codecOf(options.codec)
+    this.#traces = hasTracing()
     this.#logger = loggerOf(options.logger)
     this.#style = {
       queues: this.#queues,
       worker: this.name,
       match: options.match ?? [],
       lease: options.lease,
-      with: extraFields(options.with ?? []),
+      with: extraFields(options.with ?? [], this.#traces),
     }
     this.#commands = new Link(options, 'sluice-worker')
     this.#blocking = new Link(options, 'sluice-worker-pop')
     this.#heartbeat = new Heartbeat({
       commands: this.#commands,
       worker: this.name,
-      runs: () => [...this.#runs].filter((run) => run.state === 'running'),
+      runs: () => this.#runs.running(),
       answered: (run, answer) => this.#touched(run, answer),
       quiet: (quiet) => this.#becameQuiet(quiet),
       failed: (error) =>
@@ -192,8 +203,9 @@ export class Worker<Payload = unknown, Result = unknown> {
     if (plan.pop > 0) void this.#take(plan.pop)
   }
 
+  // Never a token of an earlier worker of this name.
   #newPop(count: number): PopRequest {
-    return { token: randomBytes(8).toString('hex'), count }
+    return { token: `${this.#tokens}-${++this.#pops}`, count }
   }
 
   // Asks for jobs on the connection that blocks.
@@ -219,7 +231,7 @@ export class Worker<Payload = unknown, Result = unknown> {
         again: () => !this.#draining,
       }))
       this.#away = false
-      this.#begin(readJobs(reply))
+      this.#begin(readJobs(reply, this.#queues))
       return true
     } catch (error) {
       if (!this.#draining) this.#refusedAll('Q.POP', error)
@@ -273,7 +285,8 @@ export class Worker<Payload = unknown, Result = unknown> {
     let failure: unknown = null
     let ending: Ending
     try {
-      result = await inTrace(tagsOfPopped(run.popped), () => this.#handler(run.job, run.context))
+      result = await (this.#traces ? inTrace(tagsOfPopped(run.popped), () => this.#call(run))
+        : this.#call(run))
       ending = this.#acknowledgement(result)
     } catch (error) {
       failure = error
@@ -288,8 +301,12 @@ export class Worker<Payload = unknown, Result = unknown> {
     this.#pump()
   }
 
+  #call(run: Run<Payload>): Promise<Result> | Result {
+    return this.#handler(run.job, run.context)
+  }
+
   #acknowledgement(result: Result): Ending {
-    if (result === undefined) return { kind: 'ack', result: null }
+    if (result === undefined) return withoutResult
     try {
       return { kind: 'ack', result: encoded(this.#codec.encode(result)) }
     } catch (error) {
@@ -352,9 +369,8 @@ export class Worker<Payload = unknown, Result = unknown> {
   async #drain(): Promise<void> {
     const over = this.#graceOver.signal
     void this.#endPop()
-    await this.#until(() => this.#isQuiet() && !this.#hasRuns(), over)
-    for (const run of this.#runs) {
-      if (run.state !== 'running') continue
+    await this.#until(() => this.#isQuiet() && this.#runs.running().length === 0, over)
+    for (const run of this.#runs.running()) {
       const reason = new ShuttingDown('the grace is over')
       this.#finish(run, givenBack, () => this.#hook('failed', run.job, reason))
       run.stop(reason)
@@ -387,15 +403,11 @@ export class Worker<Payload = unknown, Result = unknown> {
   async #popOnce(pop: PopRequest): Promise<void> {
     const { reply } = await insist(
       this.#commands, popWords(this.#style, pop, null), this.#insisting({ replyMs: REPLY_MS }))
-    this.#giveBack(readJobs(reply))
+    this.#giveBack(readJobs(reply, this.#queues))
   }
 
   #isQuiet(): boolean {
     return this.#pop === null && this.#ended.length === 0 && !this.#settling
-  }
-
-  #hasRuns(): boolean {
-    return [...this.#runs].some((run) => run.state === 'running')
   }
 
   // Resolves when the condition holds, which is checked after each change, or on an abort.
@@ -480,16 +492,12 @@ export class Worker<Payload = unknown, Result = unknown> {
 
 type Hook<Payload, Result> = NonNullable<WorkerOptions<Payload, Result>['hooks']>
 
-function extraFields(chosen: readonly (keyof typeof EXTRA)[]): string[] {
+function extraFields(chosen: readonly (keyof typeof EXTRA)[], traces: boolean): string[] {
   const fields = new Set<string>(chosen.map((name) => EXTRA[name]))
-  if (hasTracing()) fields.add(EXTRA.tags)  // they have the traceparent
+  if (traces) fields.add(EXTRA.tags)  // they have the traceparent
   return [...fields]
 }
 
 function reasonOf(error: unknown): unknown {
   return error instanceof Refusal ? error.reason : error
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -1,7 +1,8 @@
 // Queue: what it adds, tells and follows.
 import assert from 'node:assert/strict'
 import {
-  BadField, CodecError, Duplicate, Job, NoJob, Queue, QueueFull, Trimmed, type QueueEvent,
+  BadField, CodecError, Duplicate, Job, NoJob, Queue, QueueFull, Trimmed, Unreachable,
+  type QueueEvent,
 } from '../../src/index.js'
 import { newQueue, plain, play, until, url } from './check.js'
 
@@ -152,6 +153,22 @@ await play({
     assert.deepEqual(chosen, ['job-7', 'job-9'])
     const beyond = queue.events({ from: 1_000_000_000 })
     await assert.rejects(beyond.next(), Trimmed)
+  },
+
+  'a queue that is closed ends what waits': async () => {
+    const queue = newQueue<number, unknown>()
+    const job = await queue.add(1)
+    const seen: string[] = []
+    const loop = (async () => {
+      for await (const event of queue.events({ from: 0 })) seen.push(event.type)
+    })()
+    const begun = queue.events()  // whose first event is asked for later
+    const result = assert.rejects(job.result(), Unreachable)
+    await until('an event', () => seen.length > 0)
+    queue.close()
+    await Promise.all([loop, result])
+    assert.deepEqual(await begun.next(), { done: true, value: undefined })
+    assert.throws(() => queue.events(), /closed/)
   },
 
   'queues of one server share a connection': async () => {

@@ -29,6 +29,8 @@ await play({
     const handler: Handler<string, unknown> = (job) => {
       if (job.payload === 'fatal') throw new Fatal('never')
       if (job.payload === 'plain') throw new TypeError('broken')
+      if (job.payload === 'no text') throw Object.create(null)
+      if (job.payload === 'no delay') throw new Retry('later', { delay: -1 })
       if (job.payload === 'nan') return { value: NaN }
       if (job.payload === 'big') return 'x'.repeat(2_000_000)
       if (job.payload === 'retry') {
@@ -48,6 +50,8 @@ await play({
       assert.equal(await end('nothing'), undefined)
       assert.equal(await end('fatal', 5), 'failed never')
       assert.equal(await end('plain'), 'failed TypeError: broken')
+      assert.equal(await end('no text'), 'failed what was thrown has no text')
+      assert.match(String(await end('no delay')), /^failed RangeError: /)
       assert.deepEqual(await end('retry', 5), { said: 'retry' })
       assert.deepEqual(attempts, [1, 2, 3])
       assert.match(String(await end('nan', 5)), /^failed result: /)
@@ -254,6 +258,7 @@ await play({
   },
 
   'what a server refuses ends the worker': async () => {
+    for (const concurrency of [0, NaN]) await assert.rejects(refusal({ concurrency }), RangeError)
     const away = await refusal({ url: 'redis://127.0.0.1:1', connectTimeout: 200 })
     assert.ok(away instanceof Unreachable, String(away))
     const unknown = await refusal({ url: 'redis://no.such.host.invalid', connectTimeout: 200 })

@@ -1,0 +1,87 @@
+// Where the server is, and a client of ioredis for it.
+import { Redis, type RedisOptions } from 'ioredis'
+
+/** Where the server is. */
+export interface ServerOptions {
+  /**
+   * `redis://[user:password@]host[:port][/database]`, `rediss://` for TLS, or the primary that
+   * Sentinels name: `redis+sentinel://[user:password@]host[:port][,host[:port]]…/name[/database]`.
+   * By default the environment's SLUICE_URL, else `redis://localhost:6379`.
+   */
+  url?: string
+  /**
+   * Options of ioredis beside the URL, or in place of it: TLS, credentials, `sentinels` with a
+   * `name`.
+   */
+  redis?: RedisOptions
+}
+
+const SENTINEL = 'redis+sentinel://'
+const SENTINEL_PORT = 26379
+const SENTINEL_MS = 2000  // for one Sentinel, or to connect to the server that it names
+
+/** The URL without its password, for messages. */
+export function shownUrl(server: ServerOptions): string {
+  return urlOf(server).replace(/\/\/([^@/]*)@/, '//')
+}
+
+/** Throws for a bad URL of Sentinels. */
+export function checkServer(server: ServerOptions): void {
+  const url = urlOf(server)
+  if (url.startsWith(SENTINEL)) sentinelOptions(url)
+}
+
+/** A client that connects once, when it is told to. */
+export function newRedis(server: ServerOptions, name: string): Redis {
+  const own: RedisOptions = {
+    lazyConnect: true,
+    enableReadyCheck: false,
+    enableOfflineQueue: false,
+    autoResubscribe: false,
+    maxRetriesPerRequest: null,
+    retryStrategy: () => null,
+    sentinelRetryStrategy: () => null,
+  }
+  const options: RedisOptions = {
+    keepAlive: 30_000,
+    connectionName: name,
+    sentinelCommandTimeout: SENTINEL_MS,
+    ...server.redis,
+  }
+  const elsewhere = server.url === undefined && server.redis !== undefined &&
+    (server.redis.host ?? server.redis.path ?? server.redis.sentinels) !== undefined
+  if (elsewhere) return new Redis({ ...options, ...own })
+  const url = urlOf(server)
+  if (url.startsWith(SENTINEL)) return new Redis({ ...sentinelOptions(url), ...options, ...own })
+  return new Redis(url, { ...options, ...own })
+}
+
+function urlOf(server: ServerOptions): string {
+  return server.url ?? process.env['SLUICE_URL'] ?? 'redis://localhost:6379'
+}
+
+/** The options of ioredis for a URL with Sentinels. Throws for a bad one. */
+export function sentinelOptions(url: string): RedisOptions {
+  const [, user, hosts, name, database] =
+    /^redis\+sentinel:\/\/(?:([^@/]*)@)?([^@/]+)\/([^/]+)(?:\/(\d+))?$/.exec(url) ?? []
+  if (hosts === undefined || name === undefined) {
+    throw new TypeError(`a URL of Sentinels is ${SENTINEL}[user:password@]host[:port],…/name[/db]`)
+  }
+  const [username, password] = (user ?? ':').split(':').map(decodeURIComponent)
+  return {
+    sentinels: hosts.split(',').map(sentinelOf),
+    name: decodeURIComponent(name),
+    db: Number(database ?? 0),
+    connectTimeout: SENTINEL_MS,
+    ...(username ? { username } : {}),
+    ...(password ? { password } : {}),
+  }
+}
+
+// A host with colons is in brackets.
+function sentinelOf(address: string): { host: string, port: number } {
+  const [, bracketed, plain, port] = /^(?:\[(.+)\]|([^:]+))(?::(\d+))?$/.exec(address) ?? []
+  const host = bracketed ?? plain
+  if (host === undefined) throw new TypeError(`${address} is no address of a Sentinel, host[:port]`)
+  return { host, port: Number(port ?? SENTINEL_PORT) }
+}

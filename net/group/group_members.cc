@@ -1,0 +1,109 @@
+#include "net/group/group_members.h"
+
+#include "engine/base/numbers.h"
+#include "storage/group_keys.h"
+
+namespace sluice {
+
+void GroupMembers::step(const GroupMember& self, int64_t now_ms) {
+  put(self, now_ms);
+  if (now_ms >= read_at_ms_) read(self.name, now_ms);
+}
+
+void GroupMembers::read(const std::string& own_name, int64_t now_ms) {
+  read_at_ms_ = now_ms + kReadMs;
+  read(RemoteRecordKind::kNode, own_name);
+  read(RemoteRecordKind::kHold, own_name);
+}
+
+void GroupMembers::read(RemoteRecordKind kind, const std::string& own_name) {
+  told_[index_of(kind)].clear();
+  const uint64_t number = ++reads_[index_of(kind)];
+  log_.read_records(kind, [this, kind, own_name, number](const RemoteAnswer& answer,
+                                                         const std::vector<RemoteRecord>& records) {
+    if (!is_heard(answer)) return;
+    inbox_.post([this, kind, own_name, number, records] {
+      if (number == reads_[index_of(kind)]) on_read(kind, own_name, records);
+    });
+  });
+}
+
+// What was told since the request is newer. Others may have vanished while nothing was told.
+void GroupMembers::on_read(RemoteRecordKind kind, const std::string& own_name,
+                           const std::vector<RemoteRecord>& records) {
+  const bool is_hold = kind == RemoteRecordKind::kHold;
+  const std::set<std::string>& told = told_[index_of(kind)];
+  const auto is_old = [&](const auto& entry) { return !told.contains(entry.first); };
+  is_hold ? std::erase_if(holds_, is_old) : std::erase_if(others_, is_old);
+  bool has_own = is_hold || told.contains(own_name);
+  for (const RemoteRecord& record : records) {
+    const bool is_own = !is_hold && record.name == own_name;
+    has_own |= is_own;
+    if (!is_own && !told.contains(record.name)) take(kind, record.name, record.value);
+  }
+  if (!has_own) is_recorded_ = false;  // it is put again
+}
+
+void GroupMembers::take(RemoteRecordKind kind, const std::string& name, const std::string& value) {
+  if (kind == RemoteRecordKind::kHold) {
+    // One that cannot be read holds everything.
+    holds_[name] = parse_u64(value).value_or(0);
+    return;
+  }
+  Result<GroupMember> member = decode_member(name, value);
+  if (member.ok()) others_[name] = std::move(*member);
+}
+
+void GroupMembers::on_record(RemoteRecordKind kind, const std::string& name,
+                             const std::optional<std::string>& value, const GroupMember& self) {
+  told_[index_of(kind)].insert(name);
+  const bool is_own = kind == RemoteRecordKind::kNode && name == self.name;
+  if (!value.has_value()) {
+    if (is_own) is_recorded_ = false;  // it is put again
+    kind == RemoteRecordKind::kHold ? holds_.erase(name) : others_.erase(name);
+    return;
+  }
+  if (!is_own) return take(kind, name, *value);
+  const Result<GroupMember> member = decode_member(name, *value);
+  if (!member.ok()) return;
+  if (member->run_id == self.run_id) {
+    is_known_ = true;
+  } else if (is_known_) {
+    on_refused_(invalid("another process runs as the node \"" + name +
+                        "\", with a copy of this directory"));
+  }
+}
+
+void GroupMembers::put(const GroupMember& self, int64_t now_ms) {
+  if (is_putting_ || now_ms < put_at_ms_ || (is_recorded_ && self == recorded_)) return;
+  is_putting_ = true;
+  recorded_ = self;
+  put_at_ms_ = now_ms + kRecordMs;
+  log_.put_record(RemoteRecordKind::kNode, self.name, owner_, encode_member(self),
+                  [this, name = self.name, now_ms](const RemoteAnswer& answer) {
+                    inbox_.post([this, answer, name, now_ms] { on_put(answer, name, now_ms); });
+                  });
+}
+
+void GroupMembers::on_put(const RemoteAnswer& answer, const std::string& name, int64_t now_ms) {
+  is_putting_ = false;
+  is_recorded_ = answer.outcome == RemoteOutcome::kDone;
+  if (answer.outcome != RemoteOutcome::kConflict) {
+    other_since_ms_ = 0;
+    return;
+  }
+  if (other_since_ms_ == 0) other_since_ms_ = now_ms;
+  if (now_ms - other_since_ms_ < kOtherProcessMs) return;
+  on_refused_(
+      invalid("another process is the node \"" + name + "\" of the group; node-name must differ"));
+}
+
+std::vector<GroupMember> GroupMembers::all(const GroupMember& self) const {
+  std::map<std::string, GroupMember> sorted = others_;
+  sorted[self.name] = self;
+  std::vector<GroupMember> members;
+  for (auto& [name, member] : sorted) members.push_back(std::move(member));
+  return members;
+}
+
+}  // namespace sluice

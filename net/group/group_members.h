@@ -1,0 +1,84 @@
+// GroupMembers: the records of a group's live processes, this one's among them, and of those that
+// load.
+//
+// Used by the group's thread. Times are milliseconds of CLOCK_BOOTTIME.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/ports/group_port.h"
+#include "net/group/group_inbox.h"
+#include "storage/remote_log.h"
+
+namespace sluice {
+
+class GroupMembers {
+ public:
+  // A record is renewed at most every kRecordMs. That of a killed process lives for 5 s, so another
+  // one with this node's name is reported after kOtherProcessMs.
+  static constexpr int64_t kRecordMs = 200;
+  static constexpr int64_t kOtherProcessMs = 10'000;
+  // What was not told is found out after this time at most.
+  static constexpr int64_t kReadMs = 5000;
+
+  // `owner`: the id of the data directory; a process that was started again has the same.
+  // `on_refused`: another process runs as this node.
+  GroupMembers(RemoteLog& log, GroupInbox& inbox, std::string owner,
+               std::function<void(const Status&)> on_refused)
+      : log_(log), inbox_(inbox), owner_(std::move(owner)), on_refused_(std::move(on_refused)) {}
+
+  // Reads all records: those of before the log was followed, and what was not told.
+  void read(const std::string& own_name, int64_t now_ms);
+  // A record was put, or has vanished. `self`: this process.
+  void on_record(RemoteRecordKind kind, const std::string& name,
+                 const std::optional<std::string>& value, const GroupMember& self);
+  // Puts this node's record, if it has changed and none is on its way. Reads all from time to time.
+  void step(const GroupMember& self, int64_t now_ms);
+  void put_soon() { put_at_ms_ = INT64_MIN; }
+  // This node's record is there, as far as is known.
+  bool is_recorded() const { return is_recorded_; }
+  bool other_process() const { return other_since_ms_ != 0; }
+
+  // Without this one.
+  const std::map<std::string, GroupMember>& others() const { return others_; }
+  // The lsn from which each loading process continues.
+  const std::map<std::string, Lsn>& holds() const { return holds_; }
+  // All nodes, in the order of their names.
+  std::vector<GroupMember> all(const GroupMember& self) const;
+
+ private:
+  static size_t index_of(RemoteRecordKind kind) { return kind == RemoteRecordKind::kHold ? 1 : 0; }
+  void read(RemoteRecordKind kind, const std::string& own_name);
+  void take(RemoteRecordKind kind, const std::string& name, const std::string& value);
+  void on_read(RemoteRecordKind kind, const std::string& own_name,
+               const std::vector<RemoteRecord>& records);
+  void put(const GroupMember& self, int64_t now_ms);
+  void on_put(const RemoteAnswer& answer, const std::string& name, int64_t now_ms);
+
+  RemoteLog& log_;
+  GroupInbox& inbox_;
+  const std::string owner_;
+  const std::function<void(const Status&)> on_refused_;
+  std::map<std::string, GroupMember> others_;
+  std::map<std::string, Lsn> holds_;
+  // The names of the records that were told since they were last read, of each kind.
+  std::array<std::set<std::string>, 2> told_;
+  std::array<uint64_t, 2> reads_{};  // only the answer to the last one counts
+  int64_t read_at_ms_ = INT64_MAX;   // until read() is called
+  GroupMember recorded_;
+  bool is_putting_ = false;
+  bool is_recorded_ = false;
+  bool is_known_ = false;  // this process's record was told
+  int64_t put_at_ms_ = INT64_MIN;
+  int64_t other_since_ms_ = 0;  // since when another process has this name; 0: none has
+};
+
+}  // namespace sluice

@@ -1,0 +1,31 @@
+#include "net/group/group_pause.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sluice {
+
+// One that cannot be read counts for nothing: a group that takes over is better than one that never
+// does.
+void GroupPause::on_value(Bytes text) {
+  Result<PauseValue> value = decode_pause(text);
+  value_ = value.ok() ? std::move(*value) : PauseValue();
+}
+
+int64_t GroupPause::left_ms() const {
+  return value_.until_wall_ms == 0 ? 0 : std::max<int64_t>(0, value_.until_wall_ms - wall_ms_());
+}
+
+void GroupPause::step(int64_t now_ms) {
+  const int64_t left = left_ms();
+  const PauseValue now = left == 0 ? PauseValue() : value_;
+  if (now == said_ && (left == 0 || now_ms < say_at_ms_)) return;
+  said_ = now;
+  say_at_ms_ = now_ms + kSayMs;
+  if (left == 0) return say(LogLevel::kInfo, "the group is not paused any more");
+  say(LogLevel::kWarning, "the group is paused at the node \"" + now.node + "\", for " +
+                              std::to_string((left + 999) / 1000) +
+                              " s more: no other node takes over from a primary that fails");
+}
+
+}  // namespace sluice

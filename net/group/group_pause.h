@@ -1,0 +1,48 @@
+// GroupPause: whether the group is paused: nobody takes the epoch of a silent primary then, but
+// that primary's own node, for as long as people work at machines or at etcd. A hand-over still
+// works, since nobody holds the epoch after it.
+//
+// A pause only keeps a TAKE from being sent. It is no part of the fence: the read that decides a
+// TAKE shows the pause, and one that is put later than that read comes too late for it.
+//
+// Used by the group's thread. It ends by the wall clock; `now_ms` is of CLOCK_BOOTTIME.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "engine/base/bytes.h"
+#include "storage/group_keys.h"
+#include "storage/log_sink.h"
+
+namespace sluice {
+
+class GroupPause {
+ public:
+  // It is said again so often.
+  static constexpr int64_t kSayMs = 60'000;
+
+  GroupPause(std::function<int64_t()> wall_ms, LogSink log)
+      : wall_ms_(std::move(wall_ms)), log_(std::move(log)) {}
+
+  // This node has heard the value of the group's key; empty: the key was removed.
+  void on_value(Bytes text);
+  // 0: the group is not paused.
+  int64_t left_ms() const;
+  // Says what has changed, and once a minute that the group is paused.
+  void step(int64_t now_ms);
+
+ private:
+  void say(LogLevel level, const std::string& text) const {
+    if (log_) log_(level, text);
+  }
+
+  const std::function<int64_t()> wall_ms_;
+  const LogSink log_;
+  PauseValue value_;
+  PauseValue said_;
+  int64_t say_at_ms_ = INT64_MIN;
+};
+
+}  // namespace sluice

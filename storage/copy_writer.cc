@@ -1,0 +1,204 @@
+#include "storage/copy_writer.h"
+
+#include <rocksdb/env.h>
+#include <fstream>
+
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include "storage/data_directory.h"
+#include "storage/group_mark.h"
+#include "storage/rocksdb_log.h"
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What holds data in a directory, or says what it holds. Everything else stays.
+constexpr std::array kParts = {"FORMAT", "group-base", "high-water-mark", "log"};
+// In `incoming-copy`: it is wanted; the old parts are out of the way. One follows the other.
+constexpr const char* kAccepted = "accepted";
+constexpr const char* kInstall = "install";
+
+std::string incoming_of(const std::string& directory) { return directory + "/incoming-copy"; }
+std::string replaced_of(const std::string& directory) { return directory + "/replaced-data"; }
+std::string anew_of(const std::string& directory) { return directory + "/load-anew"; }
+
+Status failed(const std::error_code& error, const std::string& what) {
+  return error ? io_error(what + ": " + error.message()) : Status();
+}
+
+Status sync_folder(const std::string& folder) {
+  std::unique_ptr<rocksdb::Directory> opened;
+  rocksdb::Status status = rocksdb::Env::Default()->NewDirectory(folder, &opened);
+  if (status.ok()) status = opened->Fsync();
+  return from_rocksdb(status, "cannot sync " + folder);
+}
+
+Status write_file(const std::string& name, const std::string& text) {
+  return from_rocksdb(rocksdb::WriteStringToFile(rocksdb::Env::Default(), text, name, true),
+                      "cannot write " + name);
+}
+
+// Moves what is there of the parts.
+Status move_parts(const std::string& from, const std::string& to) {
+  std::error_code error;
+  for (const char* part : kParts) {
+    if (!fs::exists(from + "/" + part)) continue;
+    fs::rename(from + "/" + part, to + "/" + part, error);
+    if (error) return failed(error, "cannot move " + from + "/" + part + " to " + to);
+  }
+  // The new names first: a crash in between must not leave a part without any.
+  if (Status status = sync_folder(to); !status.ok()) return status;
+  return sync_folder(from);
+}
+
+Status remove_folder(const std::string& folder) {
+  std::error_code error;
+  fs::remove_all(folder, error);
+  return failed(error, "cannot remove " + folder);
+}
+
+Status set_old_aside(const std::string& directory) {
+  const std::string incoming = incoming_of(directory);
+  const std::string replaced = replaced_of(directory);
+  std::error_code error;
+  fs::create_directory(replaced, error);
+  if (error) return failed(error, "cannot create " + replaced);
+  if (Status status = move_parts(directory, replaced); !status.ok()) return status;
+  fs::rename(incoming + "/" + kAccepted, incoming + "/" + kInstall, error);
+  if (error) return failed(error, "cannot rename " + incoming + "/" + kAccepted);
+  return sync_folder(incoming);
+}
+
+}  // namespace
+
+// --- Writing -------------------------------------------------------------------------------------
+
+CopyWriter::CopyWriter(std::string directory, bool in_group)
+    : directory_(std::move(directory)), incoming_(incoming_of(directory_)), in_group_(in_group) {}
+
+CopyWriter::~CopyWriter() = default;
+
+Status CopyWriter::begin(const CopyHead& head) {
+  head_ = head;
+  if (fs::exists(incoming_)) return io_error(incoming_ + " is there already");
+  RocksdbLogOptions options;
+  options.directory = incoming_;
+  auto log = open_rocksdb_log(options);
+  if (!log.ok()) return log.status();
+  log_ = std::move(*log);
+  auto writer = log_->start_checkpoint(head.summary.checkpoint);
+  if (!writer.ok()) return writer.status();
+  checkpoint_ = std::move(*writer);
+  return {};
+}
+
+Status CopyWriter::add_piece(uint32_t number, Bytes piece) {
+  return checkpoint_->add_piece(number, piece);
+}
+
+Status CopyWriter::finish_checkpoint() {
+  if (checkpoint_ == nullptr) return {};
+  Status status = checkpoint_->finish(head_.summary);
+  if (status.ok()) status = checkpoint_->commit();
+  checkpoint_.reset();
+  return status;
+}
+
+Status CopyWriter::add_commit(Lsn first_lsn, Bytes commit) {
+  if (Status status = finish_checkpoint(); !status.ok()) return status;
+  UnitCursor cursor(commit, commit.size());
+  Lsn last = 0;
+  while (cursor.next()) last = cursor.header().lsn;
+  const bool is_last = last == head_.last_lsn && in_group_;
+  return log_->append_commit(first_lsn, commit, false, is_last ? Bytes(head_.position) : Bytes());
+}
+
+Status CopyWriter::end() {
+  Status status = finish_checkpoint();
+  if (status.ok()) status = log_->sync();
+  if (status.ok()) status = log_->set_mark(head_.last_lsn);
+  log_.reset();
+  if (status.ok()) status = sync_folder(incoming_ + "/log");
+  if (status.ok() && in_group_ && !head_.mark.empty()) {
+    const Result<LogPosition> mark = decode_position(head_.mark);
+    status = mark.ok() ? write_lead_mark(incoming_, *mark) : mark.status();
+  }
+  return status.ok() ? sync_folder(incoming_) : status;
+}
+
+// --- Putting it in place -------------------------------------------------------------------------
+
+Status accept_copy(const std::string& directory) {
+  const std::string incoming = incoming_of(directory);
+  if (Status status = sync_folder(directory); !status.ok()) return status;
+  if (Status status = write_file(incoming + "/" + kAccepted, "\n"); !status.ok()) return status;
+  return sync_folder(incoming);
+}
+
+Result<bool> install_copy(const std::string& directory) {
+  const std::string incoming = incoming_of(directory);
+  if (fs::exists(incoming + "/" + kAccepted)) {
+    if (Status status = set_old_aside(directory); !status.ok()) return status;
+  }
+  const bool installs = fs::exists(incoming + "/" + kInstall);
+  if (installs) {
+    if (Status status = move_parts(incoming, directory); !status.ok()) return status;
+    if (Status status = forget_load_anew(directory); !status.ok()) return status;
+    if (Status status = sync_folder(directory); !status.ok()) return status;
+  }
+  if (Status status = remove_folder(incoming); !status.ok()) return status;
+  if (Status status = remove_folder(replaced_of(directory)); !status.ok()) return status;
+  return installs;
+}
+
+Status finish_copy(const std::string& directory) {
+  if (!fs::exists(incoming_of(directory)) && !fs::exists(replaced_of(directory))) return {};
+  const Result<std::unique_ptr<DirectoryLock>> lock = DirectoryLock::take(directory);
+  return lock.ok() ? install_copy(directory).status() : lock.status();
+}
+
+Result<std::unique_ptr<DirectoryLock>> DirectoryLock::take(const std::string& directory) {
+  rocksdb::Env* const env = rocksdb::Env::Default();
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) return failed(error, "cannot create " + directory);
+  rocksdb::FileLock* lock = nullptr;
+  const rocksdb::Status status = env->LockFile(directory + "/LOCK", &lock);
+  if (status.ok()) return std::unique_ptr<DirectoryLock>(new DirectoryLock(lock));
+  return Status(StatusCode::kLocked, "another server is using the data directory " + directory +
+                                         " (" + status.ToString() + ")");
+}
+
+DirectoryLock::~DirectoryLock() {
+  rocksdb::Env::Default()
+      ->UnlockFile(static_cast<rocksdb::FileLock*>(lock_))
+      .PermitUncheckedError();
+}
+
+bool is_to_load_anew(const std::string& directory) { return fs::exists(anew_of(directory)); }
+
+std::string load_anew_cluster(const std::string& directory) {
+  std::string id;
+  std::ifstream file(anew_of(directory));
+  std::getline(file, id);
+  return id;
+}
+
+Status ask_to_load_anew(const std::string& directory, const std::string& cluster_id) {
+  if (Status status = write_file(anew_of(directory), cluster_id + "\n"); !status.ok())
+    return status;
+  return sync_folder(directory);
+}
+
+Status forget_load_anew(const std::string& directory) {
+  std::error_code error;
+  if (!fs::remove(anew_of(directory), error) && !error) return {};
+  if (error) return failed(error, "cannot remove " + anew_of(directory));
+  return sync_folder(directory);
+}
+
+}  // namespace sluice

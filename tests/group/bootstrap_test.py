@@ -1,0 +1,291 @@
+#!/usr/bin/python3
+"""How a node gets the data of another one: it joins a group whose log was trimmed, or was away for
+too long, or is asked to; and backups by the same stream."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import harness
+from harness import info, require, require_equal, scratch, wait_until
+from harness.cli import NO_CONNECTION, SERVER_ERROR, USAGE_ERROR, Sluice
+from harness.crash.client import Link
+from harness.group import FENCED, Group, Node
+from harness.http_client import Client
+from harness.relay import Relay
+from harness.servers import LOOPBACK, Server, steady_port
+
+TOKEN = "a-token-of-the-nodes-0123456789"
+TRIM_KEY = "/sluice/main/g/1/trim"
+LOADED_S = 60.0
+MEASURED_S = 1.5
+LARGE = 300  # values of 100 kB: long enough to be interrupted
+
+
+@contextlib.contextmanager
+def group_of(options, nodes=2, **directives):
+    with scratch() as directory:
+        path = os.path.join(directory, "token")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(TOKEN + "\n")
+        given = {"replication-token-file": path, **directives}
+        with Group(options.program, nodes=nodes, directives=given,
+                   of_node=lambda: {"http-port": steady_port()}) as group:
+            yield group
+
+
+@contextlib.contextmanager
+def joining(group, name="n3"):
+    """A node of the group without data, not started yet. The group does not end it."""
+    node = Node(group.program, name, group.etcd.endpoints(),
+                {**group.directives, **group.of_node()})
+    try:
+        yield node
+    finally:
+        node.kill()
+        node.close()
+
+
+def write(node, *commands):
+    with contextlib.closing(Link(node.port)) as link:
+        replies = link.ask(*commands)
+    wrong = [reply for reply in replies if not isinstance(reply, (str, bytes, int))]
+    require(not wrong, f"{wrong[:1]}")
+    return replies
+
+
+def fill(group, values=50, size=100):
+    """Each in a commit of its own, so that there are places to trim to."""
+    primary = group.primary()
+    with primary.connect() as connection:
+        for number in range(values):
+            reply = connection.call("SET", f"k{number}", os.urandom(size // 2).hex())
+            require_equal(reply.raw, b"+OK\r\n", "a write")
+
+
+def trim(group, nodes):
+    """Until the log begins behind what was written, by checkpoints of these nodes."""
+    before = group.etcd.ctl("get", TRIM_KEY)
+    for node in nodes:
+        with node.connect() as connection:
+            connection.call("BGSAVE")
+    wait_until(lambda: group.etcd.ctl("get", TRIM_KEY) != before, 20.0, "a trimmed log")
+
+
+def require_in_sync(group, node):
+    primary = group.primary()
+    wait_until(lambda: node.lsn() == primary.lsn() and node.digest() == primary.digest(),
+               LOADED_S, f"{node.name} in sync; {node.log_tail()}")
+
+
+def start_loading(node):
+    """Returns when a copy has begun to arrive."""
+    node.start(wait=False)
+    incoming = os.path.join(node.directory, "incoming-copy", "staging")
+    wait_until(lambda: os.path.isdir(incoming), LOADED_S, "a copy")
+
+
+def test_joins(options):
+    """an empty node joins a trimmed group by the copy of a standby, and holds the log meanwhile"""
+    with group_of(options) as group, joining(group) as node:
+        fill(group)
+        group.wait_in_sync()
+        trim(group, group.nodes)
+        fill(group, values=20)
+        node.start()
+        require_in_sync(group, node)
+        log = node.log_tail(200)
+        require(f"loading the data of the node \"{group.standby().name}\"" in log, log)
+        require("are in place, up to lsn" in log, log)
+        wait_until(lambda: not group.etcd.ctl("get", "/sluice/main/g/1/hold/", "--prefix"),
+                   what="no hold")
+        require(not os.path.exists(os.path.join(node.directory, "incoming-copy")), "leftovers")
+        write(group.primary(), ["SET", "later", "v"])
+        require_in_sync(group, node)
+
+
+def test_away(options):
+    """a node that was away while the log was trimmed exits with 76, and comes back by itself"""
+    with group_of(options, **{"checkpoint-copies": "1"}) as group:
+        fill(group)
+        group.wait_in_sync()
+        standby = group.standby()
+        standby.stop()
+        # Its record lives for some seconds, and holds what it has not applied.
+        wait_until(lambda: standby.name not in group.etcd.ctl(
+            "get", "/sluice/main/g/1/node/", "--prefix", "--keys-only"), 20.0, "it is forgotten")
+        fill(group, values=100)
+        trim(group, [group.primary()])
+        before = len(standby.exits)
+        standby.start()
+        require_in_sync(group, standby)
+        require_equal(standby.exits[before:], [FENCED], "exits")
+        require("the log begins behind frame" in standby.log_tail(200), standby.log_tail(200))
+        require(not os.path.exists(os.path.join(standby.directory, "replaced-data")), "old data")
+
+
+def test_reinit(options):
+    """--reinit replaces a node's data by another node's; outside of a group it is refused"""
+    with group_of(options) as group:
+        fill(group)
+        group.wait_in_sync()
+        standby = group.standby()
+        standby.stop()
+        original = standby._command_line  # pylint: disable=protected-access
+        standby._command_line = lambda: original() + ["--reinit"]
+        standby.start()
+        require_in_sync(group, standby)
+        require("are in place" in standby.log_tail(200), standby.log_tail(200))
+    with options.server({"appendonly": "yes"}) as server:
+        line = server._command_line() + ["--reinit"]  # pylint: disable=protected-access
+        done = subprocess.run(line, capture_output=True, text=True, timeout=20, check=False,
+                              cwd=server.directory)
+        require_equal(done.returncode, 1, "the exit code")
+        require("--reinit needs" in done.stdout + done.stderr, done.stdout + done.stderr)
+
+
+def test_source_killed(options):
+    """the node that sends a copy is killed meanwhile: another one sends it again"""
+    with group_of(options) as group, joining(group) as node:
+        fill(group, values=LARGE, size=100_000)
+        group.wait_in_sync(60.0)
+        trim(group, group.nodes)
+        standby = group.standby()
+        start_loading(node)
+        standby.freeze()
+        time.sleep(0.2)
+        standby.thaw()
+        standby.kill()
+        wait_until(node.answers_ping, LOADED_S, "an answer")
+        require_in_sync(group, node)
+        require("have not come whole" in node.log_tail(200), node.log_tail(200))
+
+
+def p99_ms(times):
+    return sorted(times)[len(times) * 99 // 100] * 1000
+
+
+def test_latency(options):
+    """the primary answers while it sends copies; tells the 99th percentiles"""
+    with group_of(options, nodes=1) as group, scratch() as directory:
+        fill(group, values=LARGE, size=100_000)
+        primary = group.primary()
+        with primary.connect() as connection:
+            connection.call("SAVE")
+        sluice = Sluice(options, primary)
+        stop = threading.Event()
+        copies = []
+
+        def copy():
+            while not stop.is_set():
+                sluice.must("backup", os.path.join(directory, "b"), SLUICE_HTTP_TOKEN=TOKEN)
+                copies.append(time.monotonic())
+
+        def measure(seconds):
+            times = []
+            end = time.monotonic() + seconds
+            with primary.connect() as connection:
+                while time.monotonic() < end:
+                    began = time.monotonic()
+                    connection.call("GET", "k1")
+                    connection.call("SET", "small", "v")
+                    times.append(time.monotonic() - began)
+            return times
+        alone = measure(MEASURED_S)
+        thread = threading.Thread(target=copy)
+        thread.start()
+        beside = measure(MEASURED_S)
+        stop.set()
+        thread.join()
+        require(copies, "no copy ended")
+        print(f"  GET and SET, p99: {p99_ms(alone):.1f} ms alone, {p99_ms(beside):.1f} ms beside "
+              f"{len(copies)} copies; {len(alone)} and {len(beside)} of them")
+        require(len(beside) > len(alone) / 10, "the primary hardly answers beside a copy")
+
+
+class Flips(Relay):
+    """Changes one bit of what the first connection receives."""
+
+    flipped = False
+
+    def _carry(self, source, target):
+        received = 0
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                if received < 50_000 <= received + len(data) and not self.flipped:
+                    self.flipped = True
+                    at = 50_000 - received
+                    data = data[:at] + bytes([data[at] ^ 8]) + data[at + 1:]
+                received += len(data)
+                target.sendall(data)
+        self._end(source, target)
+
+
+def test_backup(options):
+    """a backup is whole or refused; it makes a directory that belongs to no group"""
+    program = os.path.join(os.path.dirname(options.program), "sluice-import")
+    with group_of(options, nodes=1) as group, scratch() as directory:
+        fill(group, values=30, size=10_000)
+        primary = group.primary()
+        digest = primary.digest()
+        sluice = Sluice(options, primary)
+        path = os.path.join(directory, "backup")
+        # It waits for the first checkpoint.
+        told = sluice.must("backup", path, SLUICE_HTTP_TOKEN=TOKEN)
+        require("everything up to lsn" in told, told)
+        with Flips(primary.directives["http-port"]) as relay:
+            sluice.fails(SERVER_ERROR, "checksum mismatch", "backup", path + "2", "--http",
+                         f"{LOOPBACK}:{relay.port}", SLUICE_HTTP_TOKEN=TOKEN)
+        require_equal(os.listdir(directory), ["backup"], "files")
+        with open(path + "2.part", "w", encoding="utf-8") as part:
+            part.write("another backup's")
+        sluice.fails(SERVER_ERROR, "2.part is there: another backup", "backup", path + "2",
+                     SLUICE_HTTP_TOKEN=TOKEN)
+        with open(path + "2.part", encoding="utf-8") as part:
+            require_equal(part.read(), "another backup's", "what it writes")
+        os.remove(path + "2.part")
+        sluice.fails(USAGE_ERROR, "in brackets ([::1]:8379)", "backup", path + "2", "--http",
+                     "::1:8379")
+        sluice.fails(NO_CONNECTION, "", "backup", path + "2", "--http", "[::1]:1")
+        sluice.fails(SERVER_ERROR, "401", "backup", path + "2", SLUICE_HTTP_TOKEN="another-one")
+        sluice.fails(SERVER_ERROR, "401", "backup", path + "2")
+
+        target = os.path.join(directory, "data")
+        done = subprocess.run([program, path, target], capture_output=True, text=True, timeout=60,
+                              check=True)
+        require("holds everything up to lsn" in done.stdout, done.stdout)
+        with Server(options.program, {"appendonly": "yes", "enable-debug-command": "yes"},
+                    directory=target, kind="sluice") as server, server.connect() as connection:
+            require_equal(connection.call("DEBUG", "DIGEST").value, digest, "the state")
+            require_equal(info(connection, "replication")["role"], "master", "role")
+        again = subprocess.run([program, path, target], capture_output=True, text=True, timeout=60,
+                               check=False)
+        require_equal(again.returncode, 1, "a directory that holds data")
+        with open(path, "r+b") as file:
+            file.truncate(os.path.getsize(path) - 1)
+        cut = subprocess.run([program, path, target + "2"], capture_output=True, text=True,
+                             timeout=60, check=False)
+        require_equal(cut.returncode, 1, "a file that is cut")
+        require("ends before it is whole" in cut.stderr, cut.stderr)
+
+
+def test_rights(options):
+    """the token of the nodes opens the copy and nothing else; without a token it stays closed"""
+    with group_of(options, nodes=1) as group:
+        node = group.primary()
+        node.ports["http-port"] = node.directives["http-port"]
+        with Client(node, token=TOKEN) as client:
+            for path in ("/api/v1/queues", "/api/v1/journal", "/metrics"):
+                client.expect(401, "GET", path)
+            client.expect(401, "POST", "/api/v1/checkpoint")
+            client.expect(503, "GET", "/api/v1/checkpoint")  # the first one is being made
+        with Client(node, token=None) as client:
+            client.expect(401, "GET", "/api/v1/checkpoint")
+            client.expect(200, "GET", "/api/v1/queues")
+
+
+if __name__ == "__main__":
+    sys.exit(harness.run(sys.modules[__name__]))

@@ -1,0 +1,235 @@
+#!/usr/bin/python3
+"""A group of two nodes loses its primary in every way, under 64 clients: the other one continues.
+
+Nothing that was acknowledged is lost, nothing is there twice (harness/group_load.py), no read tells
+an older state than one that was known before (harness/registers.py), and the nodes end with equal
+states.
+"""
+
+import contextlib
+import random
+import sys
+import time
+
+import harness
+from harness import require, require_equal, wait_until
+from harness.crash.client import Link
+from harness.group import FENCED, RESTARTED, Group, kept_group, require_roles
+from harness.group_load import Load
+from harness.registers import Registers
+
+LONGEST_GAP_S = 10.0     # on a machine that does much else; campaigns measure
+PLANNED_GAP_S = 2.0
+PATIENCE_MS = 1500
+LEASE_S = 0.9            # of reads: 0.9 of failover-timeout, which is 1 s
+
+
+def group_of_two(options):
+    return kept_group(options.program, directives={"journal-patience": PATIENCE_MS}, relayed=True)
+
+
+def take_over(group, load, fault):
+    """The primary has this fault; returns it, the new one, and the gap."""
+    epoch, old = group.leadership()
+    time.sleep(random.uniform(0.1, 0.4))
+    load.mark()
+    fault(old)
+    new = group.wait_for_primary(after_epoch=epoch)
+    return old, new, load.wait_for_more()
+
+
+def finish(group, load, gap_s, limit_s=LONGEST_GAP_S):
+    """After the load: all of it is there, on all nodes."""
+    acknowledged, others = load.verify()
+    lsn = group.wait_in_sync()
+    require_roles(group, group.primary())
+    print(f"       gap {gap_s:.2f} s; {acknowledged} acknowledged, none lost, {others} others; "
+          f"equal at lsn {lsn}")
+    require(gap_s < limit_s, f"the gap of {gap_s:.2f} s")
+
+
+def ask(node, *commands):
+    with contextlib.closing(Link(node.port)) as link:
+        return link.ask(*commands)
+
+
+def is_error(reply, code):
+    return getattr(reply, "text", "").startswith(code)
+
+
+def test_roles(options):
+    """a write on the primary is read on the standby, which refuses writes"""
+    with group_of_two(options) as group:
+        primary, standby = group.primary(), group.standby()
+        require_roles(group, primary)
+        require_equal(ask(primary, ["SET", "k", "v"]), ["OK"], "a write")
+        wait_until(lambda: ask(standby, ["GET", "k"]) == [b"v"], 5.0, "the write at the standby")
+        refused, role = ask(standby, ["SET", "k", "w"], ["ROLE"])
+        require(is_error(refused, "READONLY You can't write against a read only replica."), refused)
+        require_equal(role[:3], [b"slave", b"127.0.0.1", primary.port], "ROLE of the standby")
+        require_equal(ask(primary, ["GET", "k"], ["ROLE"])[1][0], b"master", "ROLE of the primary")
+        for node in group.nodes:
+            require_equal(group.asks_sentinel(node.sentinel_port), primary.port, "by Sentinel")
+        group.wait_in_sync()
+
+
+def test_killed(options):
+    """SIGKILL of the primary: the standby takes over, the killed one comes back as a standby"""
+    with group_of_two(options) as group:
+        with Load(group) as load:
+            _, _, gap_s = take_over(group, load, lambda node: node.crash())
+        finish(group, load, gap_s)
+
+
+def test_stopped(options):
+    """SIGSTOP of the primary for 3 s: it exits 76, and answers no read of an old state"""
+    with group_of_two(options) as group, Load(group) as load:
+        with Registers(group) as registers:
+            with registers.read_at(group.primary()):
+                wait_until(lambda: registers.reads() > 50, what="reads")
+                began_s = time.monotonic()
+                old, _, gap_s = take_over(group, load, lambda node: node.freeze())
+                time.sleep(max(0.0, began_s + 3.0 - time.monotonic()))
+                old.thaw()
+                require_equal(old.wait_for_exit(1), FENCED, "the exit code")
+                load.wait_for_more()
+            print(f"       {registers.verify()} reads of the old primary")
+        load.stop()
+        finish(group, load, gap_s)
+
+
+def test_cut(options):
+    """the primary reaches no etcd: the other one leads; the old one answers nothing that is old"""
+    with group_of_two(options) as group, Load(group) as load:
+        with Registers(group) as registers:
+            with registers.read_at(group.primary()):
+                wait_until(lambda: registers.reads() > 50, what="reads")
+                old, _, gap_s = take_over(group, load, group.cut)
+                [refused] = ask(old, ["GET", "k"])
+                require(is_error(refused, "NOREPLICAS"), refused)
+                group.heal(old)
+                require_equal(old.wait_for_exit(1), FENCED, "the exit code")
+                load.wait_for_more()
+            print(f"       {registers.verify()} reads of the old primary")
+        load.stop()
+        finish(group, load, gap_s)
+
+
+def test_short_stop(options):
+    """SIGSTOP of the primary for 0.4 s changes nobody's role"""
+    with group_of_two(options) as group, Load(group) as load:
+        epoch, node = group.leadership()
+        node.freeze()
+        time.sleep(0.4)
+        node.thaw()
+        load.wait_for_more()
+        time.sleep(1.2)
+        require_equal(group.leadership(), (epoch, node), "who leads")
+        load.stop()
+        load.verify()
+
+
+def test_handed_over(options):
+    """FAILOVER gives the group away; SIGTERM does, and exits 0"""
+    with group_of_two(options) as group:
+        with Load(group) as load:
+            def fail_over(node):
+                require_equal(ask(node, ["FAILOVER"]), ["OK"], "FAILOVER")
+            old, new, asked_gap_s = take_over(group, load, fail_over)
+            require(new is not old, "another node leads")
+            require_equal(old.wait_for_exit(1), FENCED, "the exit code")
+            wait_until(old.is_whole, what="the old one as a standby")
+            old, new, gap_s = take_over(
+                group, load, lambda node: require_equal(node.stop(), 0, "the exit code"))
+            require(new is not old, "another node leads")
+            old.start()
+        print(f"       FAILOVER: gap {asked_gap_s:.2f} s; SIGTERM:")
+        finish(group, load, max(gap_s, asked_gap_s), PLANNED_GAP_S)
+
+
+def test_etcd_leader_killed(options):
+    """SIGKILL of etcd's leader: the primary continues, or another one leads"""
+    with group_of_two(options) as group:
+        with Load(group) as load:
+            load.mark()
+            member = group.etcd.leader()
+            group.etcd.kill(member)
+            wait_until(lambda: group.etcd.leader() is not None, what="a leader of etcd")
+            gap_s = load.wait_for_more()
+            group.etcd.start(member)
+            load.wait_for_more()
+        finish(group, load, gap_s)
+
+
+def test_majority_gone(options):
+    """without etcd's majority nothing is acknowledged, and reads end; then all resumes"""
+    with group_of_two(options) as group:
+        epoch, primary = group.leadership()
+        standby = group.standby()
+        require_equal(ask(primary, ["SET", "k", "v"], ["INCR", "n"]), ["OK", 1], "writes")
+        wait_until(lambda: ask(standby, ["GET", "n"]) == [b"1"], what="the writes at the standby")
+        away = [0, 1]
+        for member in away:
+            group.etcd.kill(member)
+        since_s = time.monotonic()
+        with contextlib.closing(Link(primary.port)) as pending:
+            pending.send("INCR", "n")   # executed, and not acknowledged
+            time.sleep(LEASE_S + 0.1)
+            began_s = time.monotonic()
+            refusals = ask(primary, ["GET", "k"], ["INCR", "n"])
+            for refused in refusals:
+                require(is_error(refused, "NOREPLICAS Not enough good replicas to write."), refused)
+            held_s = time.monotonic() - began_s
+            require(time.monotonic() - since_s > PATIENCE_MS / 1000, f"held for {held_s:.2f} s")
+            require_equal(ask(standby, ["GET", "k"]), [b"v"], "a read of the standby")
+            require(not pending.has_input(0.5), "nothing is acknowledged")
+            for member in away:
+                group.etcd.start(member)
+            back_s = time.monotonic()
+            require_equal(pending.read(), 2, "the write that was pending")
+            print(f"       refused after {held_s:.2f} s, acknowledged "
+                  f"{time.monotonic() - back_s:.2f} s after etcd's start")
+        wait_until(lambda: ask(primary, ["INCR", "n"]) == [3], what="a write")
+        require_equal(group.leadership(), (epoch, primary), "who leads")
+        require_equal([node.exits for node in group.nodes], [[], []], "exits")
+        group.wait_in_sync()
+
+
+def test_stuck(options):
+    """a primary of which a thread ends no turn sends no beats, and says why: the other one leads"""
+    with Group(options.program, directives={"watchdog-ms": 1000}) as group:
+        epoch, old = group.leadership()
+        with contextlib.closing(Link(old.port)) as link:
+            link.send("DEBUG", "SLEEP", "10")
+            require(group.wait_for_primary(after_epoch=epoch) is not old, "another node leads")
+            require(old.wait_for_exit(1) in RESTARTED, f"exits {old.exits}")
+        log = old.log_tail(200)
+        require("has ended no turn for 1000 ms (watchdog-ms)" in log, log)
+        group.wait_in_sync()
+
+
+def test_alone(options):
+    """a lone node that is killed starts again and leads"""
+    with Group(options.program, nodes=1) as group:
+        with Load(group) as load:
+            _, _, gap_s = take_over(group, load, lambda node: node.crash())
+        finish(group, load, gap_s)
+
+
+def test_all_killed(options):
+    """SIGKILL of all nodes and all of etcd at once"""
+    with group_of_two(options) as group:
+        with Load(group) as load:
+            def kill_all(_):
+                for node in group.nodes:
+                    node.crash()
+                for member in range(3):
+                    group.etcd.kill(member)
+                for member in range(3):
+                    group.etcd.start(member)
+            _, _, gap_s = take_over(group, load, kill_all)
+        finish(group, load, gap_s)
+
+
+if __name__ == "__main__":
+    sys.exit(harness.run(sys.modules[__name__]))

@@ -1,0 +1,87 @@
+#!/usr/bin/python3
+"""The log in etcd stays small while much is written; one that cannot be trimmed has a bound."""
+
+import contextlib
+import json
+import os
+import sys
+
+import harness
+from harness import require, require_equal, wait_until
+from harness.crash.client import Link
+from harness.group import Group
+
+VALUE_BYTES = 20_000
+VALUES = 50          # in one pipeline
+PIPELINES = 16       # 16 MB in all, which no compression makes smaller
+MOST_KEPT = 5 << 20  # the log is trimmed up to a checkpoint, of which each 1 MB makes one
+DIRECTIVES = {"checkpoint-log-bytes": "1mb"}
+# Of 1 MB a request may have a quarter: four of this size fill 97 %, without a checkpoint by their
+# number.
+BOUND = {"journal-log-bytes": "1mb", "checkpoint-copies": "2"}
+LARGE_BYTES = 255_000
+
+
+def kept_bytes(group):
+    """Of the log in etcd."""
+    told = json.loads(group.etcd.ctl("get", "/sluice/main/g/1/log/", "--prefix", "-w", "json"))
+    return sum(len(entry["value"]) * 3 // 4 for entry in told.get("kvs", []))
+
+
+def told_bytes(node):
+    return int(node.facts().get("sluice_group_log_bytes", -1))
+
+
+def write(node, first=0):
+    """The same keys each time, with other values."""
+    with contextlib.closing(Link(node.port)) as link:
+        for number in range(first, first + PIPELINES):
+            replies = link.ask(*(["SET", f"k:{number % 4}:{value}", os.urandom(VALUE_BYTES)]
+                                 for value in range(VALUES)))
+            require_equal(set(replies), {"OK"}, "writes")
+
+
+def wait_until_trimmed(group):
+    wait_until(lambda: kept_bytes(group) < MOST_KEPT, 30.0, "a small log")
+
+
+def test_trimmed(options):
+    """the log is trimmed while much is written, and a node that restarts continues from it"""
+    with Group(options.program, directives=DIRECTIVES) as group:
+        write(group.primary())
+        wait_until_trimmed(group)
+        lsn = group.wait_in_sync()
+        epoch, old = group.leadership()
+        old.crash()
+        write(group.wait_for_primary(after_epoch=epoch))
+        wait_until_trimmed(group)
+        require(group.wait_in_sync() > lsn, "more is written")
+
+
+def test_bound(options):
+    """a log without room refuses changes, until a second copy lets it be trimmed"""
+    with Group(options.program, nodes=1, directives=BOUND) as group, \
+            group.primary().connect() as connection:
+        for key in "abcd":
+            require_equal(connection.call("SET", key, os.urandom(LARGE_BYTES)).value, b"OK", key)
+
+        def refusal():
+            reply = connection.call("DEL", "nothing")
+            return reply.value if reply.is_error else None
+        told = str(wait_until(refusal, what="a refusal"))
+        require("95 % of journal-log-bytes (1048576)" in told, told)
+        require(connection.call("SET", "a", "x").is_error, "SET")
+        require_equal(len(connection.call("GET", "a").value), LARGE_BYTES, "what is read")
+        frames = int(group.primary().facts()["sluice_group_log_frames"])
+        require(0 <= kept_bytes(group) - told_bytes(group.primary()) <= 2 * frames, "INFO")
+        standby = group.add_node().start()
+        wait_until(lambda: refusal() is None, what="changes again")
+        require_equal(connection.call("SET", "a", "x").value, b"OK", "SET")
+        require_equal(group.primary().facts()["sluice_group_copies"], "2", "copies")
+        group.wait_in_sync()
+        wait_until(lambda: told_bytes(standby) == told_bytes(group.primary()) < 2 * LARGE_BYTES,
+                   what="the same size at the standby")
+
+
+if __name__ == "__main__":
+    sys.exit(harness.run(sys.modules[__name__]))

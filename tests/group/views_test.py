@@ -1,0 +1,226 @@
+#!/usr/bin/python3
+"""What clients and operators see of a group: HTTP, INFO and WAIT, the command line, and the port of
+Sentinel under bad input and without etcd."""
+
+import contextlib
+import random
+import socket
+import sys
+import time
+import types
+
+import harness
+from harness import require, require_equal, wait_until
+from harness.cli import Sluice
+from harness.group import Group, kept_group
+from harness.http_client import OPERATE_TOKEN, Client, require_problem
+from harness.resp import Connection, encode
+from harness.servers import LOOPBACK, steady_port
+
+ROUNDS = 300  # of malformed requests
+TRUSTED_S = 2.0
+# What changes while one looks.
+MOVING = ("age_ms", "lag_ms", "lease_ms", "log_frames", "log_bytes", "log_kept_by", "seq", "lsn",
+          "members")
+
+
+def http_directives():
+    return {"http-port": steady_port(), "http-token": [f"operate >{OPERATE_TOKEN}"]}
+
+
+def group_of_two(options):
+    return kept_group(options.program, of_node=http_directives, relayed=True)
+
+
+def http(node, token=OPERATE_TOKEN):
+    return Client(types.SimpleNamespace(http_port=node.directives["http-port"]), token)
+
+
+def wait_until_all_are_seen(group):
+    """By every node, so that what it says of the others is whole."""
+    def seen(node):
+        facts = node.facts()
+        return all(f"sluice_group_member{n}" in facts for n in range(len(group.nodes)))
+    wait_until(lambda: all(map(seen, group.nodes)), what="every node's record at every node")
+
+
+def test_http(options):
+    """load balancers find the primary and the standby, a standby refuses changes and names where"""
+    with group_of_two(options) as group:
+        primary, standby = group.primary(), group.standby()
+        wait_until_all_are_seen(group)
+        with http(primary, None) as at_primary, http(standby, None) as at_standby:
+            # Its lease begins with its first beat.
+            wait_until(lambda: at_primary.get("/primary").status == 200, what="a primary")
+            wait_until(lambda: at_standby.get("/standby?max_lag_ms=5000").status == 200,
+                       what="a standby")
+            require_problem(at_standby.get("/primary"), 503, "OTHERROLE")
+            require_problem(at_primary.get("/standby"), 503, "OTHERROLE")
+        with http(primary) as at_primary, http(standby) as at_standby:
+            jobs = "/api/v1/queues/q/jobs"
+            at_primary.expect(201, "POST", jobs, {"id": "a", "payload": "x"})
+            refused = at_standby.post(jobs, {"id": "b", "payload": "x"})
+            require_problem(refused, 503, "NOTPRIMARY")
+            require_equal(refused.json["primary"],
+                          f"http://{LOOPBACK}:{primary.directives['http-port']}", "the primary")
+            wait_until(lambda: at_standby.get(jobs + "/a").status == 200, what="the job there")
+            seen = at_standby.get("/api/v1/group").json["group"]
+            require_equal((seen["node"], seen["role"], seen["primary"]),
+                          (standby.name, "standby", primary.name), "the standby's view")
+            shown = Sluice(options, None, standby.port).json("nodes")
+            require_equal({name: value for name, value in shown.items() if name not in MOVING},
+                          {name: value for name, value in seen.items() if name not in MOVING},
+                          "sluice nodes")
+            require_equal([(member["name"], member["primary"], member["sentinel_port"])
+                           for member in shown["members"]],
+                          [(node.name, node is primary, node.sentinel_port)
+                           for node in group.nodes], "members")
+            series = at_primary.get("/metrics").body.decode()
+            for line in "sluice_group_primary 1", "sluice_group_nodes 2":
+                require(line + "\n" in series, f"{line} is not in /metrics")
+
+
+def test_wait(options):
+    """WAIT and WAITAOF tell how many standbys have applied what was written before"""
+    with group_of_two(options) as group, group.primary().connect() as connection, \
+            group.standby().connect() as standby:
+        wait_until_all_are_seen(group)
+        connection.call("SET", "k", "v")
+        require_equal(connection.call("WAIT", "1", "5000").value, 1, "WAIT 1")
+        require_equal(standby.call("GET", "k").value, b"v", "the standby after WAIT")
+        began = time.monotonic()
+        require_equal(connection.call("WAIT", "2", "300").value, 1, "WAIT 2")
+        require(time.monotonic() - began >= 0.3, "WAIT 2 did not wait")
+        connection.call("SET", "k", "w")
+        require_equal(connection.call("WAITAOF", "1", "1", "5000").value, [1, 1], "WAITAOF")
+        require(standby.call("WAIT", "1", "0").is_error, "WAIT at a standby")
+        role = connection.call("ROLE").value
+        require_equal((role[0], len(role[2])), (b"master", 1), "ROLE")
+        require_equal(standby.call("ROLE").value[3], b"connected", "ROLE of the standby")
+
+
+def test_command_line(options):
+    """sluice finds the primary by Sentinel, shows the nodes, and lets a chosen one lead"""
+    with Group(options.program, nodes=3) as group:
+        epoch, primary = group.leadership()
+        wait_until_all_are_seen(group)
+        to = group.standbys()[1]
+        hosts = ",".join(f"{host}:{port}" for host, port in group.sentinels())
+        sluice = Sluice(options, None, to.port)
+        require(f"{primary.name} leads" in sluice.must("nodes"), "sluice nodes")
+        told = sluice.json("failover", "--to", to.name)
+        require_equal(told["primary"], to.name, "who leads")
+        require_equal(group.wait_for_primary(epoch).name, to.name, "who leads by INFO")
+        sluice.fails(harness.cli.USAGE_ERROR, "no node n8", "failover", "--to", "n8")
+        by_sentinel = Sluice(options, None)
+        by_sentinel.words = lambda *words: [by_sentinel.path, "--sentinel", hosts, *words]
+        wait_until(lambda: by_sentinel.run("add", "q", "x", "--id", "a")[0] == 0,
+                   what="a job added by Sentinel")
+
+
+def test_pause(options):
+    """a paused group keeps its primary; CONFIG SET changes what is told of a node"""
+    with Group(options.program) as group:
+        epoch, primary = group.leadership()
+        standby = group.standby()
+        wait_until_all_are_seen(group)
+        sluice = Sluice(options, None, standby.port)
+        require("paused for" in sluice.must("nodes", "--pause", "1h"), "the pause")
+        for node in group.nodes:
+            wait_until(lambda at=node: int(at.facts().get("sluice_group_paused_ms", 0)) > 0,
+                       what=f"the pause at {node.name}")
+        primary.crash()
+        require_equal(group.wait_for_primary(epoch).name, primary.name, "who leads")
+        require("paused for" not in sluice.must("nodes", "--resume"), "the end of the pause")
+        require("the group is paused" in standby.log_tail(100), standby.log_tail(100))
+        with standby.connect() as connection:
+            connection.call("CONFIG", "SET", "replica-priority", "0", "replica-announce-port", "7")
+        def told():
+            return [text for name, text in primary.facts().items()
+                    if name.startswith("sluice_group_member") and f"name={standby.name}," in text]
+        wait_until(lambda: any(",port=7," in text and ",priority=0," in text for text in told()),
+                   what="what the primary is told of the standby")
+
+
+def answers(port, request, wait_s=1.0):
+    """What comes back until the connection ends or is silent."""
+    reply = b""
+    with socket.create_connection((LOOPBACK, port), wait_s) as client:
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            client.sendall(request)
+            while data := client.recv(1 << 16):
+                reply += data
+    return reply
+
+
+def malformed(choice):
+    words = [b"SENTINEL", b"MASTERS", b"SUBSCRIBE", b"PSUBSCRIBE", b"*", b"HELLO", b"3", b"AUTH",
+             b"CLIENT", b"SETNAME", b"", b"INFO", b"UNSUBSCRIBE", b"\xff\x00", b"mymaster"]
+    request = bytearray(encode([choice.choice(words) for _ in range(choice.randint(1, 6))]))
+    if choice.random() < 0.5:
+        request[choice.randrange(len(request))] = choice.randrange(256)
+    return bytes(request) * choice.randint(1, 3)
+
+
+def test_bad_input(options):
+    """the port of Sentinel bounds what a client sends and does not read, and answers the others"""
+    with Group(options.program, nodes=1) as group:
+        port = group.nodes[0].sentinel_port
+        require(answers(port, b"*2\r\n$4\r\nPING\r\n$20000\r\n").startswith(b"-ERR Protocol"),
+                "a large argument")
+        require(answers(port, b"x" * 70_000).startswith(b"-ERR Protocol"), "a long line")
+        require_equal(answers(port, b"POST / HTTP/1.1\r\nHost: x\r\n\r\n"), b"", "a browser")
+        choice = random.Random(5)
+        for _ in range(ROUNDS):
+            with socket.create_connection((LOOPBACK, port)) as client:
+                with contextlib.suppress(ConnectionError):
+                    client.sendall(malformed(choice))
+        with socket.create_connection((LOOPBACK, port), 10) as silent:
+            with contextlib.suppress(ConnectionError):
+                while silent.send(b"SENTINEL MASTERS\r\n" * 200):
+                    pass
+        require_equal(group.asks_sentinel(port), group.nodes[0].port, "the primary")
+        require_equal(group.nodes[0].exits, [], "exits")
+
+
+def test_without_etcd(options):
+    """a node that has lost etcd names nobody by Sentinel; when etcd is back it names the primary"""
+    with group_of_two(options) as group:
+        primary, standby = group.primary(), group.standby()
+        require_equal(group.asks_sentinel(standby.sentinel_port), primary.port, "before")
+        group.cut(standby)
+        wait_until(lambda: group.asks_sentinel(standby.sentinel_port) is None, 10 * TRUSTED_S,
+                   "an answer that names nobody")
+        with Connection(LOOPBACK, standby.sentinel_port, 5) as connection:
+            fields = connection.call("SENTINEL", "MASTERS").value[0]
+            flags = fields[fields.index(b"flags") + 1]
+            require(b"s_down" in flags and b"o_down" in flags, f"flags {flags}")
+        require_equal(group.asks_sentinel(primary.sentinel_port), primary.port, "elsewhere")
+        with standby.connect() as connection:
+            require_equal(connection.call("PING").value, b"PONG", "a read at the standby")
+            connection.call("CONFIG", "SET", "replica-serve-stale-data", "no")
+            require(b"MASTERDOWN" in connection.call("GET", "k").raw, "old data")
+            connection.call("CONFIG", "SET", "replica-serve-stale-data", "yes")
+        group.heal(standby)
+        wait_until(lambda: group.asks_sentinel(standby.sentinel_port) == primary.port, 20,
+                   "the primary's name again")
+
+
+def test_switch(options):
+    """who subscribes at any node hears once of a new primary"""
+    with group_of_two(options) as group, contextlib.ExitStack() as stack:
+        epoch, primary = group.leadership()
+        wait_until_all_are_seen(group)
+        listener = stack.enter_context(
+            Connection(LOOPBACK, group.standby().sentinel_port, 20))
+        listener.call("SUBSCRIBE", "+switch-master")
+        to = group.standby()
+        with primary.connect() as connection:
+            require_equal(connection.call("FAILOVER").value, b"OK", "FAILOVER")
+        require_equal(group.wait_for_primary(epoch), to, "the new primary")
+        require_equal(listener.read_reply().value[2].decode(),
+                      f"mymaster {LOOPBACK} {primary.port} {LOOPBACK} {to.port}", "the message")
+
+
+if __name__ == "__main__":
+    sys.exit(harness.run(sys.modules[__name__]))

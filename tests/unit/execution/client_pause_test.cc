@@ -1,0 +1,42 @@
+// CLIENT PAUSE beside what the server itself holds.
+#include "engine/clients/client_pause.h"
+
+#include "tests/support/test.h"
+
+using namespace sluice;
+
+TEST_CASE("what the server holds and CLIENT PAUSE are the stricter and the longer of both") {
+  ClientPause pause;
+  CHECK(pause.end_ms() == 0);
+  pause.hold(500);
+  CHECK(pause.mode(100) == PauseMode::kData);
+  pause.begin(PauseMode::kWrites, 100, 900);
+  CHECK(pause.mode(100) == PauseMode::kData);
+  CHECK(pause.end_ms() == 900);
+  pause.begin(PauseMode::kAll, 100, 300);
+  CHECK(pause.mode(100) == PauseMode::kAll);
+  pause.end();
+  CHECK(pause.mode(100) == PauseMode::kData);
+  CHECK(pause.end_ms() == 500);
+}
+
+TEST_CASE("the end of a hold leaves CLIENT PAUSE as it is") {
+  ClientPause pause;
+  pause.begin(PauseMode::kWrites, 100, 900);
+  pause.hold(5000);
+  pause.release();
+  CHECK(pause.mode(100) == PauseMode::kWrites);
+  CHECK(pause.end_ms() == 900);
+  pause.end_if_over(899);
+  CHECK(pause.end_ms() == 900);
+  pause.end_if_over(900);
+  CHECK(pause.end_ms() == 0);
+}
+
+TEST_CASE("a hold ends by its time") {
+  ClientPause pause;
+  pause.hold(500);
+  CHECK(pause.mode(500) == PauseMode::kNone);
+  pause.end_if_over(500);
+  CHECK(pause.end_ms() == 0);
+}

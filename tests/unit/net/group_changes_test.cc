@@ -1,0 +1,225 @@
+// Nodes of a group over a fake log, in simulated time: what comes in between while one takes over
+// or leads: it is stopped, the group is paused, it serves nobody, what is told of it changes.
+#include <string>
+
+#include "tests/support/group_run.h"
+
+using namespace sluice;
+using namespace sluice::test;
+
+TEST_CASE("a node that is stopped while it takes over leaves the group to the next one at once") {
+  int stopped = 0;
+  for (uint64_t seed = 20; seed < 44; ++seed) {
+    GroupRun group(seed);
+    const bool stalled = seed % 2 == 0;  // has the epoch, and has not applied everything
+    group.begin_three(stalled);
+    group.nodes[0]->kill();
+    GroupNodeRun& taker = group.taker();
+    group.run(static_cast<int64_t>(seed - 20) / 2);
+    if (taker.role() != GroupRole::kTaking) continue;
+    ++stopped;
+    taker.node().resign("", 0, INT64_MAX);
+    GroupNodeRun& other = *group.nodes[&taker == group.nodes[1].get() ? 2 : 1];
+    other.stalled = false;
+    const auto took = group.until([&] { return other.answers_reads(); });
+    REQUIRE(took.has_value());
+    CHECK(*took <= 250);
+    CHECK(taker.ended == 0);
+    CHECK(!taker.leads());
+    CHECK(other.last() == 1);
+  }
+  CHECK(stopped >= 12);
+}
+
+TEST_CASE("a node that is stopped while it takes over ends also if another one was first") {
+  for (uint64_t seed = 50; seed < 60; ++seed) {
+    GroupRun group(seed);
+    group.begin_three(false);
+    group.nodes[0]->kill();
+    GroupNodeRun& taker = group.taker();
+    taker.node().resign("", 0, INT64_MAX);
+    Result<EpochValue> epoch = decode_epoch(group.service.state().epoch);
+    REQUIRE(epoch.ok());
+    ++epoch->epoch;
+    epoch->holder = "x";
+    epoch->run_id = "run-of-x";
+    group.service.put_epoch(encode_epoch(*epoch));
+    group.run(100);
+    CHECK(taker.ended == 0);
+  }
+}
+
+// It has written nothing yet: if it was asked to stop meanwhile, it does as it was asked.
+TEST_CASE("a node that loses the epoch as it becomes ready ends") {
+  for (uint64_t seed = 60; seed < 80; ++seed) {
+    GroupRun group(seed);
+    group.begin_three(false);
+    group.nodes[0]->kill();
+    GroupNodeRun& taker = group.taker();
+    const bool is_asked = seed % 2 == 0;
+    if (is_asked) taker.node().resign("", 0, INT64_MAX);
+    Result<EpochValue> epoch = decode_epoch(group.service.state().epoch);
+    while (epoch.ok() && !(epoch->holder != "a" && epoch->ready)) {
+      group.service.step();
+      for (const auto& node : group.nodes) node->step();
+      epoch = decode_epoch(group.service.state().epoch);
+    }
+    REQUIRE(epoch.ok());
+    ++epoch->epoch;
+    epoch->holder = "x";
+    epoch->run_id = "run-of-x";
+    group.service.put_epoch(encode_epoch(*epoch));
+    group.run(100);
+    CHECK(taker.ended == (is_asked ? 0 : kFencedExitCode));
+  }
+}
+
+TEST_CASE("a standby past which the log was trimmed while it was stopped ends, to load anew") {
+  GroupNodeOptions options;
+  options.checkpoint_copies = 1;
+  GroupRun group(17, options);
+  GroupNodeRun& a = group.add_primary();
+  GroupNodeRun& b = group.add_standby();
+  group.run(300);
+  b.alive = false;
+  group.service.expire(RemoteRecordKind::kNode, "b");
+  group.service.set_faults({.event_lost = 1});
+  for (uint64_t i = 0; i < 3 * LogTrim::kStepFrames; ++i) {
+    a.write();
+    group.run(5);
+  }
+  a.checkpoint = a.last();
+  REQUIRE(group.until([&] { return !group.service.state().trim.empty(); }).has_value());
+  group.run(300);
+  b.alive = true;
+  REQUIRE(group.until([&] { return b.ended.has_value(); }).has_value());
+  CHECK(b.reason.code() == StatusCode::kStale);
+  CHECK(b.last() == 0);
+  CHECK(a.leads());
+}
+
+TEST_CASE("a primary knows that a standby's checkpoints need values, and when they no longer do") {
+  GroupRun group(18);
+  GroupNodeRun& a = group.add_primary();
+  GroupNodeRun& b = group.add_standby();
+  group.run(2000);
+  const auto wanted = [&] {
+    const GroupMember* const member = a.node().view()->find("b");
+    return member != nullptr && member->wants_values;
+  };
+  CHECK(!wanted());
+  b.wants_values = true;
+  CHECK(group.until([&] { return wanted(); }, 500).has_value());
+  b.wants_values = false;
+  CHECK(group.until([&] { return !wanted(); }, 500).has_value());
+  b.wants_values = true;
+  REQUIRE(group.until([&] { return wanted(); }, 500).has_value());
+  b.kill();
+  group.service.expire(RemoteRecordKind::kNode, "b");
+  CHECK(group.until([&] { return !wanted(); }, 500).has_value());
+}
+
+TEST_CASE("a record of which nothing was told is found out in some seconds") {
+  GroupRun group(13);
+  GroupNodeRun& a = group.add_primary();
+  group.service.set_faults({.record_lost = 1});
+  GroupNodeRun& b = group.add("b");
+  const auto members = [&] { return a.node().view()->members.size(); };
+  CHECK(group.until([&] { return members() == 2; }, 6000).has_value());
+  b.kill();
+  group.service.expire(RemoteRecordKind::kNode, "b");
+  CHECK(group.until([&] { return members() == 1; }, 6000).has_value());
+  group.service.expire(RemoteRecordKind::kNode, "a");
+  CHECK(!group.has_record("a"));
+  group.run(6000);
+  CHECK(group.has_record("a"));
+}
+
+TEST_CASE("in a paused group no other node takes over, until the pause ends") {
+  for (const bool expires : {true, false}) {
+    GroupRun group(expires ? 14 : 15);
+    group.begin_three(false);
+    GroupNodeRun& a = *group.nodes[0];
+    GroupNodeRun& b = *group.nodes[1];
+    GroupNodeRun& c = *group.nodes[2];
+    group.set_pause(10'000);
+    group.run(200);
+    CHECK(a.node().view()->paused_ms > 9000);
+    CHECK(b.node().view()->paused_ms > 9000);
+    CHECK(a.answers_reads());
+    a.kill();
+    group.run(5000);
+    CHECK(b.role() == GroupRole::kStandby);
+    CHECK(c.role() == GroupRole::kStandby);
+    if (!expires) group.set_pause(0);
+    const auto took = group.until([&] { return b.answers_reads() || c.answers_reads(); });
+    REQUIRE(took.has_value());
+    CHECK(*took >= (expires ? 4500 : 0));
+    CHECK(*took <= (expires ? 6200 : 1200));
+  }
+}
+
+TEST_CASE("a pause that nobody was told of counts, as the last look shows it") {
+  GroupRun group(16);
+  group.begin_three(false);
+  group.service.set_faults({.pause_lost = 1});
+  group.set_pause(20'000);
+  group.nodes[0]->kill();
+  group.run(5000);
+  CHECK(!group.nodes[1]->leads());
+  CHECK(!group.nodes[2]->leads());
+  // So does its end.
+  group.set_pause(0);
+  CHECK(group.until([&] { return group.nodes[1]->leads() || group.nodes[2]->leads(); }, 1500)
+            .has_value());
+}
+
+TEST_CASE("a paused group is handed over, and a primary that starts again leads it") {
+  GroupRun group(17);
+  group.begin_three(false);
+  group.set_pause(3'600'000);
+  GroupNodeRun& a = *group.nodes[0];
+  const LogPosition at = a.position();
+  a.node().resign("c", 76, INT64_MAX);
+  GroupNodeRun& c = *group.nodes[2];
+  const auto took = group.until([&] { return c.answers_reads(); });
+  REQUIRE(took.has_value());
+  CHECK(*took <= 100);
+  c.kill();
+  group.run(3000);
+  CHECK(!group.nodes[1]->leads());
+  GroupNodeRun& again = group.add("c", at);
+  CHECK(group.until([&] { return again.answers_reads(); }, 3000).has_value());
+  CHECK(!group.nodes[1]->leads());
+}
+
+TEST_CASE("a primary that serves nobody sends no beats, so that another node takes over") {
+  GroupRun group(18);
+  group.begin_three(false);
+  GroupNodeRun& a = *group.nodes[0];
+  a.stuck = true;
+  REQUIRE(group.until([&] { return !a.answers_reads(); }, 1200).has_value());
+  REQUIRE(group.until([&] { return group.nodes[1]->leads() || group.nodes[2]->leads(); }, 1500)
+              .has_value());
+  group.run(100);
+  CHECK(a.ended == kFencedExitCode);
+}
+
+TEST_CASE("what is told of a node changes while it runs, and whether it takes over") {
+  GroupRun group(19);
+  GroupNodeRun& a = group.add_primary();
+  GroupNodeRun& b = group.add_standby();
+  b.node().announce("10.0.0.2", 7000, 0);
+  group.run(500);
+  const auto view = a.node().view();
+  const GroupMember* const told = view->find("b");
+  REQUIRE(told != nullptr);
+  CHECK(told->host == "10.0.0.2");
+  CHECK(told->port == 7000);
+  CHECK(told->priority == 0);
+  a.kill();
+  group.run(5000);
+  CHECK(!b.leads());
+  b.node().announce("10.0.0.2", 7000, 1);
+  CHECK(group.until([&] { return b.leads(); }, 1500).has_value());
+}

@@ -1,0 +1,122 @@
+// A node reads the replicated log while it is trimmed.
+#include "net/group/group_feed.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/base/crc32c.h"
+#include "storage/format.h"
+#include "storage/log_frame.h"
+#include "tests/support/fake_remote_log.h"
+#include "tests/support/storage_support.h"
+#include "tests/support/test.h"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+const EpochValue kEpoch{"cluster", 1, "n1", "r1", true, "", 0};
+
+// A log of ten frames, and a node that follows it.
+struct Feeding {
+  Feeding() : log(service.connect()) {
+    service.put_epoch(encode_epoch(kEpoch));
+    LogPosition place{"cluster", "1", 1, 0, 0, 0, 0};
+    places.push_back(place);
+    for (uint64_t seq = 1; seq <= 10; ++seq) {
+      const std::string frame = encode_frame({true, 1, seq, seq, seq, place.chain},
+                                             unit_of(seq, "unit " + std::to_string(seq)));
+      service.put_frame(seq, frame);
+      place.seq = place.lsn = seq;
+      place.chain = extend_chain(place.chain, frame);
+      place.bytes += frame.size();
+      places.push_back(place);
+    }
+  }
+  ~Feeding() { log->close(); }
+
+  std::string mark(uint64_t seq) const { return encode_position(places[seq]); }
+  // As the primary: up to this frame.
+  void trim(uint64_t seq, const std::string& old = "") {
+    log->trim(encode_epoch(kEpoch), seq + 1, old, mark(seq), [](const RemoteAnswer&) {});
+    service.settle();
+  }
+  void run() {
+    for (int i = 0; i < 10; ++i) {
+      feed.step(now += GroupFeed::kGapMs);
+      service.settle();
+      inbox.run();
+    }
+  }
+
+  FakeRemoteService service{1};
+  std::unique_ptr<RemoteLog> log;
+  std::vector<LogPosition> places;
+  GroupInbox inbox;
+  std::vector<Lsn> applied;
+  std::optional<StatusCode> broken;
+  int64_t now = 1000;
+  GroupFeed feed{*log,
+                 inbox,
+                 GroupFeed::kMaxPendingBytes,
+                 {[this](const std::vector<TailCommit>& commits) {
+                    for (const TailCommit& commit : commits) applied.push_back(commit.first_lsn);
+                  },
+                  [this](const Status& status) { broken = status.code(); }}};
+};
+
+}  // namespace
+
+TEST_CASE("what is trimmed between the look at the mark and at the frames is no old backup") {
+  for (const uint64_t begin : {0, 4, 6, 8}) {
+    Feeding node;
+    node.feed.start(node.places[begin], "");
+    node.trim(6);
+    node.run();
+    // One without data may have waited for the first frames: it is told that they are gone.
+    if (begin == 0) node.feed.on_trim(node.mark(6), 6);
+    node.run();
+    if (begin < 6) {
+      REQUIRE(node.broken.has_value());
+      CHECK(*node.broken == StatusCode::kStale);
+      CHECK(node.applied.empty());
+    } else {
+      CHECK(!node.broken.has_value());
+      CHECK(node.feed.position() == node.places[10]);
+      CHECK(node.applied.size() == 10 - begin);
+      CHECK(node.feed.has_read());
+    }
+  }
+}
+
+TEST_CASE("a log that does not hold what was followed, and was not trimmed, is an old backup") {
+  Feeding node;
+  LogPosition other = node.places[4];
+  ++other.chain;
+  node.feed.start(other, "");
+  node.run();
+  REQUIRE(node.broken.has_value());
+  CHECK(*node.broken == StatusCode::kInvalid);
+}
+
+TEST_CASE("a node past which the log was trimmed while it was cut off does not wait for ever") {
+  Feeding node;
+  for (uint64_t seq = 5; seq <= 10; ++seq) node.service.erase_frame(seq);
+  node.feed.start(node.places[0], "");
+  node.run();
+  REQUIRE(node.feed.position() == node.places[4]);
+  // It is told of a mark that it has passed, then of one that it has not.
+  node.trim(4);
+  node.feed.on_trim(node.mark(4), 4);
+  node.run();
+  CHECK(!node.broken.has_value());
+  CHECK(node.applied.size() == 4);
+  node.trim(8, node.mark(4));
+  node.feed.on_trim(node.mark(8), 8);
+  node.run();
+  REQUIRE(node.broken.has_value());
+  CHECK(*node.broken == StatusCode::kStale);
+}

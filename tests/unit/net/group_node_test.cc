@@ -1,0 +1,256 @@
+// Nodes of a group in simulated time: who begins it, who leads it, what a new primary has, and
+// which directories are refused.
+#include "net/group/group_node.h"
+
+#include <functional>
+#include <string>
+
+#include "tests/support/fake_remote_log.h"
+#include "tests/support/group_run.h"
+#include "tests/support/test.h"
+
+using namespace sluice;
+using namespace sluice::test;
+
+TEST_CASE("an empty node begins the group and leads it at once; the next one follows") {
+  GroupRun group;
+  GroupNodeRun& a = group.add("a");
+  REQUIRE(group.until([&] { return a.answers_reads(); }, 300).has_value());
+  CHECK(a.node().view()->epoch == 2);
+  GroupNodeRun& b = group.add("b");
+  for (int i = 0; i < 20; ++i) {
+    a.write();
+    group.run(5);
+  }
+  CHECK(a.acknowledged == 20);
+  REQUIRE(group.until([&] { return b.last() == 20; }, 500).has_value());
+  group.run(300);
+  CHECK(b.role() == GroupRole::kStandby);
+  CHECK(b.has_caught_up);
+  const auto view = b.node().view();
+  REQUIRE(view->primary() != nullptr);
+  CHECK(view->primary()->name == "a");
+  CHECK(view->primary()->lsn == 20);
+  CHECK(view->members.size() == 2);
+}
+
+TEST_CASE(
+    "a killed primary is replaced after the failover timeout, by a node that has everything") {
+  GroupRun group(2);
+  GroupNodeRun& a = group.add_primary();
+  GroupNodeRun& b = group.add_standby();
+  for (int i = 0; i < 50; ++i) {
+    a.write();
+    group.run(i % 3);
+  }
+  group.run(50);
+  const Lsn told = a.acknowledged;
+  a.write();  // sent perhaps, never acknowledged
+  a.kill();
+  const auto took = group.until([&] { return b.answers_reads(); });
+  REQUIRE(took.has_value());
+  CHECK(*took >= 700);
+  CHECK(*took <= 1100);
+  CHECK(b.last() >= told);
+  b.write();
+  group.run(20);
+  CHECK(b.acknowledged == b.last());
+  CHECK(b.node().view()->last_takeover_ms < 100);
+
+  // The killed one comes back as a standby, from where its local log ends.
+  GroupNodeRun& again = group.add("a", {"cluster-of-a", "1", 2, 0, 0, 0});
+  CHECK(group.until([&] { return again.has_caught_up && again.last() == b.last(); }).has_value());
+  group.run(3000);
+  CHECK(again.role() == GroupRole::kStandby);
+  CHECK(b.leads());
+}
+
+TEST_CASE("a lone node that is started again waits for one failover timeout") {
+  GroupRun group(3);
+  GroupNodeRun& a = group.add_primary();
+  a.write();
+  group.run(20);
+  const LogPosition at = a.position();
+  a.kill();
+  GroupNodeRun& again = group.add("a", at);
+  const auto took = group.until([&] { return again.answers_reads(); });
+  REQUIRE(took.has_value());
+  CHECK(*took <= 1100);
+  CHECK(again.last() == 1);
+}
+
+TEST_CASE("a hand-over takes no timeout, and loses nothing") {
+  GroupRun group(4);
+  GroupNodeRun& a = group.add_primary();
+  GroupNodeRun& b = group.add("b");
+  GroupNodeRun& c = group.add("c");
+  REQUIRE(group.until([&] { return b.has_caught_up && c.has_caught_up; }).has_value());
+  group.run(300);
+  a.write();
+  a.node().resign("b", 76, INT64_MAX);
+  const auto took = group.until([&] { return b.answers_reads(); });
+  REQUIRE(took.has_value());
+  CHECK(*took <= 100);
+  CHECK(a.ended == 76);
+  CHECK(a.acknowledged == 1);
+  CHECK(b.last() == 1);
+  CHECK(c.role() == GroupRole::kStandby);
+}
+
+TEST_CASE("a hand-over that is not durable in time is given up") {
+  GroupRun group(5);
+  GroupNodeRun& a = group.add("a");
+  REQUIRE(group.until([&] { return a.answers_reads(); }).has_value());
+  a.durable = false;
+  a.node().resign("", 76, group.now + 500);
+  group.run(400);
+  CHECK(a.writes_stopped);
+  CHECK(a.role() == GroupRole::kResigning);
+  group.run(200);
+  CHECK(!a.writes_stopped);
+  CHECK(a.answers_reads());
+  CHECK(!a.ended.has_value());
+}
+
+TEST_CASE("a primary that was silent for too long ends, and tells nobody anything") {
+  GroupRun group(6);
+  GroupNodeRun& a = group.add_primary();
+  GroupNodeRun& b = group.add_standby();
+  group.run(300);
+  // Stopped as by SIGSTOP: it runs nothing, and its lease ends by the clock.
+  a.alive = false;
+  REQUIRE(group.until([&] { return b.answers_reads(); }).has_value());
+  a.alive = true;
+  CHECK(!a.answers_reads());
+  group.run(100);
+  CHECK(a.ended == kFencedExitCode);
+  CHECK(b.leads());
+}
+
+TEST_CASE("a lease of reads ends while the log is out of reach, and comes back with it") {
+  GroupRun group(7);
+  GroupNodeRun& a = group.add("a");
+  REQUIRE(group.until([&] { return a.answers_reads(); }).has_value());
+  group.service.set_stalled(true);
+  const auto took = group.until([&] { return !a.answers_reads(); });
+  REQUIRE(took.has_value());
+  CHECK(*took <= 900);
+  group.run(3000);
+  CHECK(a.leads());
+  group.service.set_stalled(false);
+  CHECK(group.until([&] { return a.answers_reads(); }, 500).has_value());
+}
+
+TEST_CASE("a standby of which the log is out of reach does not take it over when it is back") {
+  GroupRun group(8);
+  GroupNodeRun& a = group.add_primary();
+  GroupNodeRun& b = group.add_standby();
+  group.run(300);
+  group.service.set_stalled(true);
+  group.run(5000);
+  group.service.set_stalled(false);
+  group.run(3000);
+  CHECK(a.leads());
+  CHECK(b.role() == GroupRole::kStandby);
+}
+
+TEST_CASE("a node with much to apply answers and leads only when it has applied it") {
+  GroupRun group(9);
+  GroupNodeRun& a = group.add_primary();
+  for (int i = 0; i < 200; ++i) {
+    a.write();
+    group.run(1);
+  }
+  group.run(50);
+  GroupNodeRun& b = group.add("b");
+  b.stalled = true;
+  group.run(1000);
+  CHECK(!b.has_caught_up);
+  a.kill();
+  group.run(3000);
+  CHECK(!b.leads());
+  b.stalled = false;
+  REQUIRE(group.until([&] { return b.answers_reads(); }).has_value());
+  CHECK(b.last() == 200);
+}
+
+TEST_CASE("a takeover reads a long log in pages, as they are applied") {
+  constexpr size_t kUnit = 10'000;
+  constexpr size_t kMost = 5 * kUnit;
+  constexpr size_t kPages = 2 * 33 * (kUnit + 100);  // one that was read, one on its way
+  GroupNodeOptions options;
+  options.max_pending_bytes = kMost;
+  GroupRun group(6, options);
+  GroupNodeRun& a = group.add_primary();
+  GroupNodeRun& b = group.add_standby();
+  b.stalled = true;
+  for (int i = 0; i < 200; ++i) {
+    a.write(kUnit);
+    group.run(5);
+  }
+  const Lsn told = a.acknowledged;
+  a.kill();
+  REQUIRE(group.until([&] { return b.role() == GroupRole::kTaking; }).has_value());
+  group.run(2000);
+  CHECK(b.role() == GroupRole::kTaking);
+  CHECK(b.most_held > kMost);
+  CHECK(b.most_held < kMost + kPages);
+  b.stalled = false;
+  REQUIRE(group.until([&] { return b.leads(); }).has_value());
+  CHECK(b.most_held < kMost + kPages);
+  CHECK(b.last() >= told);
+  CHECK(told > 190);
+}
+
+TEST_CASE("directories that do not belong to the group are refused in words") {
+  const auto refusal_of = [](const LogPosition& begin, const EpochValue* epoch = nullptr) {
+    GroupRun group(10);
+    if (epoch != nullptr) group.service.put_epoch(encode_epoch(*epoch));
+    GroupNodeRun& a = group.add("a", begin);
+    REQUIRE(group.until([&] { return a.ended.has_value(); }, 500).has_value());
+    CHECK(a.ended == 1);
+    CHECK(!a.has_caught_up);
+    return a.reason.message();
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  const EpochValue epoch{"cluster-x", 5, "", "", true, "", 0};
+  LogPosition data;
+  data.lsn = 7;
+  CHECK(has(refusal_of(data), "sluice-journal lead"));
+  CHECK(has(refusal_of(data, &epoch), "empty directory"));
+  CHECK(has(refusal_of({"cluster-y", "1", 5, 0, 0, 0}), "was emptied"));
+  CHECK(has(refusal_of({"cluster-y", "1", 5, 0, 0, 0}, &epoch), "cluster-y"));
+  CHECK(has(refusal_of({"cluster-x", "2", 5, 0, 0, 0}, &epoch), "group \"2\""));
+  CHECK(has(refusal_of({"cluster-x", "1", 6, 0, 0, 0}, &epoch), "old backup"));
+  // The log ends before what this node has followed.
+  CHECK(has(refusal_of({"cluster-x", "1", 5, 9, 20, 77}, &epoch), "frame 9"));
+  EpochValue with_base = epoch;
+  with_base.base_lsn = 3;
+  CHECK(has(refusal_of({}, &with_base), "lsn 3"));
+}
+
+TEST_CASE("a directory that begins a group does so with its data") {
+  GroupRun group(11);
+  GroupNodeRun& a = group.add("a", {"cluster-new", "1", 0, 0, 41, 0}, "", true);
+  CHECK(group.until([&] { return a.node().view()->epoch == 2; }).has_value());
+  const Result<EpochValue> epoch = decode_epoch(group.service.state().epoch);
+  REQUIRE(epoch.ok());
+  CHECK(epoch->cluster_id == "cluster-new");
+  CHECK(epoch->base_lsn == 41);
+}
+
+TEST_CASE("two processes with the name of one node: the second one is refused") {
+  GroupRun group(12);
+  GroupNodeRun& a = group.add_primary();
+  GroupNodeRun& twin = group.add("a", {}, "another-directory");
+  REQUIRE(group.until([&] { return twin.ended.has_value(); }, 15'000).has_value());
+  CHECK(twin.ended == 1);
+  CHECK(twin.reason.message().find("node-name") != std::string::npos);
+  CHECK(a.leads());
+  // With a copy of the directory the older process finds it out.
+  group.add("a", {}, "directory-of-a");
+  CHECK(group.until([&] { return a.ended.has_value(); }, 3000).has_value());
+  CHECK(a.reason.message().find("copy of this directory") != std::string::npos);
+}

@@ -1,0 +1,174 @@
+// The replicated log has a bound: what is done as it fills, and that it ends when the log was
+// trimmed.
+#include "net/group/log_bound.h"
+
+#include <string>
+#include <vector>
+
+#include "tests/support/fake_remote_log.h"
+#include "tests/support/group_run.h"
+#include "tests/support/test.h"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace {
+
+constexpr uint64_t kLimit = 400'000;
+constexpr size_t kUnit = 10'000;
+
+uint64_t kept_bytes(const FakeRemoteService& service) {
+  uint64_t bytes = 0;
+  for (const auto& [seq, frame] : service.frames()) bytes += frame.size();
+  return bytes;
+}
+
+GroupNodeOptions bounded(size_t checkpoint_copies) {
+  GroupNodeOptions options;
+  options.max_log_bytes = kLimit;
+  options.checkpoint_copies = checkpoint_copies;
+  return options;
+}
+
+struct Bounded : GroupRun {
+  explicit Bounded(uint64_t seed, size_t checkpoint_copies = 0)
+      : GroupRun(seed, bounded(checkpoint_copies)) {
+    REQUIRE(until([&] { return b.has_caught_up; }).has_value());
+  }
+
+  // Until the log holds so many bytes, and every live node knows it.
+  void fill(GroupNodeRun& primary, uint64_t bytes) {
+    while (kept_bytes(service) < bytes) {
+      primary.write(kUnit);
+      run(5);
+    }
+    run(300);
+  }
+  // Its newest checkpoint begins at the end.
+  void make_checkpoint(GroupNodeRun& node) {
+    node.checkpoint = node.last();
+    node.wanted = 0;
+    run(2500);
+  }
+
+  GroupNodeRun& a = add_primary();
+  GroupNodeRun& b = add("b");
+};
+
+bool has_said(const GroupNodeRun& node, const std::string& part) {
+  return std::any_of(node.said.begin(), node.said.end(),
+                     [&](const std::string& line) { return line.find(part) != std::string::npos; });
+}
+
+}  // namespace
+
+TEST_CASE("every node knows how many bytes the log holds, also after trims and takeovers") {
+  Bounded group(1);
+  const auto all_know = [&] {
+    for (const auto& node : group.nodes) {
+      if (node->alive) CHECK(node->node().view()->log_bytes == kept_bytes(group.service));
+    }
+  };
+  group.fill(group.a, 100'000);
+  all_know();
+  group.make_checkpoint(group.a);
+  group.make_checkpoint(group.b);
+  CHECK(kept_bytes(group.service) < 100'000);
+  all_know();
+  group.fill(group.a, 120'000);
+  group.a.kill();
+  REQUIRE(group.until([&] { return group.b.leads(); }).has_value());
+  group.run(300);
+  all_know();
+  // One that joins counts from the position that the mark tells.
+  const LogPosition at = group.b.position();
+  GroupNodeRun& again = group.add("a", at);
+  REQUIRE(group.until([&] { return again.has_caught_up; }).has_value());
+  group.fill(group.b, 150'000);
+  all_know();
+}
+
+TEST_CASE(
+    "a filling log refuses growth, then all changes, at the primary alone; trimmed, nothing") {
+  Bounded group(2);
+  const auto room = [](GroupNodeRun& node) { return node.node().view()->log_room; };
+  group.fill(group.a, kLimit / 2 - 4 * kUnit);
+  CHECK(group.a.wanted == 0);
+  CHECK(group.b.wanted == 0);
+  group.fill(group.a, kLimit / 2);
+  CHECK(group.a.wanted != 0);
+  CHECK(group.b.wanted != 0);
+  CHECK(has_said(group.a, "more than 50 % of journal-log-bytes (400000)"));
+  CHECK(room(group.a) == LogRoom::kAll);
+  group.fill(group.a, kLimit / 4 * 3 - 4 * kUnit);
+  CHECK(room(group.a) == LogRoom::kAll);
+  group.fill(group.a, kLimit / 4 * 3);
+  CHECK(room(group.a) == LogRoom::kNoGrowth);
+  CHECK(has_said(group.a, "more than 75 %"));
+  const std::string kept_by = "the server \"a\" has no checkpoint yet";
+  CHECK(has_said(group.a, "refused until it is trimmed. What keeps it: " + kept_by));
+  CHECK(group.a.node().view()->log_kept_by == kept_by);
+  group.fill(group.a, kLimit / 100 * 95);
+  CHECK(room(group.a) == LogRoom::kNothing);
+  CHECK(has_said(group.a, "more than 95 %"));
+  CHECK(room(group.b) == LogRoom::kAll);
+  CHECK(!has_said(group.b, "journal-log-bytes"));
+
+  // It is so at the next primary too.
+  group.a.kill();
+  group.service.expire(RemoteRecordKind::kNode, "a");
+  REQUIRE(group.until([&] { return group.b.leads(); }).has_value());
+  group.run(20);
+  CHECK(room(group.b) == LogRoom::kNothing);
+  CHECK(has_said(group.b, "more than 95 %"));
+  group.make_checkpoint(group.b);
+  CHECK(kept_bytes(group.service) < kLimit / 4);
+  CHECK(room(group.b) == LogRoom::kAll);
+  CHECK(has_said(group.b, "less than 50 %"));
+  CHECK(group.b.wanted == 0);
+  group.b.write(kUnit);
+  CHECK(group.until([&] { return group.b.acknowledged == group.b.last(); }).has_value());
+}
+
+TEST_CASE("a node asks for a checkpoint only if its own keeps the log long") {
+  Bounded group(3, 2);
+  group.fill(group.a, kLimit / 2);
+  group.make_checkpoint(group.a);
+  CHECK(group.a.wanted == 0);
+  CHECK(group.b.wanted != 0);
+  // Two copies are wanted in any case, so the log stays as it is.
+  CHECK(kept_bytes(group.service) >= kLimit / 2);
+  CHECK(group.a.node().view()->copies() == 2);
+  group.make_checkpoint(group.b);
+  CHECK(kept_bytes(group.service) < kLimit / 4);
+  CHECK(group.b.wanted == 0);
+}
+
+TEST_CASE("half full, one copy is enough, and the view says that there is one") {
+  Bounded group(4);
+  group.fill(group.a, kLimit / 2 - 3 * kUnit);
+  group.make_checkpoint(group.a);
+  CHECK(kept_bytes(group.service) >= kLimit / 2 - 3 * kUnit);
+  group.fill(group.a, kLimit / 2);
+  group.run(2500);
+  CHECK(kept_bytes(group.service) < kLimit / 4);
+  CHECK(group.a.node().view()->copies() == 1);
+  group.make_checkpoint(group.b);
+  CHECK(group.a.node().view()->copies() == 2);
+}
+
+TEST_CASE("the log may fill half of the quota that etcd tells") {
+  GroupRun group(5, bounded(0));
+  group.service.set_member({"the fake", true, true, "3.6.9", 1, kLimit, {}});
+  GroupNodeRun& a = group.add_primary();
+  group.run(300);
+  CHECK(a.node().view()->log_limit_bytes == kLimit / 2);
+  CHECK(has_said(a, "Raise --quota-backend-bytes"));
+  // Nothing is told: what was known stays.
+  group.service.set_member({"the fake", true, true, "3.4.23", 1, 0, {}});
+  group.run(LogBound::kAskMs + 300);
+  CHECK(a.node().view()->log_limit_bytes == kLimit / 2);
+  group.service.set_member({"the fake", true, true, "3.6.9", 1, 4 * kLimit, {}});
+  group.run(LogBound::kAskMs + 300);
+  CHECK(a.node().view()->log_limit_bytes == kLimit);
+}

@@ -1,0 +1,281 @@
+// A copy of a log, as a stream, and the directory that is made of it: the same data and the same
+// place in the replicated log, or an error that names the place. Never less.
+#include "storage/copy_stream.h"
+
+#include <atomic>
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "storage/copy_writer.h"
+#include "storage/group_mark.h"
+#include "tests/support/copy_source.h"
+#include "tests/support/test.h"
+
+using namespace sluice;
+using namespace sluice::test;
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<std::string> copy_items(Log& log, const std::string& mark = {}) {
+  auto reader = CopyReader::open(log, mark);
+  REQUIRE_MESSAGE(reader.ok(), reader.status().message());
+  std::vector<std::string> items = items_of(**reader);
+  CHECK((*reader)->status().ok());
+  return items;
+}
+
+std::string make_copy(bool with_position = true) {
+  TempDirectory source(true);
+  const std::unique_ptr<Log> log = make_copied_log(source.path(), with_position);
+  REQUIRE(log != nullptr);
+  return join_items(copy_items(*log));
+}
+
+// Loads a copy in parts of `step` bytes, and puts it in place if it is whole.
+Status load(const std::string& directory, const std::string& copy, size_t step = 70'000,
+            bool in_group = true) {
+  CopyWriter writer(directory, in_group);
+  CopyChecker checker(&writer);
+  for (size_t at = 0; at < copy.size(); at += step) {
+    if (Status status = checker.take(Bytes(copy).substr(at, step)); !status.ok()) return status;
+  }
+  if (Status status = checker.finish(); !status.ok()) return status;
+  if (Status status = accept_copy(directory); !status.ok()) return status;
+  const Result<bool> installed = install_copy(directory);
+  CHECK((!installed.ok() || *installed));
+  return installed.status();
+}
+
+void require_copied(const std::string& directory, bool in_group = true) {
+  const ReadBack back = read_back(directory);
+  REQUIRE_MESSAGE(back.status.ok(), back.status.message());
+  CHECK(back.state == copied_state(kCopiedLast));
+  CHECK(back.recovered.last_lsn == kCopiedLast);
+  CHECK(back.recovered.checkpoint->begin_lsn == kCopiedBegin);
+  CHECK(back.recovered.position ==
+        (in_group ? encode_position(copied_position(kCopiedLast)) : std::string()));
+}
+
+bool has_leftovers(const std::string& directory) {
+  return fs::exists(directory + "/incoming-copy") || fs::exists(directory + "/replaced-data");
+}
+
+}  // namespace
+
+TEST_CASE("a copy in parts of any size makes a directory with the same data and place") {
+  const std::string copy = make_copy();
+  CHECK(begins_copy(copy));
+  CHECK(!begins_copy("REDIS0011" + copy));
+  for (const size_t step : {size_t{1}, size_t{4093}, copy.size()}) {
+    TempDirectory directory(true);
+    const Status status = load(directory.path(), copy, step);
+    REQUIRE_MESSAGE(status.ok(), status.message());
+    require_copied(directory.path());
+    CHECK(!has_leftovers(directory.path()));
+  }
+}
+
+TEST_CASE("the mark of a group's beginning goes along, and neither it nor the place to a backup") {
+  TempDirectory source(true);
+  const std::unique_ptr<Log> log = make_copied_log(source.path());
+  const LogPosition mark = {"cluster", "1", 0, 0, 5, 0};
+  const std::string copy = join_items(copy_items(*log, encode_position(mark)));
+  TempDirectory node(true);
+  REQUIRE(load(node.path(), copy).ok());
+  CHECK(*read_lead_mark(node.path()) == mark);
+  require_copied(node.path());
+  TempDirectory backup(true);
+  REQUIRE(load(backup.path(), copy, copy.size(), false).ok());
+  CHECK(!read_lead_mark(backup.path())->has_value());
+  require_copied(backup.path(), false);
+}
+
+TEST_CASE("a reader goes on although the log removes what it reads") {
+  TempDirectory source(true);
+  const std::unique_ptr<Log> log = make_copied_log(source.path());
+  auto reader = CopyReader::open(*log, "");
+  REQUIRE(reader.ok());
+  Bytes header;
+  Bytes body;
+  REQUIRE((*reader)->next(header, body));
+  std::string copy = std::string(header) + std::string(body);
+  for (Lsn first = kCopiedLast + 1; first < 200; first += 2)
+    REQUIRE(append_copied(*log, first).ok());
+  REQUIRE(checkpoint_copied(*log, 5, 150).ok());
+  REQUIRE(log->drop_checkpoints_before(5).ok());
+  REQUIRE(log->trim_before(151).ok());
+  copy += join_items(items_of(**reader));
+  CHECK((*reader)->status().ok());
+  reader->reset();
+  TempDirectory directory(true);
+  const Status status = load(directory.path(), copy);
+  REQUIRE_MESSAGE(status.ok(), status.message());
+  require_copied(directory.path());
+}
+
+TEST_CASE("a copy is whole while the log is written") {
+  TempDirectory source(true);
+  const std::unique_ptr<Log> log = make_copied_log(source.path());
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (Lsn first = kCopiedLast + 1; !stop.load(); first += 2) {
+      if (!append_copied(*log, first).ok()) return;
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  });
+  Lsn most = 0;
+  for (int i = 0; i < 100; ++i) {
+    CopyChecker checker(nullptr);
+    auto reader = CopyReader::open(*log, "");
+    Status status = reader.status();
+    if (status.ok()) status = checker.take(join_items(items_of(**reader)));
+    if (status.ok()) status = checker.finish();
+    CHECK_MESSAGE(status.ok(), status.message());
+    CHECK(checker.head().position == encode_position(copied_position(checker.head().last_lsn)));
+    most = checker.head().last_lsn;
+  }
+  stop.store(true);
+  writer.join();
+  CHECK(most > kCopiedLast);
+}
+
+TEST_CASE("every flipped bit is refused, and the directory stays as it was") {
+  const std::string copy = make_copy();
+  TempDirectory directory(true);
+  std::mt19937 random(3);
+  for (int i = 0; i < 200; ++i) {
+    std::string damaged = copy;
+    // Half of the bits in the head and the ends of the items, which are a small part of it.
+    const size_t at = i % 2 == 0 ? random() % damaged.size() : random() % 200;
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << random() % 8));
+    const Status status = load(directory.path(), damaged);
+    REQUIRE_MESSAGE(!status.ok(), "byte " << at);
+    REQUIRE(install_copy(directory.path()).ok());
+    REQUIRE(fs::is_empty(directory.path()));
+  }
+}
+
+TEST_CASE("a copy that is cut anywhere is refused") {
+  const std::string copy = make_copy();
+  for (size_t i = 0; i < 100; ++i) {
+    CopyChecker checker(nullptr);
+    const size_t length = i < 50 ? copy.size() * i / 50 : copy.size() - (i - 49);
+    REQUIRE(checker.take(copy.substr(0, length)).ok());
+    CHECK(checker.finish().code() == StatusCode::kDamaged);
+  }
+}
+
+TEST_CASE("items that are missing, repeated or out of order are refused") {
+  TempDirectory source(true);
+  const std::unique_ptr<Log> log = make_copied_log(source.path());
+  const std::vector<std::string> items = copy_items(*log);
+  // Head, three pieces, the commits from 11 and 12 to 19 and 20, end.
+  REQUIRE(items.size() == 10);
+  const auto refused = [](const std::vector<std::string>& wrong) {
+    CopyChecker checker(nullptr);
+    const Status status = checker.take(join_items(wrong));
+    return !status.ok() || !checker.finish().ok();
+  };
+  CHECK(!refused(items));
+  for (size_t i = 0; i < items.size(); ++i) {
+    auto without = items;
+    without.erase(without.begin() + static_cast<std::ptrdiff_t>(i));
+    CHECK(refused(without));
+    auto twice = items;
+    twice.insert(twice.begin() + static_cast<std::ptrdiff_t>(i), items[i]);
+    CHECK(refused(twice));
+    if (i == 0) continue;
+    auto swapped = items;
+    std::swap(swapped[i], swapped[i - 1]);
+    CHECK(refused(swapped));
+  }
+}
+
+// The numbers of the items are right, so that only what they hold is wrong.
+TEST_CASE("a log that lacks commits is refused, where the copy is read or where it arrives") {
+  const auto copy_of = [](const std::vector<Lsn>& firsts) {
+    TempDirectory source(true);
+    RocksdbLogOptions options;
+    options.directory = source.path();
+    auto log = open_rocksdb_log(options);
+    for (const Lsn first : firsts) REQUIRE(append_copied(**log, first).ok());
+    REQUIRE(checkpoint_copied(**log, 4, kCopiedBegin).ok());
+    return join_items(copy_items(**log));
+  };
+  TempDirectory whole(true);
+  CHECK(load(whole.path(), copy_of({11, 13, 15})).ok());
+  for (const auto& firsts : std::vector<std::vector<Lsn>>{{13, 15}, {11, 15}, {9}}) {
+    TempDirectory directory(true);
+    const Status status = load(directory.path(), copy_of(firsts));
+    CHECK(status.code() == StatusCode::kDamaged);
+    CHECK(!fs::exists(directory.path() + "/FORMAT"));
+  }
+}
+
+TEST_CASE("a log without a checkpoint has no copy yet") {
+  TempDirectory source(true);
+  RocksdbLogOptions options;
+  options.directory = source.path();
+  auto log = open_rocksdb_log(options);
+  REQUIRE(append_copied(**log, 1).ok());
+  CHECK(CopyReader::open(**log, "").status().code() == StatusCode::kInvalid);
+}
+
+TEST_CASE("a copy takes the place of other data, also after a crash at any step") {
+  const std::string copy = make_copy();
+  for (int crash = 0; crash < 7; ++crash) {
+    TempDirectory directory(true);
+    const std::string& path = directory.path();
+    {
+      MapReplay replay;
+      auto store = Store::open(store_options(path), replay);
+      REQUIRE(store.ok());
+      MapEngine engine(&(*store)->journal());
+      for (uint32_t key = 100; key < 120; ++key) engine.set(key, key);
+      REQUIRE((*store)->close(CloseMode::kFlush).ok());
+    }
+    REQUIRE(write_lead_mark(path, {"other", "1", 0, 0, 20, 0}).ok());
+    REQUIRE(ask_to_load_anew(path, "").ok());
+    write_file(path + "/node-id", "kept");
+    CopyWriter writer(path, true);
+    CopyChecker checker(&writer);
+    REQUIRE(checker.take(copy).ok());
+    const std::string incoming = path + "/incoming-copy/";
+    const std::string old = path + "/replaced-data/";
+    if (crash == 0) {
+      // Before it was accepted: the old data stay.
+      REQUIRE(*install_copy(path) == false);
+      CHECK(read_back(path).state.count(100) == 1);
+      CHECK(is_to_load_anew(path));
+      continue;
+    }
+    REQUIRE(accept_copy(path).ok());
+    if (crash > 1) fs::create_directory(old);
+    if (crash > 2) fs::rename(path + "/FORMAT", old + "FORMAT");
+    if (crash > 3) {
+      for (const char* part : {"group-base", "high-water-mark", "log"}) {
+        fs::rename(path + "/" + part, old + part);
+      }
+    }
+    if (crash > 4) fs::rename(incoming + "accepted", incoming + "install");
+    if (crash > 5) fs::rename(incoming + "FORMAT", path + "/FORMAT");
+    REQUIRE(finish_copy(path).ok());
+    require_copied(path);
+    CHECK(!read_lead_mark(path)->has_value());
+    CHECK(!is_to_load_anew(path));
+    CHECK(!has_leftovers(path));
+    CHECK(read_file(path + "/node-id") == "kept");
+  }
+}
+
+TEST_CASE("what a copy has left is not touched while another process has the directory") {
+  TempDirectory directory(true);
+  const auto lock = DirectoryLock::take(directory.path());
+  REQUIRE(lock.ok());
+  fs::create_directory(directory.path() + "/incoming-copy");
+  CHECK(finish_copy(directory.path()).code() == StatusCode::kLocked);
+  CHECK(fs::exists(directory.path() + "/incoming-copy"));
+}
