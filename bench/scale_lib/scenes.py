@@ -226,10 +226,15 @@ def strings(bench):
             place.settle()
             bench.figure(f"{name}-rss",
                          (peak_bytes(place.server.pid) - before) / bench.string_bytes)
-    if bench.wants("rename-string", "move-string"):
+    if bench.wants("save-string", "rename-string", "move-string"):
         with Place(bench) as place:
             place.call("SET", "string", value)
+            bench.hold("save-string", place.hold_of("BGSAVE", until=lambda: saved(place)))
             moves(bench, place, "string")
+
+
+def saved(place):
+    return place.info("rdb_bgsave_in_progress") == "0"
 
 
 def peak_bytes(pid):
@@ -322,5 +327,6 @@ SCENES = [
         Row("set-string-rss", "its memory at most", COPIES, "copies"),
         Row("set-journaled", "SET of a large string, everysec", SET_MS),
         Row("set-journaled-rss", "its memory at most", COPIES, "copies"),
+        Row("save-string", "a checkpoint of a large string"),
         *move_rows("string", "a large string")]),
 ]

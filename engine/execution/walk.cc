@@ -24,6 +24,8 @@ namespace {
 // Limits of a lock hold: keys or elements, and bytes, approximately.
 constexpr size_t kMaxElements = 256;
 constexpr size_t kMaxBytes = 64 * 1024;
+// Elements of a map between two checks of the limits.
+constexpr size_t kScanned = 16;
 
 class EngineWalk final : public CheckpointWalk {
  public:
@@ -50,17 +52,22 @@ class EngineWalk final : public CheckpointWalk {
     return shard_ < kShards;
   }
 
-  // A collection with too many elements for one lock hold, and the progress of its walk.
-  struct Large {
-    std::string key;
-    Type type;
-    uint64_t cursor = 0;
+  // How far the walk over one value has come.
+  struct Progress {
+    uint64_t cursor = 0;             // of a scan; in a string, an offset
     int64_t next_index = INT64_MIN;  // lists
     // Sorted sets: the last written member, and its score.
     std::string last_member = {};
     std::optional<double> last_score = {};
     QueueCursor in_queue = {};
     StreamCursor in_stream = {};
+  };
+
+  // A value that is too large for one lock hold.
+  struct Large {
+    std::string key;
+    Type type;
+    Progress progress;
   };
 
   EffectEncoder record() {
@@ -120,66 +127,44 @@ class EngineWalk final : public CheckpointWalk {
   }
 
   void write_entry(const Entry& entry) {
+    value_begins_ = records_->size();
     const Bytes key = entry.key();
-    if (entry.type() == Type::kString) {
+    if (entry.type() == Type::kString && entry.string().size() <= kMaxBytes) {
       record().put_string(database_, key, entry.string(), entry.expire_ms());
       return;
     }
-    if (entry.type() == Type::kQueue || entry.type() == Type::kStream) {
-      write_in_parts(entry);
-      return;
-    }
-    // A hash in order of insertion is written as a whole, to preserve that order.
-    const bool in_order = entry.type() == Type::kHash && entry.object<Hash>().fields.is_ordered();
-    if (collection_size(entry) > kMaxElements && !in_order) {
-      large_.push_back({std::string(key), entry.type()});
-      return;
-    }
-    write_small(entry);
-    if (entry.expire_ms() != 0) record().set_expire(database_, key, entry.expire_ms());
-  }
-
-  // Writes types that hold more than their elements.
-  void write_in_parts(const Entry& entry) {
-    Large whole{std::string(entry.key()), entry.type()};
-    if (!write_part(entry, whole)) {
-      large_.push_back(std::move(whole));
+    Progress progress;
+    if (!write_in_order(entry) && !write_part(entry, progress)) {
+      large_.push_back({std::string(key), entry.type(), std::move(progress)});
     } else if (entry.expire_ms() != 0) {
-      record().set_expire(database_, whole.key, entry.expire_ms());
+      record().set_expire(database_, key, entry.expire_ms());
     }
   }
 
-  void write_small(const Entry& entry) {
+  // Whether the records of the value at hand fill a lock hold.
+  bool full() const { return records_->size() - value_begins_ >= kMaxBytes; }
+
+  // Writes a map that is in order of insertion, as a whole, to preserve that order. Returns false
+  // if the value is none, or has too many bytes: it is walked in parts, as larger maps are.
+  bool write_in_order(const Entry& entry) {
     const Bytes key = entry.key();
-    switch (entry.type()) {
-      case Type::kHash:  // in order of insertion, which a small hash preserves
-        entry.object<Hash>().fields.for_each([&](const Field* field) {
-          record().hash_put(database_, key, field->name(), field->value());
-        });
-        break;
-      case Type::kSet:
-        entry.object<Set>().members.for_each(
-            [&](const Member* member) { record().set_add(database_, key, member->bytes()); });
-        break;
-      case Type::kSortedSet: {
-        const SortedSet& sorted = entry.object<SortedSet>();
-        for (auto at = sorted.order.at(0); at.valid(); at.next()) {
-          record().sorted_put(database_, key, at.value()->score(), at.value()->bytes());
-        }
-        break;
-      }
-      case Type::kList: {
-        Large whole{std::string(key), Type::kList};
-        while (!write_list(entry, whole)) {
-        }
-        break;
-      }
-      default:
-        CHECK(false && "unknown type");
+    if (entry.type() == Type::kHash && entry.object<Hash>().fields.is_ordered()) {
+      entry.object<Hash>().fields.for_each([&](const Field* field) {
+        if (!full()) record().hash_put(database_, key, field->name(), field->value());
+      });
+      return !full();
     }
+    if (entry.type() == Type::kSet && entry.object<Set>().members.is_ordered()) {
+      entry.object<Set>().members.for_each([&](const Member* member) {
+        if (!full()) record().set_add(database_, key, member->bytes());
+      });
+      return !full();
+    }
+    return false;
   }
 
   void step_large(Keyspace& keys) {
+    value_begins_ = records_->size();
     Large& large = large_.front();
     const KeyRef key(large.key);
     const Entry* entry = keys.entries.find(key.key, key.hash);
@@ -187,7 +172,7 @@ class EngineWalk final : public CheckpointWalk {
     // beginning, and is in the log.
     bool done = entry == nullptr || entry->type() != large.type;
     if (!done) {
-      done = write_part(*entry, large);
+      done = write_part(*entry, large.progress);
       if (entry->expire_ms() != 0) record().set_expire(database_, large.key, entry->expire_ms());
     }
     if (!done) return;
@@ -195,87 +180,100 @@ class EngineWalk final : public CheckpointWalk {
     if (large_.empty() && at_end_of_keys_) next_keyspace();
   }
 
-  // Writes the next elements. Returns true at the end.
-  bool write_part(const Entry& entry, Large& large) {
-    const Bytes key = large.key;
-    switch (large.type) {
+  // Writes what comes next of the value. Returns true at its end.
+  bool write_part(const Entry& entry, Progress& progress) {
+    const Bytes key = entry.key();
+    switch (entry.type()) {
+      case Type::kString:
+        return write_string(key, entry.string(), progress.cursor);
       case Type::kHash:
-        large.cursor =
-            entry.object<Hash>().fields.scan(large.cursor, kMaxElements, [&](const Field* field) {
-              record().hash_put(database_, key, field->name(), field->value());
-            });
-        return large.cursor == 0;
+        return write_map(entry.object<Hash>().fields, progress.cursor, [&](const Field* field) {
+          record().hash_put(database_, key, field->name(), field->value());
+        });
       case Type::kSet:
-        large.cursor = entry.object<Set>().members.scan(
-            large.cursor, kMaxElements,
-            [&](const Member* member) { record().set_add(database_, key, member->bytes()); });
-        return large.cursor == 0;
+        return write_map(entry.object<Set>().members, progress.cursor, [&](const Member* member) {
+          record().set_add(database_, key, member->bytes());
+        });
       case Type::kSortedSet:
-        return write_sorted(entry.object<SortedSet>(), large);
+        return write_sorted(key, entry.object<SortedSet>(), progress);
       case Type::kList:
-        return write_list(entry, large);
-      case Type::kStream:
-        return write_stream(entry, large);
-      case Type::kQueue:
-        return write_queue(entry, large);
-      default:
-        CHECK(false && "unknown type");
+        return write_list(key, entry.object<List>(), progress.next_index);
+      case Type::kStream: {
+        const EmitStreamRecord emit = [&](EffectType type, Bytes field, Bytes value) {
+          record().stream_record(type, database_, key, field, value);
+        };
+        return !walk_stream(entry.object<Stream>(), progress.in_stream, kMaxElements, emit);
+      }
+      case Type::kQueue: {
+        const EmitRecord emit = [&](EffectType type, Bytes field, Bytes value) {
+          record().queue_record(type, database_, key, field, value);
+        };
+        return !walk_queue(entry.object<Queue>(), progress.in_queue, kMaxElements, emit);
+      }
     }
+    CHECK(false && "unknown type");
     return true;
+  }
+
+  // Each part has the present length. If the string changes meanwhile, the log has what is new.
+  bool write_string(Bytes key, Bytes value, uint64_t& offset) {
+    if (offset >= value.size()) return true;
+    const Bytes part = value.substr(offset, kMaxBytes);
+    record().write_string(database_, key, offset, part, value.size());
+    offset += part.size();
+    return offset == value.size();
+  }
+
+  template <class Map, class Write>
+  bool write_map(const Map& map, uint64_t& cursor, Write write) {
+    size_t written = 0;
+    do {
+      cursor = map.scan(cursor, kScanned, write);
+      written += kScanned;
+    } while (cursor != 0 && written < kMaxElements && !full());
+    return cursor == 0;
   }
 
   // In order, because loading then only appends, which is far cheaper than inserting in random
   // order. A member that keeps its score keeps its place, so it is never skipped.
-  bool write_sorted(const SortedSet& sorted, Large& large) {
+  bool write_sorted(Bytes key, const SortedSet& sorted, Progress& progress) {
     auto at = sorted.order.begin();
-    if (large.last_score.has_value()) {
-      const uint64_t last_major = SortedSet::major(*large.last_score);
-      const uint64_t last_minor = SortedSet::minor(large.last_member);
+    if (progress.last_score.has_value()) {
+      const uint64_t last_major = SortedSet::major(*progress.last_score);
+      const uint64_t last_minor = SortedSet::minor(progress.last_member);
       at = sorted.order.lower_bound_by([&](uint64_t major, uint64_t minor, const ScoredMember* m) {
         if (major != last_major) return major < last_major;
         if (minor != last_minor) return minor < last_minor;
-        return m->bytes() <= large.last_member;
+        return m->bytes() <= progress.last_member;
       });
     }
-    const ScoredMember* last = nullptr;
-    for (size_t left = kMaxElements; at.valid() && left != 0; at.next(), --left) {
-      last = at.value();
-      record().sorted_put(database_, large.key, last->score(), last->bytes());
-    }
     if (!at.valid()) return true;
-    large.last_member = last->bytes();
-    large.last_score = last->score();
+    const ScoredMember* last = nullptr;
+    size_t left = kMaxElements;
+    do {
+      last = at.value();
+      record().sorted_put(database_, key, last->score(), last->bytes());
+      at.next();
+    } while (at.valid() && --left != 0 && !full());
+    if (!at.valid()) return true;
+    progress.last_member = last->bytes();
+    progress.last_score = last->score();
     return false;
   }
 
-  bool write_list(const Entry& entry, Large& large) {
-    const List& list = entry.object<List>();
+  bool write_list(Bytes key, const List& list, int64_t& next_index) {
     const int64_t end = list.first_index + static_cast<int64_t>(list.items.size());
-    if (large.next_index < list.first_index) large.next_index = list.first_index;
-    if (large.next_index >= end) return true;
+    if (next_index < list.first_index) next_index = list.first_index;
+    if (next_index >= end) return true;
     size_t left = kMaxElements;
-    for (auto at = list.items.iterate(static_cast<size_t>(large.next_index - list.first_index));
-         at.valid() && left != 0; at.next(), --left) {
+    for (auto at = list.items.iterate(static_cast<size_t>(next_index - list.first_index));
+         at.valid() && left != 0 && !full(); at.next(), --left) {
       // The bounds cover only the items written so far, so that loading needs no placeholders.
-      const int64_t index = large.next_index++;
-      record().list_put(database_, large.key, list.first_index,
+      const int64_t index = next_index++;
+      record().list_put(database_, key, list.first_index,
                         static_cast<uint64_t>(index + 1 - list.first_index), index, at.value());
     }
-    return large.next_index >= end;
-  }
-
-  bool write_stream(const Entry& entry, Large& large) {
-    const EmitStreamRecord emit = [&](EffectType type, Bytes field, Bytes value) {
-      record().stream_record(type, database_, large.key, field, value);
-    };
-    return !walk_stream(entry.object<Stream>(), large.in_stream, kMaxElements, emit);
-  }
-
-  bool write_queue(const Entry& entry, Large& large) {
-    const EmitRecord emit = [&](EffectType type, Bytes field, Bytes value) {
-      record().queue_record(type, database_, large.key, field, value);
-    };
-    return !walk_queue(entry.object<Queue>(), large.in_queue, kMaxElements, emit);
+    return next_index >= end;
   }
 
   Engine& engine_;
@@ -286,6 +284,7 @@ class EngineWalk final : public CheckpointWalk {
   uint64_t cursor_ = 0;
   bool at_end_of_keys_ = false;
   std::deque<Large> large_;
+  size_t value_begins_ = 0;  // in records_, of what this lock hold writes of the value at hand
   ByteBuffer* records_ = nullptr;
   uint64_t* count_ = nullptr;
 };

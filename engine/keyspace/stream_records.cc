@@ -304,6 +304,9 @@ bool apply_stream_effect(Stream& stream, const Effect& effect) {
 
 namespace {
 
+// A record with more bytes counts as more than one element.
+constexpr size_t kElementBytes = 256;
+
 class StreamWalk {
  public:
   StreamWalk(const Stream& stream, StreamCursor& cursor, size_t limit, const EmitStreamRecord& emit)
@@ -340,7 +343,7 @@ class StreamWalk {
  private:
   void write(EffectType type, const StreamRecord& record, size_t elements) {
     emit_(type, record.field, record.value);
-    left_ -= std::min(left_, elements);
+    left_ -= std::min(left_, std::max(elements, record.value.size() / kElementBytes));
   }
 
   void walk_nodes() {

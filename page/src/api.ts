@@ -51,6 +51,9 @@ export function set_lead(next: Lead): void {
   changed();
 }
 
+// Answered while the data is being loaded too: such an answer does not tell that it is loaded.
+const ANSWERED_AMID_LOADING = /^\/api\/v1\/(session|group)(\?|$)/;
+
 function set_health(next: Health): void {
   if (health === next) return;
   health = next;
@@ -109,7 +112,7 @@ export async function open(path: string, init: RequestInit): Promise<Response> {
   }
   heard_at = Date.now();
   if (response.ok) {
-    set_health("connected");
+    if (health !== "loading" || !ANSWERED_AMID_LOADING.test(path)) set_health("connected");
     return response;
   }
   const problem = await problem_of(response);

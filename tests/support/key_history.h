@@ -62,6 +62,12 @@ class KeyHistory {
   std::string value() { return pick({"a", "b", "1", "2", "", "a longer text"}); }
   std::string pick(const Words& choices) { return choices[random_() % choices.size()]; }
 
+  // A checkpoint's walk writes the longer one in parts.
+  std::string long_text() {
+    const size_t size = random_() % 2 == 0 ? 3000 : 150'000;
+    return std::string(size, static_cast<char>('a' + random_() % 26));
+  }
+
   Words next() {
     switch (random_() % 26) {
       case 0:
@@ -79,6 +85,7 @@ class KeyHistory {
       case 6:
         return {"SELECT", number(3)};
       case 7:
+        if (number(2) == "0") return {"SETRANGE", key(), number(200'000), value()};
         return {"SETBIT", key(), number(100), number(2)};
       case 8:
         return {"BITOP", pick({"AND", "OR", "XOR"}), key(), key(), key()};
@@ -107,7 +114,7 @@ class KeyHistory {
       case 17:
         return {"RENAME", key(), key()};
       case 18:
-        return {"SET", key(), std::string(3000, 'x'), "PX", "70000"};
+        return {"SET", key(), long_text(), "PX", "70000"};
       case 19:
         return many("SADD");
       case 20:
