@@ -145,7 +145,8 @@ class EngineWalk final : public CheckpointWalk {
   bool full() const { return records_->size() - value_begins_ >= kMaxBytes; }
 
   // Writes a map that is in order of insertion, as a whole, to preserve that order. Returns false
-  // if the value is none, or has too many bytes: it is walked in parts, as larger maps are.
+  // for any other value, and if the map has too many bytes: it is walked in parts, as larger ones
+  // are.
   bool write_in_order(const Entry& entry) {
     const Bytes key = entry.key();
     if (entry.type() == Type::kHash && entry.object<Hash>().fields.is_ordered()) {
