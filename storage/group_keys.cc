@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <vector>
+#include <type_traits>
+#include <utility>
 
 #include "engine/base/hex.h"
 #include "engine/base/numbers.h"
@@ -14,7 +15,34 @@ constexpr size_t kSeqDigits = 16;
 constexpr size_t kMaxNameBytes = 64;
 constexpr const char* kValueVersion = "1";
 
-std::string name_field(const std::string& name) { return name.empty() ? "-" : name; }
+// The fields of a value are named once, in the order of its text, by a function that FieldWriter
+// and FieldReader both take.
+class FieldWriter {
+ public:
+  template <typename Number>
+  void number(const char*, Number value) {
+    text_ += " " + std::to_string(value);
+  }
+  void text(const char*, const std::string& value) { text_ += value.empty() ? " -" : " " + value; }
+  void name(const char* name, const std::string& value) { text(name, value); }
+  void name_or_none(const char* name, const std::string& value) { text(name, value); }
+  void choice(const char*, bool value, const char* yes, const char* no) {
+    text_ += std::string(" ") + (value ? yes : no);
+  }
+  // At the end only, as older builds do not have them.
+  template <typename Number>
+  void last_number(const char* name, Number value) {
+    number(name, value);
+  }
+  void last_word(const char* word, bool value) {
+    if (value) text_ += std::string(" ") + word;
+  }
+
+  std::string finish() { return std::move(text_); }
+
+ private:
+  std::string text_ = kValueVersion;
+};
 
 // Takes the fields of a value one after the other; the first one that is wrong is remembered.
 class FieldReader {
@@ -23,55 +51,39 @@ class FieldReader {
     if (next() != kValueVersion) fail("version");
   }
 
-  void number(const char* name, uint64_t& to) {
-    const std::optional<uint64_t> value = parse_u64(next());
-    if (!value.has_value()) return fail(name);
-    to = *value;
-  }
-  void number(const char* name, int64_t& to) {
-    const std::optional<int64_t> value = parse_i64(next());
-    if (!value.has_value()) return fail(name);
-    to = *value;
-  }
-  void number(const char* name, uint32_t& to) {
-    uint64_t wide = 0;
-    number(name, wide);
-    if (wide > std::numeric_limits<uint32_t>::max()) return fail(name);
-    to = static_cast<uint32_t>(wide);
-  }
-  void number(const char* name, uint16_t& to) {
-    uint64_t wide = 0;
-    number(name, wide);
-    if (wide > std::numeric_limits<uint16_t>::max()) return fail(name);
-    to = static_cast<uint16_t>(wide);
+  template <typename Number>
+  void number(const char* name, Number& to) {
+    const auto value = parse<Number>(next());
+    if (!value || *value > std::numeric_limits<Number>::max()) return fail(name);
+    to = static_cast<Number>(*value);
   }
   void text(const char* name, std::string& to) {
     const Bytes field = next();
     if (field.empty()) return fail(name);
     to = field == "-" ? "" : field;
   }
-  void word(const char* wanted, bool& found) {
-    if (next() != wanted) return fail(wanted);
-    found = true;
+  void name(const char* name, std::string& to) {
+    to = next();
+    if (!is_group_name(to)) fail(name);
   }
-  void role(bool& primary) {
+  void name_or_none(const char* name, std::string& to) {
+    text(name, to);
+    if (!to.empty() && !is_group_name(to)) fail(name);
+  }
+  void choice(const char* name, bool& to, const char* yes, const char* no) {
     const Bytes field = next();
-    if (field != "primary" && field != "standby") return fail("role");
-    primary = field == "primary";
+    if (field != yes && field != no) return fail(name);
+    to = field == yes;
   }
-  void name(const char* name, std::string& to, bool may_be_empty = false) {
-    const Bytes field = next();
-    if (may_be_empty && field == "-") return to.clear();
-    if (!is_group_name(field)) return fail(name);
-    to = field;
+  template <typename Number>
+  void last_number(const char* name, Number& to) {
+    if (!at_end_) number(name, to);
   }
-  void state(bool& ready) {
-    const Bytes field = next();
-    if (field != "ready" && field != "taken") return fail("state");
-    ready = field == "ready";
+  void last_word(const char* word, bool& to) {
+    if (at_end_) return;
+    to = next() == word;
+    if (!to) fail(word);
   }
-
-  bool more() const { return !at_end_; }
 
   Status finish() {
     if (!at_end_) fail("end");
@@ -81,6 +93,14 @@ class FieldReader {
   }
 
  private:
+  template <typename Number>
+  static auto parse(Bytes field) {
+    if constexpr (std::is_signed_v<Number>) {
+      return parse_i64(field);
+    } else {
+      return parse_u64(field);
+    }
+  }
   Bytes next() {
     if (at_end_) return {};
     const size_t end = std::min(text_.find(' ', at_), text_.size());
@@ -100,17 +120,69 @@ class FieldReader {
   const char* wrong_ = nullptr;
 };
 
-template <typename Value>
-Result<Value> result(FieldReader& fields, Value value) {
+template <typename Fields, typename Value>
+std::string encode(Fields each_field, const Value& value) {
+  FieldWriter fields;
+  each_field(fields, value);
+  return fields.finish();
+}
+
+template <typename Fields, typename Value>
+Result<Value> decode(const char* what, Fields each_field, Bytes text, Value value) {
+  FieldReader fields(what, text);
+  each_field(fields, value);
   if (Status status = fields.finish(); !status.ok()) return status;
   return value;
 }
 
-std::string join(const std::vector<std::string>& fields) {
-  std::string text = kValueVersion;
-  for (const std::string& field : fields) text += " " + field;
-  return text;
-}
+constexpr auto kEpochFields = [](auto& fields, auto& value) {
+  fields.name("cluster id", value.cluster_id);
+  fields.number("number", value.epoch);
+  fields.name_or_none("holder", value.holder);
+  fields.name_or_none("run id", value.run_id);
+  fields.choice("state", value.ready, "ready", "taken");
+  fields.name_or_none("preferred node", value.preferred);
+  fields.number("base lsn", value.base_lsn);
+};
+
+constexpr auto kBeatFields = [](auto& fields, auto& value) {
+  fields.number("epoch", value.epoch);
+  fields.number("counter", value.counter);
+  fields.number("seq", value.seq);
+  fields.number("lsn", value.lsn);
+  fields.number("time", value.wall_ms);
+};
+
+constexpr auto kPauseFields = [](auto& fields, auto& value) {
+  fields.number("time", value.until_wall_ms);
+  fields.name("node", value.node);
+};
+
+constexpr auto kPositionFields = [](auto& fields, auto& value) {
+  fields.name("cluster id", value.cluster_id);
+  fields.name("group", value.group);
+  fields.number("epoch", value.epoch);
+  fields.number("seq", value.seq);
+  fields.number("lsn", value.lsn);
+  fields.number("chain", value.chain);
+  // Directories of older builds lack it: they count from there on.
+  fields.last_number("bytes", value.bytes);
+};
+
+constexpr auto kMemberFields = [](auto& fields, auto& value) {
+  fields.name("run id", value.run_id);
+  fields.text("host", value.host);
+  fields.number("port", value.port);
+  fields.number("tls port", value.tls_port);
+  fields.number("http port", value.http_port);
+  fields.number("sentinel port", value.sentinel_port);
+  fields.number("priority", value.priority);
+  fields.choice("role", value.primary, "primary", "standby");
+  fields.number("lsn", value.lsn);
+  fields.number("checkpoint's lsn", value.checkpoint_lsn);
+  fields.number("checkpoint's bytes", value.checkpoint_bytes);
+  fields.last_word("values", value.wants_values);
+};
 
 }  // namespace
 
@@ -139,108 +211,34 @@ std::optional<uint64_t> GroupKeys::log_seq(Bytes key) const {
   return seq;
 }
 
-std::string encode_epoch(const EpochValue& value) {
-  return join({value.cluster_id, std::to_string(value.epoch), name_field(value.holder),
-               name_field(value.run_id), value.ready ? "ready" : "taken",
-               name_field(value.preferred), std::to_string(value.base_lsn)});
-}
+std::string encode_epoch(const EpochValue& value) { return encode(kEpochFields, value); }
 
 Result<EpochValue> decode_epoch(Bytes text) {
-  EpochValue value;
-  FieldReader fields("epoch", text);
-  fields.name("cluster id", value.cluster_id);
-  fields.number("number", value.epoch);
-  fields.name("holder", value.holder, true);
-  fields.name("run id", value.run_id, true);
-  fields.state(value.ready);
-  fields.name("preferred node", value.preferred, true);
-  fields.number("base lsn", value.base_lsn);
-  return result(fields, std::move(value));
+  return decode("epoch", kEpochFields, text, EpochValue());
 }
 
-std::string encode_beat(const BeatValue& value) {
-  return join({std::to_string(value.epoch), std::to_string(value.counter),
-               std::to_string(value.seq), std::to_string(value.lsn),
-               std::to_string(value.wall_ms)});
-}
+std::string encode_beat(const BeatValue& value) { return encode(kBeatFields, value); }
 
-Result<BeatValue> decode_beat(Bytes text) {
-  BeatValue value;
-  FieldReader fields("beat", text);
-  fields.number("epoch", value.epoch);
-  fields.number("counter", value.counter);
-  fields.number("seq", value.seq);
-  fields.number("lsn", value.lsn);
-  fields.number("time", value.wall_ms);
-  return result(fields, value);
-}
+Result<BeatValue> decode_beat(Bytes text) { return decode("beat", kBeatFields, text, BeatValue()); }
 
-std::string encode_pause(const PauseValue& value) {
-  return join({std::to_string(value.until_wall_ms), value.node});
-}
+std::string encode_pause(const PauseValue& value) { return encode(kPauseFields, value); }
 
 Result<PauseValue> decode_pause(Bytes text) {
-  PauseValue value;
-  FieldReader fields("pause", text);
-  fields.number("time", value.until_wall_ms);
-  fields.name("node", value.node);
-  return result(fields, std::move(value));
+  return decode("pause", kPauseFields, text, PauseValue());
 }
 
-std::string encode_position(const LogPosition& value) {
-  return join({value.cluster_id, value.group, std::to_string(value.epoch),
-               std::to_string(value.seq), std::to_string(value.lsn), std::to_string(value.chain),
-               std::to_string(value.bytes)});
-}
+std::string encode_position(const LogPosition& value) { return encode(kPositionFields, value); }
 
 Result<LogPosition> decode_position(Bytes text) {
-  LogPosition value;
-  FieldReader fields("position", text);
-  fields.name("cluster id", value.cluster_id);
-  fields.name("group", value.group);
-  fields.number("epoch", value.epoch);
-  fields.number("seq", value.seq);
-  fields.number("lsn", value.lsn);
-  fields.number("chain", value.chain);
-  // Directories of older builds lack it: they count from there on.
-  if (fields.more()) fields.number("bytes", value.bytes);
-  return result(fields, std::move(value));
+  return decode("position", kPositionFields, text, LogPosition());
 }
 
-std::string encode_member(const GroupMember& value) {
-  std::vector<std::string> fields = {value.run_id,
-                                     name_field(value.host),
-                                     std::to_string(value.port),
-                                     std::to_string(value.tls_port),
-                                     std::to_string(value.http_port),
-                                     std::to_string(value.sentinel_port),
-                                     std::to_string(value.priority),
-                                     value.primary ? "primary" : "standby",
-                                     std::to_string(value.lsn),
-                                     std::to_string(value.checkpoint_lsn),
-                                     std::to_string(value.checkpoint_bytes)};
-  // Seldom, and older builds do not know it.
-  if (value.wants_values) fields.emplace_back("values");
-  return join(fields);
-}
+std::string encode_member(const GroupMember& value) { return encode(kMemberFields, value); }
 
 Result<GroupMember> decode_member(const std::string& name, Bytes text) {
   GroupMember value;
   value.name = name;
-  FieldReader fields("record of a node", text);
-  fields.name("run id", value.run_id);
-  fields.text("host", value.host);
-  fields.number("port", value.port);
-  fields.number("tls port", value.tls_port);
-  fields.number("http port", value.http_port);
-  fields.number("sentinel port", value.sentinel_port);
-  fields.number("priority", value.priority);
-  fields.role(value.primary);
-  fields.number("lsn", value.lsn);
-  fields.number("checkpoint's lsn", value.checkpoint_lsn);
-  fields.number("checkpoint's bytes", value.checkpoint_bytes);
-  if (fields.more()) fields.word("values", value.wants_values);
-  return result(fields, std::move(value));
+  return decode("record of a node", kMemberFields, text, std::move(value));
 }
 
 }  // namespace sluice

@@ -97,4 +97,13 @@ std::string printable_bytes(Bytes bytes) {
   return out;
 }
 
+Bytes cut_text(Bytes text, size_t most) {
+  if (text.size() <= most) return text;
+  // A character has at most three bytes behind its first one.
+  size_t end = most;
+  const auto continues = [&] { return (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80; };
+  while (end > 0 && most - end < 3 && continues()) --end;
+  return text.substr(0, continues() ? most : end);
+}
+
 }  // namespace sluice

@@ -1,5 +1,5 @@
 // Quoting: words of a line, quoted as in Redis and redis-cli (inline commands, the configuration
-// file, the first line of a script), and bytes quoted for messages.
+// file, the first line of a script), and bytes quoted or cut for messages.
 //
 // Pure functions.
 #pragma once
@@ -21,5 +21,8 @@ bool split_quoted_args(std::span<char> line, std::vector<Bytes>& args);
 // Bytes in double quotes, with unprintable ones escaped. Long texts are cut and followed by their
 // length.
 std::string printable_bytes(Bytes bytes);
+
+// The beginning of a text, at most this many bytes, without a part of a UTF-8 character at its end.
+Bytes cut_text(Bytes text, size_t most);
 
 }  // namespace sluice

@@ -71,11 +71,9 @@ Follower::Follower(Engine& engine) NO_THREAD_SAFETY_ANALYSIS : engine_(engine),
 
 ShardMask Follower::shards_of(Bytes records, uint64_t count) {
   ShardMask mask = engine_.adopted().queues.load(std::memory_order_relaxed) != 0 ? kAllShards : 0;
-  moved_keys_ = false;
   Effect effect;
   for (; count != 0; --count) {
     if (!decode_effect(records, effect)) return 0;
-    moved_keys_ = moved_keys_ || effect.type == EffectType::kMoveKey;
     if (mask == kAllShards) continue;
     mask |= needs_every_shard(effect.type) ? kAllShards : 1U << KeyRef(effect.key).shard;
   }

@@ -36,8 +36,6 @@ class Follower {
   // the records cannot be decoded: part of the unit may have been applied, so the engine is of no
   // more use. `now` is as Execution::set_times() takes it.
   Status apply(Lsn lsn, Bytes records, uint64_t count, const Times& now);
-  // Whether the last unit moved a value by name alone, see Journal::append_moves.
-  bool moved_keys() const { return moved_keys_; }
 
   // The engine acts by itself from now on. Takes time for each queue, not for its jobs: every lease
   // has its whole term again because the clock of leases begins now (Engine::leases_begin_ms). The
@@ -51,7 +49,6 @@ class Follower {
   Engine& engine_;
   Execution execution_;
   EffectApplier applier_;
-  bool moved_keys_ = false;
 };
 
 }  // namespace sluice

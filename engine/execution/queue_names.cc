@@ -75,15 +75,15 @@ std::vector<QueueSample> QueueWalk::next_samples(Engine& engine, size_t limit) {
   return next_lines<QueueSample>(engine, limit, [](const Queue& queue, QueueName name) {
     const Totals& totals = queue.stats.all.totals;
     return QueueSample{
-        .queue = std::move(name),
-        .since_ms = queue.stats.since_ms,
-        .added = totals.added,
-        .started = totals.started,
-        .ended = totals.completed + totals.failed + totals.expired + totals.cancelled,
-        .failed = totals.failed,
-        .adopted = queue.adopted != nullptr,
-        .waiting = queue.waiting(),
-        .active = queue.count(JobState::kActive)};
+        {.added = totals.added,
+         .started = totals.started,
+         .ended = totals.completed + totals.failed + totals.expired + totals.cancelled,
+         .failed = totals.failed,
+         .waiting = queue.waiting(),
+         .active = queue.count(JobState::kActive)},
+        std::move(name),
+        queue.stats.since_ms,
+        queue.adopted != nullptr};
   });
 }
 

@@ -33,17 +33,21 @@ std::vector<std::string> queue_names(Engine& engine, int database, const std::st
                                      size_t limit);
 
 // What the history of a queue (net/admin/history.h) is made of.
-struct QueueSample {
-  QueueName queue;
-  int64_t since_ms = 0;  // QueueStats::since_ms: another queue of this name has another one
+struct QueueCounts {
   uint64_t added = 0;
   uint64_t started = 0;
   uint64_t ended = 0;
   uint64_t failed = 0;
-  // If it has adopted plain keys, the rest is 0: its jobs are in those keys.
-  bool adopted = false;
   uint64_t waiting = 0;
   uint64_t active = 0;
+
+  bool operator==(const QueueCounts&) const = default;
+};
+struct QueueSample : QueueCounts {
+  QueueName queue;
+  int64_t since_ms = 0;  // QueueStats::since_ms: another queue of this name has another one
+  // If it has adopted plain keys, what waits and is active is 0: its jobs are in those keys.
+  bool adopted = false;
 };
 
 // Lists all queues of the server in steps. A queue that exists all the time is listed once. A queue

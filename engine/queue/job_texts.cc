@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/hex.h"
+#include "engine/base/quoting.h"
 #include "engine/queue/job.h"
 
 namespace sluice {
@@ -95,15 +96,6 @@ bool contains_ignore_case(Bytes text, Bytes part) {
   const std::string wanted = to_lower(part);
   // Its time is linear, whatever a caller has chosen as a part.
   return ::memmem(in.data(), in.size(), wanted.data(), wanted.size()) != nullptr;
-}
-
-Bytes cut_text(Bytes text, size_t most) {
-  if (text.size() <= most) return text;
-  // A character has at most three bytes behind its first one.
-  size_t end = most;
-  const auto continues = [&] { return (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80; };
-  while (end > 0 && most - end < 3 && continues()) --end;
-  return text.substr(0, continues() ? most : end);
 }
 
 }  // namespace sluice

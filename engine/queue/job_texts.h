@@ -27,7 +27,4 @@ std::string error_pattern(Bytes error);
 // Whether the text has this part, whatever the case of ASCII letters.
 bool contains_ignore_case(Bytes text, Bytes part);
 
-// The beginning of a text, at most this many bytes, without a part of a UTF-8 character at its end.
-Bytes cut_text(Bytes text, size_t most);
-
 }  // namespace sluice

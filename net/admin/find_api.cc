@@ -25,8 +25,8 @@ constexpr size_t kMostFound = 20;
 // Visits the queues one by one, then looks further in those with more groups; in several turns.
 class Finder {
  public:
-  Finder(Exchange& exchange, int db, std::string text)
-      : exchange_(exchange.shared_from_this()), db_(db), text_(std::move(text)) {}
+  Finder(Exchange& exchange, std::string text)
+      : exchange_(exchange.shared_from_this()), text_(std::move(text)) {}
 
   // Does one piece. Returns false after the last one.
   bool go_on();
@@ -55,7 +55,6 @@ class Finder {
   void respond();
 
   const std::shared_ptr<Exchange> exchange_;
-  const int db_;
   const std::string text_;
   std::optional<std::string> last_;     // the last name that was read
   std::vector<std::string> names_;      // the next names, from the back
@@ -85,7 +84,7 @@ bool Finder::go_on() {
 bool Finder::visit_next() {
   constexpr size_t kNamesAtOnce = 64;
   if (names_.empty()) {
-    names_ = queue_names(engine(), db_, last_ ? &*last_ : nullptr, kNamesAtOnce);
+    names_ = queue_names(engine(), exchange_->database(), last_ ? &*last_ : nullptr, kNamesAtOnce);
     std::reverse(names_.begin(), names_.end());
   }
   if (names_.empty()) return false;
@@ -103,7 +102,7 @@ void Finder::visit(const std::string& queue) {
     const bool begins = queue.starts_with(text_);
     queues_.emplace_back(queue == text_ ? Fit::kWhole : begins ? Fit::kBegin : Fit::kPart, queue);
   }
-  const FoundInQueue found = find_in_queue(engine(), {db_, queue}, text_);
+  const FoundInQueue found = find_in_queue(engine(), {exchange_->database(), queue}, text_);
   exchange_->engine().raise_gate(found.gate);
   if (found.has_job) find_job(queue);
   if (found.tag) add_tag(queue, *found.tag);
@@ -141,7 +140,8 @@ void Finder::find_job(const std::string& queue) {
 }
 
 void Finder::find_groups(const std::string& queue, uint64_t cursor) {
-  const FoundGroups found = find_groups_of(engine(), {db_, queue}, text_, cursor, kGroupsAtOnce);
+  const FoundGroups found =
+      find_groups_of(engine(), {exchange_->database(), queue}, text_, cursor, kGroupsAtOnce);
   exchange_->engine().raise_gate(found.gate);
   looked_at_ += found.looked_at;
   for (const std::string& group : found.names) {
@@ -191,11 +191,10 @@ void Finder::respond() {
 
 void find(Exchange& exchange) {
   QueryReader query(exchange);
-  const auto db = static_cast<int>(query.integer("db", 0, kDatabases - 1).value_or(0));
   const std::string text = query.text("q").value_or("");
   if (text.empty() || text.size() > kMaxNameBytes) query.fail("q", "must have 1 to 512 bytes");
   if (query.failed()) return;
-  const auto finder = std::make_shared<Finder>(exchange, db, text);
+  const auto finder = std::make_shared<Finder>(exchange, text);
   work_in_turns(exchange.engine().thread(), [finder] { return finder->go_on(); });
 }
 

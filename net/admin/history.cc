@@ -51,8 +51,8 @@ void History::begin_sample(int64_t slot, int64_t queue_ms, bool counted) {
 // Whether it is the queue that the entry is about, and not a later one of its name.
 bool History::continues(const Entry& entry, const QueueSample& sample) const {
   const bool same = entry.since_ms == 0 || entry.since_ms == sample.since_ms;
-  return same && sample.added >= entry.added && sample.started >= entry.started &&
-         sample.ended >= entry.ended && sample.failed >= entry.failed;
+  return same && sample.added >= entry.last.added && sample.started >= entry.last.started &&
+         sample.ended >= entry.last.ended && sample.failed >= entry.last.failed;
 }
 
 // Null: there is no room.
@@ -75,12 +75,7 @@ History::Entry* History::find_or_add(const QueueSample& sample) {
   // has just started, what happened before is not known.
   if (queue_ms_before_ < 0 || sample.since_ms < queue_ms_before_) {
     entry.known_since = slot_ + 1;
-    entry.added = sample.added;
-    entry.started = sample.started;
-    entry.ended = sample.ended;
-    entry.failed = sample.failed;
-    entry.waiting = sample.waiting;
-    entry.active = sample.active;
+    entry.last = sample;
   }
   count_bytes(0, bytes_of(*found));
   return &entry;
@@ -99,9 +94,7 @@ bool History::look(const QueueSample& sample) {
   entry->sample = sample_;
   entry->since_ms = sample.since_ms;
   if (entry->detail != nullptr) age(*entry);
-  return entry->added != sample.added || entry->started != sample.started ||
-         entry->ended != sample.ended || entry->failed != sample.failed ||
-         entry->waiting != sample.waiting || entry->active != sample.active;
+  return entry->last != sample;
 }
 
 // Ends a minute, drops what is too old, and what was recorded for times that have not come yet.
@@ -125,8 +118,8 @@ History::Detail& History::need_detail(Entry& entry) {
   entry.detail = std::make_unique<Detail>();
   const auto levels = [&](QueueRows& rows) {
     QueueRows::Values before{};
-    before[kWaiting] = pack_value(entry.waiting);
-    before[kActive] = pack_value(entry.active);
+    before[kWaiting] = pack_value(entry.last.waiting);
+    before[kActive] = pack_value(entry.last.active);
     rows.set_before(before);
   };
   levels(entry.detail->hour);
@@ -141,26 +134,21 @@ void History::put(const QueueSample& sample, const std::vector<BandSample>& band
   Entry& entry = found->second;
   const size_t before = bytes_of(*found);
   Detail& detail = need_detail(entry);
-  const WaitCounts waits = put_bands(entry, bands, sample.started - entry.started);
+  const WaitCounts waits = put_bands(entry, bands, sample.started - entry.last.started);
   const auto count = [counted = counted_](uint64_t now, uint64_t then) {
     return counted ? pack_value(now - then) : kNoValue;
   };
   QueueRows::Values values{};
-  values[kAdded] = count(sample.added, entry.added);
-  values[kEnded] = count(sample.ended, entry.ended);
-  values[kFailed] = count(sample.failed, entry.failed);
+  values[kAdded] = count(sample.added, entry.last.added);
+  values[kEnded] = count(sample.ended, entry.last.ended);
+  values[kFailed] = count(sample.failed, entry.last.failed);
   values[kWaiting] = pack_value(sample.waiting);
   values[kActive] = pack_value(sample.active);
   values[kWaitP50] = waits.quantile(0.5);
   values[kWaitP95] = waits.quantile(0.95);
   detail.hour.put(slot_, values);
   put_minute(entry, sample, waits);
-  entry.added = sample.added;
-  entry.started = sample.started;
-  entry.ended = sample.ended;
-  entry.failed = sample.failed;
-  entry.waiting = sample.waiting;
-  entry.active = sample.active;
+  entry.last = sample;
   changed_ = true;
   count_bytes(before, bytes_of(*found));
   list(entry, true);
@@ -222,9 +210,9 @@ void History::put_minute(Entry& entry, const QueueSample& sample, const WaitCoun
   }
   if (!counted_) return;
   Minute& minute = *detail.minute;
-  minute.added += sample.added - entry.added;
-  minute.ended += sample.ended - entry.ended;
-  minute.failed += sample.failed - entry.failed;
+  minute.added += sample.added - entry.last.added;
+  minute.ended += sample.ended - entry.last.ended;
+  minute.failed += sample.failed - entry.last.failed;
   minute.waits.add(waits);
 }
 
@@ -241,8 +229,8 @@ void History::end_minute(Entry& entry) {
   values[kAdded] = sum(kAdded, minute->added);
   values[kEnded] = sum(kEnded, minute->ended);
   values[kFailed] = sum(kFailed, minute->failed);
-  values[kWaiting] = pack_value(entry.waiting);
-  values[kActive] = pack_value(entry.active);
+  values[kWaiting] = pack_value(entry.last.waiting);
+  values[kActive] = pack_value(entry.last.active);
   values[kWaitP50] = minute->waits.quantile(0.5);
   values[kWaitP95] = minute->waits.quantile(0.95);
   detail.day.put(minute->slot, values);

@@ -134,13 +134,7 @@ class History {
     int64_t last_change() const;
   };
   struct Entry {
-    // At the last sample.
-    uint64_t added = 0;
-    uint64_t started = 0;
-    uint64_t ended = 0;
-    uint64_t failed = 0;
-    uint64_t waiting = 0;
-    uint64_t active = 0;
+    QueueCounts last;      // at the last sample
     int64_t since_ms = 0;  // as QueueSample's; 0: unknown
     // Intervals of five seconds: the first one that is known; the last ones that have been dropped.
     int64_t known_since = 0;

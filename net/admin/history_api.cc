@@ -78,7 +78,6 @@ std::string text_of(const HistoryView& view, const std::string& queue, HistoryRa
 
 void get_history(Exchange& exchange) {
   QueryReader query(exchange);
-  const auto db = static_cast<int>(query.integer("db", 0, kDatabases - 1).value_or(0));
   const std::string word = query.text("range").value_or("hour");
   if (word != "hour" && word != "day") query.fail("range", word, {"hour", "day"});
   if (query.failed()) return;
@@ -86,7 +85,7 @@ void get_history(Exchange& exchange) {
   // The command checks the user's rights and the type of the key.
   const RespValue stats = exchange.run({"Q.STATS", exchange.path("queue")});
   if (respond_error(exchange, stats)) return;
-  const QueueName queue = {db, exchange.path("queue")};
+  const QueueName queue = {exchange.database(), exchange.path("queue")};
   HttpResponse response;
   response.body = text_of(exchange.service().state().history->view(queue, range, now_ms(exchange)),
                           queue.name, range);
@@ -153,14 +152,13 @@ void get_histories(Exchange& exchange) {
   request.after = read_queue_cursor(query);
   request.limit =
       static_cast<size_t>(query.integer("count", 1, kMostQueues).value_or(kUsualQueues));
-  request.database = static_cast<int>(query.integer("db", 0, kDatabases - 1).value_or(0));
   const int64_t points = query.integer("points", 1, kHourSteps.count).value_or(kUsualPoints);
   if (kHourSteps.count % points != 0) query.fail("points", "must divide 720");
   Words names;
   query.options({{"queue", ""}}, names);
   if (names.size() > kMostQueues) query.fail("queue", "may be given 1,000 times");
   if (query.failed() || respond_busy(exchange)) return;
-  const Sparklines lines = {request.database, kHourSteps.count / points};
+  const Sparklines lines = {exchange.database(), kHourSteps.count / points};
   // The first one of the range, whatever the queue.
   const HistoryView any =
       exchange.service().state().history->view({0, ""}, HistoryRange::kHour, now_ms(exchange));

@@ -43,8 +43,9 @@ void History::write_entry(std::string& to, const Map::value_type& each) const {
   const auto& [name, entry] = each;
   put_varint(to, static_cast<uint64_t>(name.database));
   put_bytes(to, name.name);
+  const QueueCounts& last = entry.last;
   for (const uint64_t number :
-       {entry.added, entry.started, entry.ended, entry.failed, entry.waiting, entry.active}) {
+       {last.added, last.started, last.ended, last.failed, last.waiting, last.active}) {
     put_varint(to, number);
   }
   for (const int64_t slot : {entry.known_since, entry.lost_hour, entry.lost_day}) {
@@ -95,9 +96,10 @@ bool History::read_entry(Bytes& from) {
   const auto [place, is_new] =
       map_.try_emplace(QueueName{static_cast<int>(database), std::string(name)});
   Entry& entry = place->second;
+  QueueCounts& last = entry.last;
   if (!is_new ||
-      !take_numbers(from, entry.added, entry.started, entry.ended, entry.failed, entry.waiting,
-                    entry.active, entry.known_since, entry.lost_hour, entry.lost_day) ||
+      !take_numbers(from, last.added, last.started, last.ended, last.failed, last.waiting,
+                    last.active, entry.known_since, entry.lost_hour, entry.lost_day) ||
       from.empty()) {
     return false;
   }

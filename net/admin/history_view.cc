@@ -74,7 +74,7 @@ HistoryView History::view(const QueueName& queue, HistoryRange range, int64_t wa
     known.push_back(kept && sampled(range, slot));
   }
   QueueRows idle;
-  idle.set_before({0, 0, 0, pack_value(entry.waiting), pack_value(entry.active), 0, 0});
+  idle.set_before({0, 0, 0, pack_value(entry.last.waiting), pack_value(entry.last.active), 0, 0});
   const Detail* detail = entry.detail.get();
   const QueueRows& rows = detail == nullptr ? idle : hour ? detail->hour : detail->day;
   view.queue = columns_of(rows, kKinds, first, known);

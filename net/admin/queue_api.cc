@@ -24,10 +24,10 @@ using nlohmann::json;
 constexpr int64_t kMaxQueues = 1000;
 constexpr int64_t kUsualQueues = 100;
 
-json queue_line(const std::string& name, int db, const RespValue& stats) {
+json queue_line(const Exchange& exchange, const std::string& name, const RespValue& stats) {
   json line = json::object();
   put_bytes(line, "name", name);
-  line["db"] = db;
+  line["db"] = exchange.database();
   line["stats"] = resp_to_json(stats);
   return line;
 }
@@ -37,16 +37,14 @@ void get_queues(Exchange& exchange) {
   QueueListRequest request;
   request.after = read_queue_cursor(query);
   request.limit = static_cast<size_t>(query.integer("limit", 1, kMaxQueues).value_or(kUsualQueues));
-  const auto db = static_cast<int>(query.integer("db", 0, kDatabases - 1).value_or(0));
   if (query.failed()) return;
-  request.database = db;
   request.members["now"] = wall_ms();
   // The exchange lives as long as its list.
-  request.line = [raw = &exchange, db](const std::string& name) -> std::optional<json> {
+  request.line = [raw = &exchange](const std::string& name) -> std::optional<json> {
     const RespValue stats = raw->run({"Q.STATS", name});
     // On an error the queue is gone, or not readable for this user.
     if (stats.is_error()) return std::nullopt;
-    json line = queue_line(name, db, stats);
+    json line = queue_line(*raw, name, stats);
     const RespValue limits =
         raw->run({"Q.CONFIG", name, "GET", "paused", "max_waiting", "max_total"});
     if (!limits.is_error()) line.update(config_to_json(limits));
@@ -95,13 +93,12 @@ void respond_config(Exchange& exchange, Words words) {
 
 void get_queue(Exchange& exchange) {
   QueryReader query(exchange);
-  const auto db = query.integer("db", 0, kDatabases - 1).value_or(0);
   const int64_t window_ms = query.duration("window_ms", 1000, 60'000).value_or(60'000);
   if (query.failed()) return;
   const std::string& name = exchange.path("queue");
   const RespValue stats = exchange.run({"Q.STATS", name, "WINDOW", std::to_string(window_ms)});
   if (respond_error(exchange, stats)) return;
-  json line = queue_line(name, static_cast<int>(db), stats);
+  json line = queue_line(exchange, name, stats);
   line["now"] = wall_ms();
   const RespValue config = exchange.run_if_queue(name, {"Q.CONFIG", name, "GET"});
   const bool is_shown = !config.is_error() && !config.is_null();
@@ -284,7 +281,6 @@ void put_buckets(const QueueBuckets& buckets, Bytes name, WantedBuckets wanted, 
 
 void get_bands(Exchange& exchange) {
   QueryReader query(exchange);
-  const auto db = static_cast<int>(query.integer("db", 0, kDatabases - 1).value_or(0));
   const WantedBuckets wanted = wanted_buckets(query);
   const bool any = wanted.wait || wanted.run;
   if (query.failed() || (any && respond_busy(exchange))) return;
@@ -295,7 +291,8 @@ void get_bands(Exchange& exchange) {
   json lines = lines_of(reply);
   if (any) {
     Engine& engine = *exchange.service().state().engine;
-    const QueueBuckets buckets = queue_buckets(engine, {db, queue}, bucket_bounds_ms());
+    const QueueBuckets buckets =
+        queue_buckets(engine, {exchange.database(), queue}, bucket_bounds_ms());
     exchange.engine().raise_gate(buckets.gate);
     for (size_t i = 0; i < lines.size(); ++i) {
       put_buckets(buckets, reply.items[2 * i].text, wanted, lines[i]);
@@ -319,8 +316,9 @@ json group_line(const ScopeCount& group) {
 // The groups with the most jobs. A million groups take many turns.
 class GroupList {
  public:
-  GroupList(Exchange& exchange, int db)
-      : exchange_(exchange.shared_from_this()), queue_{db, exchange.path("queue")} {}
+  explicit GroupList(Exchange& exchange)
+      : exchange_(exchange.shared_from_this()),
+        queue_{exchange.database(), exchange.path("queue")} {}
 
   // Reads one piece. Returns false after the last one.
   bool go_on();
@@ -360,13 +358,12 @@ bool GroupList::go_on() {
 
 void get_groups(Exchange& exchange) {
   QueryReader query(exchange);
-  const auto db = static_cast<int>(query.integer("db", 0, kDatabases - 1).value_or(0));
   if (query.failed()) return;
   // The command reports missing rights and keys of another type.
   const RespValue first =
       exchange.run({"Q.STATS", exchange.path("queue"), "BY", "GROUP", "CURSOR", "0", "COUNT", "1"});
   if (respond_error(exchange, first)) return;
-  const auto list = std::make_shared<GroupList>(exchange, db);
+  const auto list = std::make_shared<GroupList>(exchange);
   work_in_turns(exchange.engine().thread(), [list] { return list->go_on(); });
 }
 

@@ -30,7 +30,7 @@ class QueueList {
 
  private:
   std::vector<std::string> names(size_t limit) const {
-    return queue_names(*exchange_->service().state().engine, request_.database,
+    return queue_names(*exchange_->service().state().engine, exchange_->database(),
                        request_.after ? &*request_.after : nullptr, limit);
   }
 

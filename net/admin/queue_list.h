@@ -12,7 +12,6 @@
 namespace sluice {
 
 struct QueueListRequest {
-  int database = 0;
   size_t limit = 0;
   // The name after which the page begins (read_queue_cursor); nothing: the first one.
   std::optional<std::string> after;

@@ -48,9 +48,8 @@ bool is_end(Bytes state) {
 
 class JobStream : public std::enable_shared_from_this<JobStream> {
  public:
-  JobStream(Exchange& exchange, int database, StreamPlace place)
+  JobStream(Exchange& exchange, StreamPlace place)
       : exchange_(exchange.shared_from_this()),
-        database_(database),
         place_(std::move(place)),
         timer_(exchange.engine().thread().context()) {}
 
@@ -81,7 +80,7 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
 
   LastEvent last_of_queue() {
     Engine& engine = *exchange_->service().state().engine;
-    const LastEvent last = last_event(engine, {database_, exchange_->path("queue")});
+    const LastEvent last = last_event(engine, {exchange_->database(), exchange_->path("queue")});
     exchange_->engine().raise_gate(last.gate);
     return last;
   }
@@ -221,7 +220,6 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
   }
 
   const std::shared_ptr<Exchange> exchange_;
-  const int database_;
   StreamPlace place_;
   json ended_;  // the event of its end; null: there was none
   json shown_place_;
@@ -233,14 +231,13 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
 
 void stream_job(Exchange& exchange) {
   QueryReader query(exchange);
-  const auto db = static_cast<int>(query.integer("db", 0, kDatabases - 1).value_or(0));
   if (query.failed() || respond_busy(exchange)) return;
   StreamPlace place;
   const std::string* last = exchange.request().header("last-event-id");
   if (last != nullptr && !last->empty() && !parse_place(*last, place)) {
     return respond_bad_field(exchange, {"last-event-id", "must be <event number>:<log offset>"});
   }
-  std::make_shared<JobStream>(exchange, db, std::move(place))->begin();
+  std::make_shared<JobStream>(exchange, std::move(place))->begin();
 }
 
 }  // namespace

@@ -115,7 +115,6 @@ void get_all_workers(Exchange& exchange) {
   QueueListRequest request;
   request.after = read_queue_cursor(query);
   request.limit = static_cast<size_t>(query.integer("limit", 1, 1000).value_or(100));
-  request.database = static_cast<int>(query.integer("db", 0, kDatabases - 1).value_or(0));
   if (query.failed()) return;
   // The exchange lives as long as its list.
   request.line = [raw = &exchange](const std::string& name) -> std::optional<json> {

@@ -83,7 +83,6 @@ std::shared_ptr<const Settings> Config::settings() const {
 void Config::publish(ConfigDraft draft) {
   current_ = std::move(draft);
   settings_ = std::make_shared<const Settings>(current_.settings);
-  version_.fetch_add(1, std::memory_order_release);
 }
 
 Config::Pairs Config::get(const std::vector<std::string>& patterns) const {

@@ -2,14 +2,12 @@
 // redis-server's, and CONFIG GET, SET and REWRITE with the texts of Redis 7.0.15.
 //
 // Threads: any. Loading happens before there are other threads. settings() returns an immutable
-// snapshot; frequent readers keep one and compare version(), a plain atomic. set() publishes a new
-// snapshot and then calls the change callbacks, one set() at a time. A callback may call
-// settings(), get() and version(), but not set().
+// snapshot. set() publishes a new one and then calls the change callbacks, one set() at a time. A
+// callback may call settings() and get(), but not set().
 //
 // Expected failures are values: ConfigError while loading, refusal() from set() and rewrite().
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -67,8 +65,6 @@ class Config {
   std::string file() const;
 
   std::shared_ptr<const Settings> settings() const;
-  // Grows with each successful set() and load.
-  uint64_t version_number() const { return version_.load(std::memory_order_acquire); }
 
   // CONFIG GET: names and values, in the table's order for each pattern, no name twice.
   Pairs get(const std::vector<std::string>& patterns) const;
@@ -128,7 +124,6 @@ class Config {
   std::shared_ptr<const Settings> settings_ GUARDED_BY(mutex_);
   std::string file_ GUARDED_BY(mutex_);
   std::vector<ChangeCallback> callbacks_ GUARDED_BY(mutex_);
-  std::atomic<uint64_t> version_{0};
 };
 
 }  // namespace sluice

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/base/quoting.h"
+
 namespace sluice {
 
 namespace {
@@ -18,10 +20,7 @@ bool names_job(std::span<const std::string> words) {
 
 std::string shortened(Bytes word) {
   if (word.size() <= ChangeLog::kMostWordBytes) return std::string(word);
-  size_t end = ChangeLog::kMostWordBytes;
-  // A character of UTF-8 stays whole.
-  while (end > 0 && (static_cast<unsigned char>(word[end]) & 0xc0) == 0x80) --end;
-  return std::string(word.substr(0, end)) + "…";
+  return std::string(cut_text(word, ChangeLog::kMostWordBytes)) + "…";
 }
 
 // Without the cursor of a command that continues another one.

@@ -15,8 +15,6 @@ const std::string& Exchange::path(Bytes name) const {
   CHECK(false);
 }
 
-void Exchange::select(int database) { database_ = database; }
-
 namespace {
 
 std::vector<Bytes> views_of(const std::vector<std::string>& arguments) {

@@ -50,8 +50,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   const Principal& principal() const { return principal_; }
   HttpService& service() { return transport_->service(); }
 
-  // Selects the database for the commands; initially 0.
-  void select(int database);
+  // The database for the commands; initially 0.
+  int database() const { return database_; }
+  void select(int database) { database_ = database; }
   // Runs a command with the rights of the requester.
   RespValue run(const std::vector<std::string>& arguments);
   // The same if the key holds a queue at that moment; otherwise returns null.

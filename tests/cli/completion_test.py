@@ -22,25 +22,38 @@ COMPLETED = [("si", "simulate"), ("-p 7000 si", "-p 7000 simulate"),
              ("events q --key {}/auth", "events q --key {}/authority.crt")]
 
 
-def test_bash_by_its_function(options):
-    """The completion script of bash completes commands, options and values."""
-    sluice = Sluice(options, None)
+def path_of(sluice):
+    """The scripts find the program by its name."""
+    return os.path.dirname(sluice.path) + ":" + os.environ["PATH"]
+
+
+def bash_completion(sluice, *before):
+    """The function that completes words behind these by the script of bash."""
     script = sluice.must("completion", "bash")
 
     def complete(*words):
+        words = (*before, *words)
         lines = [script, "COMP_WORDS=(sluice " + " ".join(f"'{word}'" for word in words) + ")",
                  f"COMP_CWORD={len(words)}", "_sluice", 'printf "%s\\n" "${COMPREPLY[@]}"']
         done = subprocess.run(["bash", "--norc", "-uc", "\n".join(lines)], capture_output=True,
-                              check=False, timeout=10)
+                              check=False, timeout=10, env=environment(PATH=path_of(sluice)))
         require_equal((done.returncode, done.stderr), (0, b""), f"bash, {words}")
         return done.stdout.decode().split()
 
+    return complete
+
+
+def test_bash_by_its_function(options):
+    """The completion script of bash completes commands, options and values."""
+    sluice = Sluice(options, None)
+    complete = bash_completion(sluice)
     require(set(COMMANDS) <= set(complete("")), "commands")
     require_equal(complete("si"), ["simulate"], "a command")
     require_equal(complete("-p", "7000", "si"), ["simulate"], "behind an option with a value")
     require_equal(complete("jobs", "q", "--st"), ["--state"], "an option")
     require_equal(complete("jobs", "q", "--state", "de"), ["delayed"], "a value")
-    require_equal(complete("add", "q", "--id", ""), [], "a value that may be anything")
+    require_equal(complete("add", "q", "--group", ""), [], "a value that may be anything")
+    require("--group" in complete("add", "q", "--boost", "-5", ""), "behind a value with a dash")
     require_equal(complete("completion", "f"), ["fish"], "an operand")
     require("out" in complete("pause", "q", ""), "an operand of choice")
     require_equal(complete("status", "--js"), ["--json"], "an option of every command")
@@ -59,19 +72,7 @@ def test_what_the_server_knows(options):
         connection.call("Q.ADD", "exec", "report 2", "")
         connection.call("Q.ADD", "mail", "m", "")
         connection.call("Q.CONFIG", "mail", "SET", "bands", "now,later", "default_pri", "now")
-    script = sluice.must("completion", "bash")
-    path = os.path.dirname(sluice.path)
-
-    def complete(*words):
-        words = ("-p", str(server.port), *words)
-        lines = [script, "COMP_WORDS=(sluice " + " ".join(f"'{word}'" for word in words) + ")",
-                 f"COMP_CWORD={len(words)}", "_sluice", 'printf "%s\\n" "${COMPREPLY[@]}"']
-        done = subprocess.run(["bash", "--norc", "-uc", "\n".join(lines)], capture_output=True,
-                              check=False, timeout=10,
-                              env=environment(PATH=path + ":" + os.environ["PATH"]))
-        require_equal((done.returncode, done.stderr), (0, b""), f"bash, {words}")
-        return done.stdout.decode().split()
-
+    complete = bash_completion(sluice, "-p", str(server.port))
     require(set(complete("jobs", "")) >= {"exec", "mail"}, "queues")
     require_equal(complete("jobs", "ex"), ["exec"], "a queue")
     require_equal(complete("job", "exec", "rep"), ["report-1"], "an id")
@@ -97,7 +98,7 @@ def check_on_terminal(sluice, shell, words, prepare):
     with scratch() as folder:
         script, cases = in_folder(sluice, shell, folder)
         terminal = Terminal(words, columns=200, HOME=folder, HISTFILE="/dev/null", TERM="xterm",
-                            INPUTRC="/dev/null")
+                            INPUTRC="/dev/null", PATH=path_of(sluice))
         lines = [*prepare, f"source {script}", "sluice() { printf '<%s>\\n' \"$*\"; }",
                  "echo ready-$((1 + 1))"]
         os.write(terminal.mine, "".join(line + "\n" for line in lines).encode())
@@ -128,13 +129,14 @@ def test_fish(options):
     """fish completes the same."""
     if shutil.which("fish") is None:
         raise Skipped("no fish")
+    sluice = Sluice(options, None)
     with scratch() as folder:
-        script, cases = in_folder(Sluice(options, None), "fish", folder)
+        script, cases = in_folder(sluice, "fish", folder)
         for typed, became in cases:
             done = subprocess.run(["fish", "--no-config", "-c",
                                    f"source {script}; complete -C 'sluice {typed}'"],
                                   capture_output=True, check=True, timeout=10,
-                                  env=environment(HOME=folder))
+                                  env=environment(HOME=folder, PATH=path_of(sluice)))
             offered = [line.split("\t")[0] for line in done.stdout.decode().splitlines()]
             require_equal((offered, done.stderr), ([became.rsplit(" ", 1)[-1]], b""), typed)
 

@@ -124,7 +124,7 @@ void check_choice(const Option& option, const std::string& value) {
 
 }  // namespace
 
-void Arguments::take_option(std::span<const std::string> words, size_t& at) {
+void Arguments::take_option(std::span<const std::string> words, size_t& at, const Option** open) {
   std::string name = words[at];
   std::optional<std::string> value;
   const size_t equals = name.find('=');
@@ -141,8 +141,14 @@ void Arguments::take_option(std::span<const std::string> words, size_t& at) {
     if (value) throw usage_error(name + " takes no value");
     value = "";
   } else if (!value) {
-    if (at + 1 == words.size()) throw usage_error(name + " requires a value, " + option->value);
-    value = words[++at];
+    if (at + 1 != words.size()) {
+      value = words[++at];
+    } else if (open != nullptr) {
+      *open = option;
+      return;
+    } else {
+      throw usage_error(name + " requires a value, " + option->value);
+    }
   }
   if (option->separator != 0 && value->find(option->separator) == std::string::npos) {
     throw usage_error(name + " takes " + option->value + ", not " + *value);
@@ -160,14 +166,15 @@ void Arguments::check_operands() const {
   throw usage_error(std::string("usage: sluice ") + command_->name + " " + command_->operands);
 }
 
-void Arguments::read(std::span<const std::string> words, std::span<const CommandRow> rows) {
+void Arguments::read(std::span<const std::string> words, std::span<const CommandRow> rows,
+                     const Option** open) {
   bool options_end = false;
   for (size_t at = 0; at < words.size(); ++at) {
     const std::string& word = words[at];
     if (!options_end && word == "--") {
       options_end = true;
     } else if (!options_end && word.size() > 1 && word[0] == '-') {
-      take_option(words, at);
+      take_option(words, at, open);
     } else if (command_ == nullptr) {
       const auto found = std::find_if(rows.begin(), rows.end(),
                                       [&](const CommandRow& row) { return word == row.name; });
@@ -190,13 +197,7 @@ Arguments Arguments::parse_begun(std::span<const std::string> words,
                                  std::span<const CommandRow> rows, const Option*& open) {
   Arguments parsed;
   open = nullptr;
-  if (words.empty() || !words.back().starts_with('-')) {
-    parsed.read(words, rows);
-    return parsed;
-  }
-  parsed.read(words.first(words.size() - 1), rows);
-  open = find_option(parsed.command_, words.back());
-  if (open != nullptr && open->value == nullptr) open = nullptr;
+  parsed.read(words, rows, &open);
   return parsed;
 }
 

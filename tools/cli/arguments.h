@@ -91,8 +91,10 @@ class Arguments {
   void append_words(std::span<const Option> options, Words& to) const;
 
  private:
-  void read(std::span<const std::string> words, std::span<const CommandRow> rows);
-  void take_option(std::span<const std::string> words, size_t& at);
+  // An option at the end that still needs its value becomes `open`; null: it is an error.
+  void read(std::span<const std::string> words, std::span<const CommandRow> rows,
+            const Option** open = nullptr);
+  void take_option(std::span<const std::string> words, size_t& at, const Option** open);
   void check_operands() const;
   std::vector<std::string> values_of(const Option* option) const;
 

@@ -22,6 +22,47 @@ std::string operand_name(const CommandRow& row, size_t at) {
   return names.back().find("...") != std::string::npos ? names.back() : std::string();
 }
 
+// The words of "bash|zsh|fish" or "QUEUE [in|out|all]"; empty if none are known.
+std::string operand_choices(const CommandRow& row) {
+  const std::string operands = row.operands;
+  if (operands.find('|') == std::string::npos || operands.find('.') != std::string::npos) return {};
+  const size_t bracket = operands.rfind('[');
+  std::string words = operands.substr(bracket == std::string::npos ? 0 : bracket + 1);
+  for (char& c : words) {
+    if (c == '|' || c == ']') c = ' ';
+  }
+  // A name in capitals is a placeholder.
+  return words.find("PAYLOAD") == std::string::npos ? words : "";
+}
+
+void offer(const std::string& word, const char* about = "") {
+  std::printf("%s\t%s\n", word.c_str(), about);
+}
+
+void offer_words(const std::string& words) {
+  for (const std::string& word : split_words(words)) offer(word);
+}
+
+void offer_options(std::span<const Option> options) {
+  for (const Option& option : options) offer(option.name, option.help);
+}
+
+// What the rows say. `row`: null before the command.
+void offer_by_rows(const CommandRow* row, const Option* open, std::span<const CommandRow> rows) {
+  if (open != nullptr) {
+    if (takes_path(*open)) std::puts("<files>");
+    if (open->choices != nullptr) offer_words(open->choices);
+    return;
+  }
+  if (row == nullptr) {
+    for (const CommandRow& each : rows) offer(each.name, each.help);
+  } else {
+    for (const auto& options : row->options) offer_options(options);
+    offer_words(operand_choices(*row));
+  }
+  offer_options(common_options());
+}
+
 std::vector<std::string> bands_of(Context& context) {
   const RespValue reply =
       as_map(context.connection.call({"Q.CONFIG", context.queue(), "GET", "bands"}));
@@ -37,6 +78,7 @@ std::vector<std::string> ids_of(Context& context) {
   return ids;
 }
 
+// What the server knows.
 std::vector<std::string> candidates(Context& context, const Option* open) {
   const CommandRow* row = context.arguments.command();
   if (row == nullptr) return {};
@@ -69,10 +111,11 @@ void print_candidates(std::span<const std::string> words, std::span<const Comman
   try {
     const Option* open = nullptr;
     const Arguments arguments = Arguments::parse_begun(words, rows, open);
+    offer_by_rows(arguments.command(), open, rows);
     Context context(arguments, rows);
     context.connection.set_patience(kCompletionPatienceMs);
     for (const std::string& word : candidates(context, open)) {
-      if (is_plain(word)) std::printf("%s\n", word.c_str());
+      if (is_plain(word)) offer(word);
     }
   } catch (const Failure&) {
     // Errors are ignored: an incomplete line may be wrong.

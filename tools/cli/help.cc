@@ -176,7 +176,7 @@ int run_help(Context& context) {
 }
 
 int run_completion(Context& context) {
-  const std::string script = completion_script(context.operand(0), context.commands);
+  const std::string script = completion_script(context.operand(0));
   if (script.empty()) throw usage_error("completion supports bash, zsh and fish");
   std::fputs(script.c_str(), stdout);
   return kDone;

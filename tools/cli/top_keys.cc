@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/base/glob_literal.h"
+#include "engine/base/quoting.h"
 #include "tools/cli/replies.h"
 #include "tools/cli/text.h"
 #include "tools/cli/top_model.h"
@@ -78,11 +79,7 @@ TopStep TopModel::press_in_filter(const KeyPress& key) {
   if (key.key == Key::kText) {
     edited += key.text;
   } else if (key.key == Key::kErase) {
-    // A character of UTF-8 ends before its bytes that continue it.
-    while (!edited.empty() && (static_cast<unsigned char>(edited.back()) & 0xc0) == 0x80) {
-      edited.pop_back();
-    }
-    if (!edited.empty()) edited.pop_back();
+    if (!edited.empty()) edited.resize(cut_text(edited, edited.size() - 1).size());
   } else if (key.key == Key::kEscape) {
     edited.clear();
     state_.edits_filter = false;

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/base/quoting.h"
 #include "engine/queue/job_texts.h"
 #include "engine/reply/map_reply.h"
 

@@ -38,7 +38,7 @@ struct Server {
     for (QueueSample& each : queues) {
       if (each.queue.name == name) return each;
     }
-    queues.push_back({.queue = {0, name}, .since_ms = (slot + 1) * step_ms + 1});
+    queues.push_back({{}, {0, name}, (slot + 1) * step_ms + 1});
     return queues.back();
   }
   void start(const std::string& name, int64_t wait_ms, uint64_t count = 1) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/quoting.h"
 #include "tests/support/test.h"
 
 namespace {
