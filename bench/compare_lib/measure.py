@@ -51,36 +51,13 @@ def on_cores(cores):
         os.sched_setaffinity(0, before)
 
 
-class PinnedServer:
-    """A server on SERVER_CORE with a connection for queries. A context manager."""
+class Asked:
+    """A server with a connection for queries, which the caller starts and ends."""
 
-    def __init__(self, program, directives):
-        self.server = Server(program, directives, start_timeout_s=300.0)
+    def __init__(self, server):
+        self.server = server
         self.kind = self.server.kind
         self._connection = None
-
-    def __enter__(self):
-        try:
-            self.start()
-        except BaseException:
-            self.server.close()
-            raise
-        return self
-
-    def __exit__(self, *_):
-        self._drop_connection()
-        self.server.close()
-
-    def start(self, every_core=False):
-        """Returns the seconds until the server answered PING with all its data."""
-        with on_cores(range(os.cpu_count()) if every_core else {SERVER_CORE}):
-            started = time.monotonic()
-            self.server.start()
-            return time.monotonic() - started
-
-    def stop(self):
-        self._drop_connection()
-        return self.server.stop(timeout_s=120.0)
 
     @property
     def pid(self):
@@ -113,10 +90,41 @@ class PinnedServer:
             time.sleep(0.02)
         raise LoadFailed(f"{self.kind} did not finish its checkpoint in {limit_s} s")
 
-    def _drop_connection(self):
+    def close(self):
+        """Only the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+class PinnedServer(Asked):
+    """A server on SERVER_CORE. A context manager."""
+
+    def __init__(self, program, directives):
+        super().__init__(Server(program, directives, start_timeout_s=300.0))
+
+    def __enter__(self):
+        try:
+            self.start()
+        except BaseException:
+            self.server.close()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+        self.server.close()
+
+    def start(self, every_core=False):
+        """Returns the seconds until the server answered PING with all its data."""
+        with on_cores(range(os.cpu_count()) if every_core else {SERVER_CORE}):
+            started = time.monotonic()
+            self.server.start()
+            return time.monotonic() - started
+
+    def stop(self):
+        self.close()
+        return self.server.stop(timeout_s=120.0)
 
 
 def with_cpu(server, run):

@@ -74,7 +74,7 @@ class Load {
     const auto ms = [this](double quantile) {
       return static_cast<double>(times_.quantile_ns(quantile)) / 1e6;
     };
-    std::printf("%.0f %.2f %.2f %.1f %.0f\n", rate,
+    std::printf("%.0f %.3f %.3f %.1f %.0f\n", rate,
                 rate * static_cast<double>(frame_->size()) / 1e6, ms(0.5), ms(0.99),
                 static_cast<double>(times_.max_ns()) / 1e6);
   }

@@ -39,6 +39,8 @@ class Download {
   Download(const CopySource& source, const CopyClientOptions& options)
       : source_(source), options_(options), buffer_(kReadBytes, '\0') {
     parser_.body_limit(std::numeric_limits<uint64_t>::max());
+    // As much is read at a time as is reserved; by itself it would be 512 bytes.
+    input_.reserve(kReadBytes);
   }
 
   Status run(const std::function<Status(Bytes)>& take);
