@@ -193,7 +193,7 @@ async def async_result(queue, id_):
 
 
 def test_close_ends_events(options):
-    """close() ends the loops over events, as if there were no more; other queues' loops continue."""
+    """close() ends the loops over events, as if there were no more; those of others continue."""
     def follow(queue, seen):
         for event in queue.events("-"):
             seen.append(event.type)
