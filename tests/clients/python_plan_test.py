@@ -9,7 +9,8 @@ from harness import require, require_equal, run
 from harness.python_client import PACKAGE  # noqa: F401  makes the package known
 
 from sluice import errors
-from sluice.plan import MAX_PAIRS, Effect, Outcome, Plan
+from sluice.link import ConnectionLost
+from sluice.plan import MAX_BYTES, MAX_PAIRS, Effect, Outcome, Plan
 
 QUEUE = b"q"
 HISTORIES = 1000
@@ -127,7 +128,7 @@ class History:
         self.jobs = len(self.server.waiting)
         self.loss = self.chance.choice([0, 0.1, 0.4])
         self.expiry = self.chance.choice([0, 0, 0.1])
-        self.plan = Plan([QUEUE], b"w", self.chance.randrange(1, 6))
+        self.plan = Plan([QUEUE], self.chance.randrange(1, 6))
         self.now = 0.0
         self.running = []
         self.waiting_pop = None  # the command on the connection that blocks
@@ -145,11 +146,12 @@ class History:
         for command in self.plan.commands(self.now):
             fate = self.chance.random()
             if fate < self.loss / 2:
-                self.take(self.plan.receive(command, errors.Unreachable(), self.now))
+                kind = self.chance.choice([errors.Unreachable, ConnectionLost])
+                self.take(self.plan.receive(command, kind(), self.now))
                 continue
             reply = self.server.run(command.words)
             if fate < self.loss:
-                reply = errors.Unreachable()
+                reply = ConnectionLost()
             self.take(self.plan.receive(command, reply, self.now))
 
     def block(self):
@@ -162,7 +164,7 @@ class History:
             # A pop that has been repeated meanwhile no longer waits.
             over = command.pop.over or command.pop.place != "blocking"
             reply = None if over else self.server.pop(command.pop.count, command.pop.token)
-            reply = errors.Unreachable() if lost else reply
+            reply = ConnectionLost() if lost else reply
             self.take(self.plan.receive(command, reply, self.now))
 
     def step(self, draining):
@@ -210,7 +212,7 @@ def test_histories(_options):
 
 def test_many_leases(_options):
     """At most 256 leases in one command, each queue in its own; and what its reply means."""
-    plan = Plan([b"a", b"b"], b"w", 1000)
+    plan = Plan([b"a", b"b"], 1000)
     for queue, tokens in ((b"a", range(1, 257)), (b"a", range(257, 401)), (b"b", range(1, 3))):
         [pop] = [command for command in plan.commands(0.0) if command.pop] or [
             plan.blocking_pop(0.0)]
@@ -227,6 +229,38 @@ def test_many_leases(_options):
     require(not plan.quiet, "and no longer")
     require_equal(touches[2].leases[1].stop, "enough")
     require(lease.lost and not plan.finish(lease, Outcome("ack")), "its result is dropped")
+
+
+def popped(jobs):
+    """A plan that holds so many jobs, and their leases."""
+    plan = Plan([QUEUE], jobs)
+    [pop] = plan.commands(0.0)
+    effects = plan.receive(
+        pop, [[QUEUE, b"%d" % n, n, 1, b"1", 30000] for n in range(jobs)], 0.0)
+    return plan, [effect.lease for effect in effects]
+
+
+def test_refused_for_a_while(_options):
+    """NOJOB is done after an acknowledgement that may have arrived, else the lease is lost."""
+    for error, became in ((ConnectionLost(), "completed"), (errors.Unreachable(), "lost"),
+                          (errors.ReadOnly("READONLY"), "lost"), (errors.Busy("BUSY"), "lost")):
+        plan, [lease] = popped(1)
+        plan.finish(lease, Outcome("ack"))
+        [ack] = plan.commands(1.0)
+        require_equal(plan.receive(ack, error, 1.0), [])
+        ack = next(command for command in plan.commands(10.0) if command.kind == "ack")
+        effects = plan.receive(ack, errors.NoJob("NOJOB id=0"), 10.0)
+        require_equal([effect.kind for effect in effects], [became], repr(error))
+
+
+def test_large_results(_options):
+    """Results are divided among commands; one that is larger has its own."""
+    plan, leases = popped(8)
+    for lease, size in zip(leases, (MAX_BYTES // 3,) * 7 + (2 * MAX_BYTES,)):
+        plan.finish(lease, Outcome("ack", result=bytes(size)))
+    acks = plan.commands(1.0)
+    require_equal([len(command.leases) for command in acks], [3, 3, 1, 1])
+    require_equal([command.pop is not None for command in acks], [False] * 3 + [True])
 
 
 if __name__ == "__main__":

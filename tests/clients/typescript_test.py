@@ -91,6 +91,11 @@ def test_workers(options):
         play(options, "workers", REDIS_PORT=str(redis.port))
 
 
+def test_faults(options):
+    """Hooks that fail, times without end, rights that are taken away, a server that is busy."""
+    play(options, "faults")
+
+
 def test_package(options):
     """The package as packed: entry points, types, the server for tests; ioredis 6, with pushes."""
     node = built()

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import functools
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Mapping, Optional
-from typing import Sequence, TypeVar, Union
+from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from typing import Optional, Sequence, TypeVar, Union
 
 from sluice import errors
 from sluice.codec import Codec
@@ -78,10 +78,15 @@ class AsyncQueue:
         self.name = name
         self._queue = Queue(name, server, codec=codec, timeout=timeout, patience=patience)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="sluice-async")
+        self._closed = False
 
     async def close(self) -> None:
-        """Closes the connections. A wait for a result raises Unreachable."""
-        await self._run(self._queue.close)
+        """As `Queue.close`. What is called after it raises Unreachable."""
+        if self._closed:
+            return
+        closing = self._run(self._queue.close)
+        self._closed = True
+        await closing
         self._threads.shutdown(wait=False)
 
     async def __aenter__(self) -> AsyncQueue:
@@ -116,7 +121,7 @@ class AsyncQueue:
 
     async def result(self, id: str, timeout: Optional[float] = None) -> Any:
         """See `Queue.result`. Takes no thread while it waits."""
-        future = await self._run(self._queue.results.follow, id)
+        future = self._queue.results.follow(id)
         try:
             reply = await asyncio.wait_for(asyncio.wrap_future(future), timeout)
         except asyncio.TimeoutError:
@@ -131,17 +136,29 @@ class AsyncQueue:
 
     async def events(self, since: Union[int, str] = "$", *, types: Sequence[str] = (),
                      ids: Sequence[str] = (), follow: bool = True) -> AsyncIterator[Event]:
-        """See `Queue.events`. Takes a thread while it waits."""
-        events = self._queue.events(since, types=types, ids=ids, follow=follow)
+        """See `Queue.events`. It has a thread of its own."""
+        link = self._queue._follower()
+        events = self._queue._follow(link, since, types=types, ids=ids, follow=follow)
+        thread = ThreadPoolExecutor(1, thread_name_prefix="sluice-events")
 
         def following() -> Optional[Event]:
             return next(events, None)
 
-        while (event := await self._run(following)) is not None:
-            yield event
+        try:
+            while (event := await _in(thread, following)) is not None:
+                yield event
+        finally:
+            link.end()  # A cancellation does not reach the thread, which waits for an event.
+            thread.shutdown(wait=False)
 
-    async def _run(self, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
-        """In a thread, which a cancellation does not reach."""
-        call = functools.partial(function, *arguments, **options)
-        return await asyncio.shield(
-            asyncio.get_running_loop().run_in_executor(self._threads, call))
+    def _run(self, function: Callable[..., T], *arguments: Any, **options: Any) -> Awaitable[T]:
+        if self._closed:
+            raise errors.Unreachable("the queue is closed")
+        return _in(self._threads, function, *arguments, **options)
+
+
+def _in(threads: ThreadPoolExecutor, function: Callable[..., T], *arguments: Any,
+        **options: Any) -> Awaitable[T]:
+    """In a thread, which a cancellation does not reach."""
+    call = functools.partial(function, *arguments, **options)
+    return asyncio.shield(asyncio.get_running_loop().run_in_executor(threads, call))

@@ -7,6 +7,7 @@ from typing import Any, Protocol, Union
 
 from sluice.errors import CodecError
 
+MOST_BYTES = 512 * 1024 * 1024  # of one word; a server that is sent more hangs up
 LARGEST_INTEGER = 2**53  # JavaScript reads larger ones as another number.
 
 
@@ -84,9 +85,12 @@ def codec_of(chosen: Union[str, Codec]) -> Codec:
 def encode(codec: Codec, value: Any, what: str) -> bytes:
     """Raises CodecError, whose text begins with `what`."""
     try:
-        return codec.encode(value)
+        data = codec.encode(value)
     except Exception as error:
         raise CodecError(f"{what}: {error}") from error
+    if len(data) > MOST_BYTES:
+        raise CodecError(f"{what}: {len(data)} bytes are more than the 512 MB that a server takes")
+    return data
 
 
 def decode(codec: Codec, data: bytes, what: str) -> Any:

@@ -184,6 +184,13 @@ class Trimmed(ServerError):
     oldest: int
 
 
+class Busy(ServerError):
+    """A script keeps the server busy."""
+
+    code = "BUSY"
+    temporary = True
+
+
 class CommandError(ServerError):
     """The server does not know the command or its form, or refuses it."""
 
@@ -194,6 +201,13 @@ class Loading(ServerError):
     """The server is starting, and loads its data."""
 
     code = "LOADING"
+    temporary = True
+
+
+class PrimaryDown(ServerError):
+    """The server is a standby that has lost its primary."""
+
+    code = "MASTERDOWN"
     temporary = True
 
 
@@ -214,6 +228,13 @@ class NoPermission(ServerError):
     """The user may not run the command, or not on this key."""
 
     code = "NOPERM"
+
+
+class NoReplicas(ServerError):
+    """The server is a primary that has lost its group, or has too few replicas."""
+
+    code = "NOREPLICAS"
+    temporary = True
 
 
 class OutOfMemory(ServerError):
@@ -317,11 +338,14 @@ BY_CODE: dict[str, type[ServerError]] = {
     "TOOBIG": TooBig,
     "TOOLATE": TooLate,
     "TRIMMED": Trimmed,
+    "BUSY": Busy,
     "ERR": CommandError,
     "LOADING": Loading,
+    "MASTERDOWN": PrimaryDown,
     "MISCONF": DiskFailed,
     "NOAUTH": NotAuthenticated,
     "NOPERM": NoPermission,
+    "NOREPLICAS": NoReplicas,
     "OOM": OutOfMemory,
     "READONLY": ReadOnly,
     "UNBLOCKED": Unblocked,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import os
 import select
 import socket
 import threading
@@ -22,7 +21,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 from redis.retry import Retry
 
-from sluice import errors
+from sluice import errors, forks
 from sluice.errors import Unreachable
 from sluice.server import Connect
 from sluice.wire import Words
@@ -37,6 +36,7 @@ _CODES = {
     "AuthenticationError": "NOAUTH",
     "AuthorizationError": "NOPERM",
     "BusyLoadingError": "LOADING",
+    "MasterDownError": "MASTERDOWN",
     "NoPermissionError": "NOPERM",
     "OutOfMemoryError": "OOM",
     "ReadOnlyError": "READONLY",
@@ -47,8 +47,14 @@ class ConnectionLost(Unreachable):
     """The connection was lost after the command was sent: the server may have run it."""
 
 
+class Closed(Unreachable):
+    """The link was ended by its owner."""
+
+
 def error_of(error: Exception) -> errors.SluiceError:
     """What an exception of redis-py is here."""
+    if isinstance(error, errors.SluiceError):
+        return error
     code = _CODES.get(type(error).__name__)
     if code is None and not isinstance(error, redis.ResponseError):
         return ConnectionLost(str(error))
@@ -70,11 +76,14 @@ class Link:
         """`timeout`: seconds that a reply may take. A blocking command takes its own time too."""
         self._connect = connect
         self._timeout = timeout
-        self._begin()
+        self._ended = False
+        self.begin()
+        forks.remember(self)
 
-    def _begin(self) -> None:
-        self._pid = os.getpid()
-        self._turn = threading.Lock()
+    def begin(self) -> None:
+        # Re-entered only by the handler of a signal that has interrupted a command.
+        self._turn = threading.RLock()
+        self._exchanging = False
         self._waiting: collections.deque[tuple[Words, Future[Any]]] = collections.deque()
         # The connection needs its pool if that asks Sentinels, but does not keep it.
         self._client = self._connect(socket_timeout=self._timeout,
@@ -87,13 +96,17 @@ class Link:
         futures = self._submit(commands)
         while futures and not futures[-1].done():
             with self._turn:
+                if self._exchanging:
+                    raise RuntimeError("a signal's handler has interrupted a command of its thread")
                 if not futures[-1].done():
-                    self._exchange(self._take())
+                    self._exchanging = True
+                    try:
+                        self._exchange(self._take())
+                    finally:
+                        self._exchanging = False
         return [future.exception() or future.result() for future in futures]
 
     def _submit(self, commands: Sequence[Words]) -> list[Future[Any]]:
-        if self._pid != os.getpid():
-            self._begin()  # The child of a fork has no connection yet.
         futures: list[Future[Any]] = []
         for words in commands:
             future: Future[Any] = Future()
@@ -116,9 +129,18 @@ class Link:
                 raise reply
 
     def close(self) -> None:
-        """Closes the connection; the next command opens another one."""
+        """Closes the connection; the next command opens another one. In the handler of a signal it
+        ends the command that this has interrupted, which raises Unreachable."""
         with self._turn:
-            self._connection.disconnect()
+            if self._exchanging:
+                self.interrupt()
+            else:
+                self._connection.disconnect()
+
+    def end(self) -> None:
+        """Closes it for good: what waits, and every later command, raises Closed."""
+        self._ended = True
+        self.interrupt()
 
     def interrupt(self) -> None:
         """Ends what another thread waits for: that raises Unreachable there."""
@@ -139,30 +161,35 @@ class Link:
 
     def _exchange(self, batch: list[tuple[Words, Future[Any]]]) -> None:
         connection = self._connection
+        sent = False
+        done = 0
+        elsewhere = False  # The primary may be another by now.
         try:
             if _is_stale(connection):
                 connection.disconnect()
             connection.connect()
-        except (RedisError, OSError) as error:
-            said = error_of(error) if type(error).__name__ in _CODES else Unreachable(str(error))
-            _fail(batch, said)
-            return
-        done = 0
-        elsewhere = False  # The primary may be another by now.
-        try:
+            if self._ended:
+                raise Closed("it was closed")
+            sent = True
             connection.send_packed_command(
                 connection.pack_commands([words for words, _ in batch]), check_health=False)
             for _, future in batch:
-                elsewhere |= isinstance(_read(connection, future), errors.ReadOnly)
+                elsewhere |= isinstance(_read(connection, future), _SERVES_NOT)
                 done += 1
             if elsewhere:
                 connection.disconnect()
-        except (RedisError, OSError) as error:
+        except (RedisError, OSError, Closed) as error:
             connection.disconnect()
-            _fail(batch[done:], error_of(error))
+            said = error_of(error)
+            if not sent and isinstance(said, ConnectionLost):
+                said = Unreachable(str(error))
+            # An error reply for which redis-py ends the connection is that of one command.
+            _fail(batch[done:done + 1], said)
+            _fail(batch[done + 1:], ConnectionLost(str(error)) if sent else said)
         except BaseException:
             connection.disconnect()  # What is left unread must not answer the next command.
-            _fail(batch[done:], ConnectionLost("interrupted"))
+            _fail(batch[done:], ConnectionLost("interrupted") if sent
+                  else Unreachable("interrupted"))
             raise
 
 
@@ -192,9 +219,14 @@ def _fail(batch: list[tuple[Words, Future[Any]]], error: errors.SluiceError) -> 
         future.set_exception(type(error)(*error.args))
 
 
+# The server is there, but does not do what it is for.
+_SERVES_NOT = (errors.Loading, errors.ReadOnly, errors.NoReplicas, errors.PrimaryDown)
+
+
 def is_outage(error: Any) -> bool:
     """Whether the server is away, or about to come or go: the command may be repeated later."""
-    return isinstance(error, (Unreachable, errors.Loading, errors.DiskFailed, errors.ReadOnly))
+    return not isinstance(error, Closed) and isinstance(
+        error, (Unreachable, errors.DiskFailed, errors.Busy, *_SERVES_NOT))
 
 
 class Pauses:

@@ -15,10 +15,11 @@ import threading
 from typing import Any, Iterable, Iterator, Optional, Sequence
 
 from sluice import errors, wire
-from sluice.link import is_outage, value_of
+from sluice.link import ConnectionLost, is_outage, value_of
 
 MAX_PAIRS = 256  # leases in one Q.ACK, Q.NACK or Q.TOUCH
 MAX_COUNT = 256  # jobs of one pop
+MAX_BYTES = 1 << 20  # of the results in one command, unless it is a single one
 MAX_LOG = 16 * 1024  # bytes of a job's log that one heartbeat carries
 BLOCK = 5.0
 SHORTEST_HEARTBEAT = 0.05
@@ -138,12 +139,12 @@ class Command:
 class Plan:
     """The state of a worker."""
 
-    def __init__(self, queues: Sequence[bytes], worker: bytes, concurrency: int, *,
+    def __init__(self, queues: Sequence[bytes], concurrency: int, *,
                  heartbeat: float = 1.0, options: wire.Words = (), burst: bool = False,
                  max_jobs: Optional[int] = None) -> None:
         """`options`: further words of each pop."""
         self._queues = tuple(queues)
-        self._worker = worker
+        self.worker = b""  # its name, as pops and heartbeats give it
         self._concurrency = concurrency
         self._heartbeat = heartbeat
         self._options = options
@@ -280,7 +281,7 @@ class Plan:
         return free if self._left is None else min(free, self._left)
 
     def _pop_words(self, pop: Pop) -> wire.Words:
-        return ("Q.POP", len(self._queues), *self._queues, "WORKER", self._worker,
+        return ("Q.POP", len(self._queues), *self._queues, "WORKER", self.worker,
                 "COUNT", pop.count, "REQID", pop.token, "BRIEF", *self._options)
 
     def _interval(self) -> float:
@@ -293,7 +294,7 @@ class Plan:
         for queue, some in _by_queue(leases):
             parts = [(*lease.words, *lease.notes.take()) for lease in some]
             words = _joined("Q.TOUCH", queue, parts)
-            out.append(Command("touch", (*words, "WORKER", self._worker), some))
+            out.append(Command("touch", (*words, "WORKER", self.worker), some))
         return out
 
     def _settles(self) -> list[Command]:
@@ -314,7 +315,7 @@ class Plan:
         if isinstance(reply, errors.ServerError) and not is_outage(reply):
             return self._refused(command, reply, now)
         if isinstance(reply, errors.SluiceError):
-            self._lost(command, now)
+            self._lost(command, reply, now)
             return []
         self.reached = True
         self._pause = FIRST_PAUSE
@@ -344,17 +345,17 @@ class Plan:
                 self._pop = None  # Nothing was taken.
             return self._receive_part(command, command.leases[0], error)
         if error.temporary:  # UNBLOCKED, OOM
-            self._lost(command, now)
+            self._lost(command, error, now)
             return []
         self.failure = error
         return []
 
-    def _lost(self, command: Command, now: float) -> None:
-        """The reply is not known. What the command was about is sent again."""
+    def _lost(self, command: Command, error: errors.SluiceError, now: float) -> None:
+        """It was not done, or that is not known. What the command was about is sent again."""
         self.reached = False
         if command.kind in ("ack", "nack"):
             for lease in command.leases:
-                lease.sent = True
+                lease.sent |= isinstance(error, ConnectionLost)
             self._ended += command.leases
         for lease in command.leases if command.kind == "touch" else ():
             lease.notes.restore()
@@ -440,14 +441,19 @@ def _acked(lease: Lease) -> bool:
 
 
 def _by_queue(leases: Iterable[Lease]) -> Iterator[tuple[bytes, tuple[Lease, ...]]]:
-    """The leases of each queue, at most MAX_PAIRS in one command, and an id only once: a job that
-    was lost unnoticed may be here again under a newer lease."""
+    """The leases of each queue, at most MAX_PAIRS and MAX_BYTES in one command, and an id once: a
+    job that was lost unnoticed may be here again under a newer lease."""
     groups: dict[bytes, list[dict[bytes, Lease]]] = {}
+    sizes: dict[bytes, int] = {}
     for lease in leases:
         chunks = groups.setdefault(lease.queue, [{}])
-        if lease.id in chunks[-1] or len(chunks[-1]) == MAX_PAIRS:
+        size = len(lease.outcome.result or b"") if lease.outcome else 0
+        if lease.id in chunks[-1] or len(chunks[-1]) == MAX_PAIRS or (
+                sizes.get(lease.queue, 0) + size > MAX_BYTES and chunks[-1]):
             chunks.append({})
+            sizes[lease.queue] = 0
         chunks[-1][lease.id] = lease
+        sizes[lease.queue] = sizes.get(lease.queue, 0) + size
     for queue, chunks in groups.items():
         for chunk in chunks:
             yield queue, tuple(chunk.values())

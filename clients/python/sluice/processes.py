@@ -49,6 +49,7 @@ class ProcessSlots(ThreadSlots):
         self._stop(job, "", 0)
 
     def close(self) -> None:
+        super().close()
         for child in list(self._started):
             child.close()
 

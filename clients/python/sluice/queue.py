@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import uuid
+import weakref
 from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from sluice import errors, tracing, wire
 from sluice.codec import Codec, codec_of, decode, encode
-from sluice.link import MAX_PIPELINE, ConnectionLost, Link, Pauses, is_outage
+from sluice.link import MAX_PIPELINE, Closed, ConnectionLost, Link, Pauses, is_outage
 from sluice.results import ENDS, Results, end_of_log
 from sluice.server import Server, connect_to
 
@@ -118,10 +119,14 @@ class Queue:
         self._timeout = timeout
         self._link = Link(self._connect, timeout)
         self.results = Results(self._connect, self._link, self._key, timeout)
+        self._followers: weakref.WeakSet[Link] = weakref.WeakSet()
 
     def close(self) -> None:
-        """Closes the connections. A wait for a result raises Unreachable."""
+        """Closes the connections. A wait for a result raises Unreachable, and loops over events end
+        as if there were no more."""
         self.results.close()
+        for link in list(self._followers):
+            link.end()
         self._link.close()
 
     def __enter__(self) -> Queue:
@@ -237,6 +242,8 @@ class Queue:
                lost: bool) -> Union[Job, errors.SluiceError]:
         if not isinstance(reply, errors.SluiceError):
             return Job(self, wire.fields_of(reply))
+        if lost and isinstance(reply, errors.OutOfMemory):
+            return errors.Unknown(addition.id)  # It is refused whether the job is there or not.
         doubtful = isinstance(reply, errors.Duplicate) or is_outage(reply)
         if lost and doubtful and not addition.own_id:
             return errors.Unknown(addition.id)
@@ -287,11 +294,22 @@ class Queue:
 
         Waits for further ones, through losses of the connection, without a gap; with `follow`
         false it ends with those that are there. It has a connection of its own while it runs.
+        `close` of the queue ends it.
 
         Raises Trimmed if events after `since` are no longer kept.
         """
-        words = (*wire.each("TYPE", types), *wire.each("ID", ids))
+        return self._follow(self._follower(), since, types=types, ids=ids, follow=follow)
+
+    def _follower(self) -> Link:
+        """For `_follow`: a connection that `close` ends."""
         link = Link(self._connect, _BLOCK + self._timeout)
+        self._followers.add(link)
+        return link
+
+    def _follow(self, link: Link, since: Union[int, str], *, types: Sequence[str],
+               ids: Sequence[str], follow: bool) -> Iterator[Event]:
+        """`events` over this connection, whose end is that of the iteration."""
+        words = (*wire.each("TYPE", types), *wire.each("ID", ids))
         block = ("BLOCK", wire.milliseconds(_BLOCK)) if follow else ()
         try:
             if since == "$":
@@ -305,6 +323,8 @@ class Queue:
                         yield event
                 if not reply and not follow:
                     return
+        except Closed:
+            return
         finally:
             link.close()
 

@@ -2,7 +2,8 @@
 
 One thread follows the events of the jobs that are waited for. It reads a job's state after it has
 the number from which it follows, and before it waits: an end is seen by the one or by the other. A
-new wait ends the blocking command by CLIENT UNBLOCK, and is followed from the same number on.
+new wait ends the blocking command by CLIENT UNBLOCK, and is followed from the same number on. A
+second thread sends that, so that who waits is not held up by a server that does not answer.
 
 Without events (`events 0`, or no right to read them) up to 8 connections use Q.GET … WAIT.
 """
@@ -11,13 +12,12 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
-import os
 import threading
 import time
 from concurrent.futures import Future
 from typing import Any, Optional, Union
 
-from sluice import errors, wire
+from sluice import errors, forks, wire
 from sluice.link import Link, Pauses, is_outage
 from sluice.server import Connect
 
@@ -26,6 +26,7 @@ BLOCK_ALONE = 0.25  # if the user may not use CLIENT UNBLOCK
 MAX_FILTER = 256  # ids; with more of them the ends of all jobs are read
 MAX_GETS = 1000
 POOL = 8
+FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.1  # before a follower is woken again
 ENDS = ("completed", "failed", "cancelled", "expired")
 
 Wait = Future[Any]  # Q.GET's reply when the job has ended; None: it is not kept
@@ -50,13 +51,13 @@ class Results:
         self._link = link
         self._key = key
         self._timeout = timeout
-        self._begin()
+        self.begin()
+        forks.remember(self)
 
-    def _begin(self) -> None:
-        self._pid = os.getpid()
+    def begin(self) -> None:
         self._lock = threading.Condition()
         self._waits: dict[bytes, list[Wait]] = {}
-        self._thread: Optional[threading.Thread] = None
+        self._started = False
         self._blocking: Optional[Link] = None
         self._closed = False
         self._asked = 0  # waits so far; the follower knows of the first `_seen`
@@ -68,16 +69,14 @@ class Results:
         """Q.GET's reply when the job has ended. Raises ResultTimeout."""
         future = self.follow(id)
         try:
-            return future.result(timeout)
+            return future.result(None if timeout is None else min(timeout, threading.TIMEOUT_MAX))
         except concurrent.futures.TimeoutError:
             raise errors.ResultTimeout(id) from None
         finally:
             self.forget(id, future)
 
     def follow(self, id: str) -> Wait:
-        """A future of Q.GET's reply; `forget` it if it is no longer wanted."""
-        if self._pid != os.getpid():
-            self._begin()
+        """A future of Q.GET's reply; `forget` it if it is no longer wanted. Does not block."""
         future: Wait = Future()
         future.set_running_or_notify_cancel()  # It may be forgotten, but not cancelled.
         with self._lock:
@@ -85,13 +84,11 @@ class Results:
                 raise errors.Unreachable("the queue is closed")
             self._waits.setdefault(wire.to_bytes(id), []).append(future)
             self._asked += 1
-            asked = self._asked
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="sluice-results",
-                                                daemon=True)
-                self._thread.start()
+            if not self._started:
+                self._started = True
+                for run in (self._run, self._wake):
+                    threading.Thread(target=run, name="sluice-results", daemon=True).start()
             self._lock.notify_all()
-        self._wake(asked)
         return future
 
     def forget(self, id: str, future: Wait) -> None:
@@ -119,15 +116,29 @@ class Results:
 
     # -- The follower -------------------------------------------------------------------------
 
-    def _wake(self, asked: int) -> None:
-        """Makes the follower take up what was asked, if it is blocked."""
-        while self._seen < asked and (client := self._client) is not None:
+    def _wake(self) -> None:
+        """Makes the follower take up what was asked, whenever it is blocked."""
+        woken = 0
+        pause = FIRST_PAUSE
+        while (unseen := self._unseen(woken)) is not None:
+            asked, client = unseen
             reply = self._link.exchange([("CLIENT", "UNBLOCK", client)])[0]
             if isinstance(reply, errors.ServerError):
                 self._may_unblock = False
             if reply != 0:
-                return
-            time.sleep(0.001)  # Its command is on the way.
+                woken, pause = asked, FIRST_PAUSE
+                continue
+            time.sleep(pause)  # Its command is on the way, or its connection is lost.
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _unseen(self, woken: int) -> Optional[tuple[int, Any]]:
+        """Waits until there is something that the blocked follower does not know: how much was
+        asked, and its connection. None at the end."""
+        with self._lock:
+            while not self._closed and (
+                    self._client is None or max(self._seen, woken) >= self._asked):
+                self._lock.wait()
+            return None if self._closed else (self._asked, self._client)
 
     def _run(self) -> None:
         pauses = Pauses(float("inf"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from typing import Any, Awaitable, Callable, Protocol
+from typing import Any, Awaitable, Callable, Optional, Protocol
 
 from sluice import tracing
 from sluice.codec import Codec
@@ -42,14 +42,16 @@ class ThreadSlots:
         self._handler = handler
         self._codec = codec
         self._finished = finished
-        self._jobs: queue.SimpleQueue[WorkerJob] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Optional[WorkerJob]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._idle = 0  # threads without a job
+        self._threads = 0
 
     def start(self, job: WorkerJob) -> None:
         with self._lock:
             self._idle -= 1
             begin = self._idle < 0
+            self._threads += begin
         if begin:
             threading.Thread(target=self._run, name="sluice-handler", daemon=True).start()
         self._jobs.put(job)
@@ -61,13 +63,13 @@ class ThreadSlots:
         pass
 
     def close(self) -> None:
-        pass
+        for _ in range(self._threads):
+            self._jobs.put(None)
 
     def _run(self) -> None:
         with self._lock:
             self._idle += 1
-        while True:
-            job = self._jobs.get()
+        while (job := self._jobs.get()) is not None:
             outcome, value = self.run(job)
             with self._lock:
                 self._idle += 1  # Before the worker may start the next job here.

@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
 from sluice import tracing, wire
@@ -85,7 +86,7 @@ class Worker:
         self._is_async = _is_async(handler)
         if self._is_async and processes:
             raise ValueError("with processes the handler is a def")
-        self.name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self._name_it()
         self.counts = {"started": 0, "completed": 0, "failed": 0, "returned": 0, "lost": 0}
         self._handler = handler
         self._processes = processes
@@ -99,7 +100,7 @@ class Worker:
         self._hooks = {"started": on_started, "completed": on_completed, "failed": on_failed,
                        "lost": on_lost}
         self._plan = Plan(
-            [wire.to_bytes(name) for name in self.queues], self.name.encode(), concurrency,
+            [wire.to_bytes(name) for name in self.queues], concurrency,
             heartbeat=heartbeat, burst=burst, max_jobs=max_jobs,
             options=(*wire.span("LEASE", lease), *wire.one("CAP", cap),
                      *wire.each("MATCH", match), *wire.each("WITH", with_)))
@@ -113,6 +114,11 @@ class Worker:
         self._ready = threading.Event()
         self._reached: Optional[bool] = None  # as it was logged last
         self._owns_loop = False
+
+    def _name_it(self) -> None:
+        """Under the name of another the server would hand out that one's jobs again."""
+        self._pid = os.getpid()
+        self.name = f"{socket.gethostname()}:{self._pid}:{uuid.uuid4().hex[:8]}"
 
     # -- Use ----------------------------------------------------------------------------------
 
@@ -147,7 +153,10 @@ class Worker:
         loop = asyncio.get_running_loop()
         slots = TaskSlots(self._handler, self._codec, self._finished, loop)
         with self._signals():
-            managed = loop.run_in_executor(None, self._manage, slots)
+            # The loop's own threads may be few, and are its program's.
+            thread = ThreadPoolExecutor(1, thread_name_prefix="sluice-worker")
+            managed = loop.run_in_executor(thread, self._manage, slots)
+            thread.shutdown(wait=False)
             cancelled = False
             while not managed.done():
                 try:
@@ -198,7 +207,10 @@ class Worker:
 
     def _manage(self, slots: Slots) -> bool:
         """Works to the end. Returns whether all handlers have ended."""
+        if self._pid != os.getpid():  # The worker was made before a fork.
+            self._name_it()
         plan = self._plan
+        plan.worker = self.name.encode()
         link = Link(self._connect, self._timeout)
         blocking = _Blocking(Link(self._connect, BLOCK + REPLY_MARGIN), self._inbox)
         try:

@@ -1,5 +1,6 @@
 // How payloads and results become bytes and values again.
 import { CodecError } from './errors.js'
+import { encoded } from './words.js'
 
 /**
  * Turns values into bytes and bytes into values, for the payloads and the results of a queue. Both
@@ -47,6 +48,30 @@ export const raw: Codec = {
 export function codecOf(chosen: 'json' | 'raw' | Codec | undefined): Codec {
   if (chosen === undefined || chosen === 'json') return json
   return chosen === 'raw' ? raw : chosen
+}
+
+/** Throws CodecError. */
+export function encodeWith(codec: Codec, value: unknown): Buffer | string {
+  try {
+    return encoded(codec.encode(value))
+  } catch (error) {
+    throw asCodecError(error, '')
+  }
+}
+
+/** Throws CodecError, whose text begins with `what`. */
+export function decodeWith(codec: Codec, bytes: Buffer, what: string): unknown {
+  try {
+    return codec.decode(bytes)
+  } catch (error) {
+    throw asCodecError(error, `${what}: `)
+  }
+}
+
+function asCodecError(error: unknown, before: string): CodecError {
+  if (error instanceof CodecError) return error
+  const message = error instanceof Error ? error.message : String(error)
+  return new CodecError(before + message, { cause: error })
 }
 
 function refuseNotFinite(_key: string, value: unknown): unknown {

@@ -226,11 +226,21 @@ export class Trimmed extends ServerError {
   }
 }
 
+/** A script keeps the server busy. */
+export class Busy extends ServerError {
+  override readonly temporary: boolean = true
+}
+
 /** The server does not know the command or its form, or refuses it. */
 export class CommandError extends ServerError {}
 
 /** The server is starting, and loads its data. */
 export class Loading extends ServerError {
+  override readonly temporary: boolean = true
+}
+
+/** The server is a standby that has lost its primary. */
+export class PrimaryDown extends ServerError {
   override readonly temporary: boolean = true
 }
 
@@ -244,6 +254,11 @@ export class NotAuthenticated extends ServerError {}
 
 /** The user may not run the command, or not on this key. */
 export class NoPermission extends ServerError {}
+
+/** The server is a primary that has lost its group, or has too few replicas. */
+export class NoReplicas extends ServerError {
+  override readonly temporary: boolean = true
+}
 
 /** The server's memory is used up: it takes no new jobs. */
 export class OutOfMemory extends ServerError {
@@ -325,11 +340,14 @@ export const errorsByCode: Readonly<Record<string, new (text: string) => ServerE
   TOOBIG: TooBig,
   TOOLATE: TooLate,
   TRIMMED: Trimmed,
+  BUSY: Busy,
   ERR: CommandError,
   LOADING: Loading,
+  MASTERDOWN: PrimaryDown,
   MISCONF: DiskFailed,
   NOAUTH: NotAuthenticated,
   NOPERM: NoPermission,
+  NOREPLICAS: NoReplicas,
   OOM: OutOfMemory,
   READONLY: ReadOnly,
   UNBLOCKED: Unblocked,

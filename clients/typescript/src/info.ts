@@ -1,5 +1,5 @@
 // A job as the server describes it (Q.GET).
-import type { Codec } from './codec.js'
+import { decodeWith, type Codec } from './codec.js'
 import {
   bytesOf, mapOf, numberOf, orNull, tagsOf, textOf, textsOf, yesOrNo, type Reply,
 } from './reply.js'
@@ -97,7 +97,8 @@ export function readInfo<Payload, Result>(reply: Reply, codec: Codec): JobInfo<P
     error: text('error'),
     progress: orNull(field('progress'), bytesOf),
     successor: orNull(field('successor'), yesOrNo) ?? false,
-    ...(payload === null ? {} : { payload: codec.decode(payload) as Payload }),
-    ...(result === null || result.length === 0 ? {} : { result: codec.decode(result) as Result }),
+    ...(payload === null ? {} : { payload: decodeWith(codec, payload, 'payload') as Payload }),
+    ...(result === null || result.length === 0 ? {}
+      : { result: decodeWith(codec, result, 'result') as Result }),
   }
 }

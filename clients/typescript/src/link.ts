@@ -3,11 +3,12 @@
 // of a command, and decides.
 import { Command, type Redis } from 'ioredis'
 import {
-  DiskFailed, errorOf, Loading, ReadOnly, ServerError, SluiceError, Unreachable,
+  Busy, DiskFailed, errorOf, Loading, NoReplicas, PrimaryDown, ReadOnly, ServerError, SluiceError,
+  Unreachable,
 } from './errors.js'
 import type { Reply } from './reply.js'
 import { checkServer, newRedis, type ServerOptions } from './server.js'
-import { sleep } from './time.js'
+import { later, letManyListen, sleep } from './time.js'
 import { encodedCommand, type Words } from './words.js'
 
 /** The command was sent, and the connection was lost before its reply came. */
@@ -67,6 +68,7 @@ export class Link {
     checkServer(server)
     this.#server = server
     this.#name = name
+    letManyListen(this.#ending.signal)
   }
 
   /** The present connection's number for CLIENT UNBLOCK; null without one, or without the right. */
@@ -79,8 +81,8 @@ export class Link {
    * `connectMs` it tries to get a connection, else it throws `Unreachable`; a reply that takes
    * longer than `replyMs` costs the connection, and is `Interrupted`.
    *
-   * After `Loading` and `ReadOnly` the next command opens another connection: the primary may be
-   * elsewhere by now.
+   * After an error that says that the server does not serve (`Loading`, `ReadOnly`, `NoReplicas`,
+   * `PrimaryDown`) the next command opens another connection: the primary may be elsewhere by now.
    */
   async call(words: Words, connectMs: number, replyMs: number): Promise<Reply> {
     const connection = await this.#connect(connectMs)
@@ -140,8 +142,8 @@ export class Link {
     let lose: Lose = () => undefined
     const lost = new Promise<never>((_resolve, reject) => (lose = reject))
     waiting.add(lose)
-    const timer = setTimeout(
-      () => this.#lose(connection, new Interrupted(`no reply within ${replyMs} ms`)), replyMs)
+    const timer = later(
+      replyMs, () => this.#lose(connection, new Interrupted(`no reply within ${replyMs} ms`)))
     try {
       return await Promise.race([replies, lost])
     } catch (error) {
@@ -204,7 +206,7 @@ export class Link {
     if (!(error instanceof Error) || error instanceof SluiceError) return error
     if (error.name !== 'ReplyError') return new Interrupted(error.message, { cause: error })
     const ours = errorOf(error.message)
-    if (ours instanceof ReadOnly || ours instanceof Loading) {
+    if (servesNot(ours)) {
       connection.retired = true
       if (this.#connection === connection) this.#connection = null
     }
@@ -220,8 +222,13 @@ export function isTemporary(error: unknown): boolean {
 
 /** The server is away, or about to come or go. With an error reply nothing was done. */
 export function isOutage(error: unknown): boolean {
-  return error instanceof Loading || error instanceof DiskFailed || error instanceof ReadOnly ||
+  return servesNot(error) || error instanceof DiskFailed || error instanceof Busy ||
     (error instanceof Unreachable && !(error instanceof Closed))
+}
+
+function servesNot(error: unknown): boolean {
+  return error instanceof Loading || error instanceof ReadOnly || error instanceof NoReplicas ||
+    error instanceof PrimaryDown
 }
 
 class Late extends Error {}
@@ -234,7 +241,7 @@ async function handshake(redis: Redis): Promise<number | null> {
 function within<T>(promise: Promise<T>, ms: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Late('no connection in time')), Math.max(ms, 1))
+    timer = later(Math.max(ms, 1), () => reject(new Late('no connection in time')))
   })
   return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }

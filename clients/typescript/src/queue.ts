@@ -1,7 +1,7 @@
 // A queue, for programs that add jobs and wait for their results.
 import { additionOf, addSafely, TRY_MS, type Addition } from './adding.js'
-import { codecOf, type Codec } from './codec.js'
-import { CodecError, Forgotten, NotCompleted, ResultTimeout } from './errors.js'
+import { codecOf, encodeWith, type Codec } from './codec.js'
+import { Forgotten, NotCompleted, ResultTimeout } from './errors.js'
 import { follow, type EventsOptions, type QueueEvent } from './events.js'
 import { readInfo, type JobInfo, type State } from './info.js'
 import { Job, type Added } from './job.js'
@@ -11,9 +11,9 @@ import { mapOf, numberOf, orNull, textOf, type Reply } from './reply.js'
 import type { Awaited } from './results.js'
 import type { ServerOptions } from './server.js'
 import { readLines, readStats, statsWords, type Stats, type StatsOptions } from './stats.js'
-import { sleep } from './time.js'
+import { later, letManyListen, sleep } from './time.js'
 import { withTraceparent } from './trace.js'
-import { encoded, type AddOptions, type Word, type Words } from './words.js'
+import type { AddOptions, Word, Words } from './words.js'
 
 /** Options of a `Queue`. */
 export interface QueueOptions extends ServerOptions {
@@ -105,7 +105,11 @@ export class Queue<Payload = unknown, Result = unknown> {
     return outcomes
   }
 
-  /** The job as it is now; null if it is unknown, or no longer kept. */
+  /**
+   * The job as it is now; null if it is unknown, or no longer kept.
+   *
+   * @throws CodecError - the payload or the result cannot be decoded
+   */
   async get(
     id: string, options: { with?: readonly ('payload' | 'result')[] } = {},
   ): Promise<JobInfo<Payload, Result> | null> {
@@ -121,6 +125,7 @@ export class Queue<Payload = unknown, Result = unknown> {
    * @throws NotCompleted - the job has failed, was cancelled or has expired
    * @throws Forgotten - the job is not kept, or its queue is gone
    * @throws ResultTimeout - it had not ended in time
+   * @throws CodecError - the result cannot be decoded
    */
   async result(id: string, options: ResultOptions = {}): Promise<Result> {
     options.signal?.throwIfAborted()
@@ -190,7 +195,7 @@ export class Queue<Payload = unknown, Result = unknown> {
   }
 
   #addition(payload: Payload, options: AddOptions): Addition {
-    return additionOf(this.name, this.#encode(payload), withTraceparent(options))
+    return additionOf(this.name, encodeWith(this.#codec, payload), withTraceparent(options))
   }
 
   #added(addition: Addition, reply: Reply): Job<Payload, Result> {
@@ -253,7 +258,7 @@ export class Queue<Payload = unknown, Result = unknown> {
   }
 
   #refuseClosed(): void {
-    if (this.#closed) throw new Error(`the queue ${this.name} was closed`)
+    if (this.#closed) throw new Closed(`the queue ${this.name} was closed`)
   }
 
   #commands(): Link {
@@ -274,14 +279,6 @@ export class Queue<Payload = unknown, Result = unknown> {
     }
   }
 
-  #encode(payload: Payload): Buffer | string {
-    try {
-      return encoded(this.#codec.encode(payload))
-    } catch (error) {
-      throw error instanceof CodecError ? error : new CodecError(messageOf(error), { cause: error })
-    }
-  }
-
   #awaitEnd(id: string, { timeout, signal }: ResultOptions): Promise<Reply> {
     const waiter = this.#shared().waiter(this.name)
     return new Promise((resolve, reject) => {
@@ -299,14 +296,11 @@ export class Queue<Payload = unknown, Result = unknown> {
       }
       const timer = timeout === undefined
         ? undefined
-        : setTimeout(() => awaited.failed(new ResultTimeout(id)), timeout)
+        : later(timeout, () => awaited.failed(new ResultTimeout(id)))
+      if (signal !== undefined) letManyListen(signal)
       signal?.addEventListener('abort', abort)
       this.#awaited.add(awaited)
       waiter.add(awaited)
     })
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -78,8 +78,19 @@ export function addWords(options: AddOptions): Word[] {
   return words
 }
 
-/** A string or bytes as a word; a command of strings alone costs least. */
+const MOST_BYTES = 512 * 1024 * 1024  // of one word; a server that is sent more hangs up
+const LONG = 1024 * 1024  // then a string is sent as bytes: it might not fit into one with others
+
+/**
+ * A string or bytes as a word; a command of strings alone costs least.
+ *
+ * @throws RangeError - it is longer than a server takes, whatever its limits
+ */
 export function encoded(value: Uint8Array | string): Buffer | string {
+  const { length } = value
+  if (length > MOST_BYTES / 3 && Buffer.byteLength(value) > MOST_BYTES) {
+    throw new RangeError(`${length} are more than the 512 MB that a server takes`)
+  }
   if (typeof value === 'string' || Buffer.isBuffer(value)) return value
   return Buffer.from(value.buffer, value.byteOffset, value.byteLength)
 }
@@ -89,13 +100,14 @@ export function encodedCommand(words: Words): Buffer | string {
   const parts: Buffer[] = []
   let text = `*${words.length}\r\n`
   for (const word of words) {
-    if (typeof word === 'string') {
+    if (typeof word === 'string' && word.length < LONG) {
       text += `$${Buffer.byteLength(word)}\r\n${word}\r\n`
     } else if (typeof word === 'number') {
       const digits = String(word)
       text += `$${digits.length}\r\n${digits}\r\n`
     } else {
-      parts.push(Buffer.from(`${text}$${word.length}\r\n`), word)
+      const bytes = typeof word === 'string' ? Buffer.from(word) : word
+      parts.push(Buffer.from(`${text}$${bytes.length}\r\n`), bytes)
       text = '\r\n'
     }
   }

@@ -9,6 +9,8 @@ import {
 import { insist, Refusal, type Insisting } from './insist.js'
 import { refused, type Ending } from './outcome.js'
 
+const MOST_BYTES = 1024 * 1024  // of the results in one command
+
 /** A run whose end is to be told. */
 export interface Finished extends Held {
   readonly ending: Ending
@@ -27,7 +29,7 @@ interface Told {
 }
 
 /**
- * Tells these ends. With `pop`, the acknowledgements, which are then of one queue, carry it.
+ * Tells these ends. `pop` goes with the last acknowledgement, which is then of the worker's queue.
  */
 export async function tellEnds(
   commands: Link, finished: readonly Finished[], style: PopStyle, pop: PopRequest | null,
@@ -39,10 +41,10 @@ export async function tellEnds(
     // A log that is not taken does not keep a job from its end.
     insist(commands, touchWords(touches, style.worker), how).catch(() => undefined)
   }
-  const sent = groups.map(async (group) => {
-    const isAck = group[0]?.ending.kind === 'ack'
-    const carried = isAck ? pop : null
-    const words = isAck ? ackWords(group, style, carried) : nackWords(group)
+  const sent = groups.map(async (group, at) => {
+    const carried = at === groups.length - 1 ? pop : null
+    const words = group[0]?.ending.kind === 'ack' ? ackWords(group, style, carried)
+      : nackWords(group)
     try {
       await tellGroup(group, insist(commands, words, how), carried && style.queues, told)
     } catch (error) {
@@ -71,25 +73,38 @@ async function tellGroup(
     replies = { answers: [error.reason], jobs: [] }
   }
   told.jobs.push(...replies.jobs)
+  let failure: ServerError | null = null
   group.forEach((each, at) => {
     const answered = endAnswer(replies.answers[at] ?? null, each.ending, repeated)
     if (typeof answered === 'string') return each.told(answered, each.ending)
-    if (!(answered.refused instanceof TooBig)) throw new Refusal(answered.refused, repeated)
-    told.again.push({ ...each, rest: [], ending: refused('result', answered.refused) })
+    if (answered.refused instanceof TooBig) {
+      told.again.push({ ...each, rest: [], ending: refused('result', answered.refused) })
+    } else {
+      failure ??= answered.refused
+    }
   })
+  if (failure !== null) throw new Refusal(failure, repeated)
 }
 
-// Those of one command: of one queue, acknowledged or given back. Acknowledgements come last, so
-// that the pop in them finds the slots of all.
+// Those of one command: of one queue, acknowledged or given back, with results of MOST_BYTES or a
+// single one. Acknowledgements come last, so that the pop in the last of them finds all slots.
 function groupsOf(finished: readonly Finished[]): Finished[][] {
-  const groups = new Map<string, Finished[]>()
+  const groups: { ack: Finished[][], nack: Finished[][] } = { ack: [], nack: [] }
+  const open = new Map<string, { group: Finished[], bytes: number }>()
   for (const each of finished) {
-    const name = `${each.ending.kind === 'nack' ? 0 : 1} ${each.queue}`
-    const group = groups.get(name)
-    if (group === undefined) groups.set(name, [each])
-    else group.push(each)
+    const { kind } = each.ending
+    const bytes = each.ending.kind === 'ack' ? each.ending.result?.length ?? 0 : 0
+    const name = kind + each.queue
+    let last = open.get(name)
+    if (last === undefined || last.bytes + bytes > MOST_BYTES) {
+      last = { group: [], bytes: 0 }
+      open.set(name, last)
+      groups[kind].push(last.group)
+    }
+    last.group.push(each)
+    last.bytes += bytes
   }
-  return [...groups].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, group]) => group)
+  return [...groups.nack, ...groups.ack]
 }
 
 // What goes ahead of the ends: for each queue first the first part of each, then the second.

@@ -2,6 +2,7 @@
 import { NoJob, StaleLease, TooBig } from '../errors.js'
 import type { Link } from '../link.js'
 import { MOST_PAIRS, readTouch, touchWords, type Touch, type TouchAnswer } from './commands.js'
+import { later } from '../time.js'
 import type { Run } from './run.js'
 
 const CONNECT_MS = 1000
@@ -35,7 +36,7 @@ export class Heartbeat<Payload> {
     if (this.#stopped || due >= this.#due) return
     this.#due = due
     clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => void this.#beat(), due - performance.now())
+    this.#timer = later(due - performance.now(), () => void this.#beat())
   }
 
   stop(): void {

@@ -13,7 +13,7 @@ export interface Logger {
   error(message: string): void
 }
 
-/** Called as runs come and go. What they throw is logged. */
+/** Called as runs come and go. What they throw is logged, also if they are async functions. */
 export interface Hooks<Payload, Result> {
   started?(job: WorkerJob<Payload>): void
   /** The server has taken the result. */

@@ -22,6 +22,7 @@ import {
 } from './outcome.js'
 import { planNext } from './plan.js'
 import { EXTRA, Run, Runs, type Context, type WorkerJob } from './run.js'
+import { onSignal } from './signals.js'
 
 /** Runs one job; what it returns is the job's result. */
 export type Handler<Payload, Result> =
@@ -35,7 +36,10 @@ const LAST_WORDS_MS = 5000  // for what is to be said once the grace is over
 export class Worker<Payload = unknown, Result = unknown> {
   /** The name that leases, events and `Q.STATS … BY WORKER` show. */
   readonly name: string
-  /** Resolves when both connections are there and the first jobs were asked for. */
+  /**
+   * Resolves when both connections are there and the first jobs were asked for. Is rejected as
+   * `run` is if they do not come about.
+   */
   readonly ready: Promise<void>
   readonly #queues: readonly string[]
   readonly #handler: Handler<Payload, Result>
@@ -69,6 +73,7 @@ export class Worker<Payload = unknown, Result = unknown> {
   #failure: unknown = null
   readonly #notify = new Set<() => void>()
   #becomeReady: () => void = () => undefined
+  #neverReady: (reason: unknown) => void = () => undefined
 
   /**
    * A worker for one queue, or for several in the order in which they are tried. It has two
@@ -106,9 +111,13 @@ export class Worker<Payload = unknown, Result = unknown> {
       answered: (run, answer) => this.#touched(run, answer),
       quiet: (quiet) => this.#becameQuiet(quiet),
       failed: (error) =>
-        isTemporary(error) ? this.#troubled(error) : this.#fail('Q.TOUCH', error),
+        isTemporary(error) ? this.#troubled(error) : this.#refusedAll('Q.TOUCH', error),
     }, options.heartbeat ?? 1000)
-    this.ready = new Promise((resolve) => (this.#becomeReady = resolve))
+    this.ready = new Promise((resolve, reject) => {
+      this.#becomeReady = resolve
+      this.#neverReady = reject
+    })
+    this.ready.catch(() => undefined)  // run() says it, too.
   }
 
   /** Whether the server gives this worker no jobs at present (`Q.CONFIG … WORKER … SET quiet`). */
@@ -173,6 +182,7 @@ export class Worker<Payload = unknown, Result = unknown> {
   async #connect(): Promise<void> {
     const ms = this.#options.connectTimeout ?? 10_000
     const opened = Promise.all([this.#commands.open(ms), this.#blocking.open(ms)])
+    opened.catch(this.#neverReady)
     await Promise.race([opened, this.#until(() => false, this.#stopping.signal)])
     if (this.#stopping.signal.aborted) return
     this.#logger.info(`worker ${this.name}: connected to ${shownUrl(this.#options)}`)
@@ -242,7 +252,8 @@ export class Worker<Payload = unknown, Result = unknown> {
   // Tells the ends that are known, and pops in the same command if there is nothing to wait for.
   async #settle(count: number): Promise<void> {
     const finished = this.#ended.splice(0, MOST_PAIRS)
-    const pop = count > 0 ? (this.#pop = this.#newPop(count)) : null
+    const carries = count > 0 && finished.some((end) => end.ending.kind === 'ack')
+    const pop = carries ? (this.#pop = this.#newPop(count)) : null
     this.#settling = true
     const told = await tellEnds(
       this.#commands, finished, this.#style, pop, this.#insisting({ replyMs: REPLY_MS }))
@@ -363,13 +374,14 @@ export class Worker<Payload = unknown, Result = unknown> {
     }
     this.#accepting = false
     this.#stopping.abort()
+    if (this.#running === null) return
     void sleep(grace, this.#graceOver.signal).then(() => this.#graceOver.abort())
   }
 
   async #drain(): Promise<void> {
     const over = this.#graceOver.signal
     void this.#endPop()
-    await this.#until(() => this.#isQuiet() && this.#runs.running().length === 0, over)
+    await this.#until(() => this.#isQuiet() && this.#runs.size === 0, over)
     for (const run of this.#runs.running()) {
       const reason = new ShuttingDown('the grace is over')
       this.#finish(run, givenBack, () => this.#hook('failed', run.job, reason))
@@ -427,17 +439,11 @@ export class Worker<Payload = unknown, Result = unknown> {
 
   #listen(): () => void {
     if (this.#options.signals === false || !isMainThread) return () => undefined
-    const onSignal = (): void => {
+    return onSignal(() => {
       if (this.#stopping.signal.aborted) return this.#graceOver.abort()
       this.#signalled = true
       void this.stop()
-    }
-    process.on('SIGTERM', onSignal)
-    process.on('SIGINT', onSignal)
-    return () => {
-      process.off('SIGTERM', onSignal)
-      process.off('SIGINT', onSignal)
-    }
+    })
   }
 
   // -- What goes wrong --------------------------------------------------------------------------
@@ -479,13 +485,16 @@ export class Worker<Payload = unknown, Result = unknown> {
   #hook(name: 'completed', job: WorkerJob<Payload>, result: Result): void
   #hook(name: 'failed', job: WorkerJob<Payload>, error: unknown): void
   #hook(name: keyof Hook<Payload, Result>, job: WorkerJob<Payload>, value?: unknown): void {
-    const hooks = this.#options.hooks ?? {}
-    try {
-      if (name === 'completed') hooks.completed?.(job, value as Result)
-      else if (name === 'failed') hooks.failed?.(job, value)
-      else hooks[name]?.(job)
-    } catch (error) {
+    const { hooks } = this.#options
+    const hook = hooks?.[name] as ((job: WorkerJob<Payload>, value: unknown) => unknown) | undefined
+    if (hook === undefined) return
+    const failed = (error: unknown): void =>
       this.#logger.error(`the hook ${name} threw: ${messageOf(error)}`)
+    try {
+      const returned = hook.call(hooks, job, value)
+      if (returned instanceof Promise) returned.catch(failed)  // of an async function
+    } catch (error) {
+      failed(error)
     }
   }
 }

@@ -1,0 +1,344 @@
+#!/usr/bin/python3
+"""The Python client among faults: signals, forks, threads and tasks that come and go, a server that
+does not answer or refuses everything for a while."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import redis
+from harness import require, require_equal, run, wait_until
+from harness.proxy import DROP, PASS, Proxy
+from harness.python_client import PACKAGE, end_job, raised, url_of
+
+from sluice import AsyncQueue, Queue, ResultTimeout, Unknown, Unreachable, Worker, errors
+from sluice.codec import encode, RawCodec
+from sluice.link import ConnectionLost, Link
+
+EXEC = "exec"
+
+
+class FakeConnection:
+    """Instead of redis-py's: what `connect` and the reads raise or return, in turn."""
+
+    def __init__(self, connects, replies=()):
+        self._connects = list(connects)
+        self._replies = list(replies)
+
+    def connect(self):
+        if self._connects:
+            self._connects.pop(0)()
+
+    def disconnect(self):
+        pass
+
+    def pack_commands(self, commands):
+        return commands
+
+    def send_packed_command(self, _commands, check_health):
+        require(not check_health, "it asks nothing besides")
+
+    def read_response(self):
+        reply = self._replies.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+
+def fake_link(connection):
+    class Pool:
+        make_connection = staticmethod(lambda: connection)
+
+    class Client:
+        connection_pool = Pool
+
+    return Link(lambda **_: Client, 1.0)
+
+
+def test_interrupted_while_connecting(_options):
+    """A thread that is interrupted while it connects for others leaves none of them waiting."""
+    entered, go_on = threading.Event(), threading.Event()
+
+    def interrupted():
+        entered.set()
+        go_on.wait(20)
+        raise KeyboardInterrupt
+
+    link = fake_link(FakeConnection([interrupted], ["OK", "OK"]))
+    first = threading.Thread(target=lambda: raised(KeyboardInterrupt, link.exchange, [("A",)]))
+    [other] = link._submit([("B",)])  # Another thread's, which waits for its turn.
+    first.start()
+    require(entered.wait(20), "it connects")
+    go_on.set()
+    first.join(20)
+    require_equal(type(other.exception(1)), Unreachable)
+    require_equal(link.exchange([("C",)]), ["OK"])
+
+
+def test_error_that_ends_a_connection(_options):
+    """After LOADING, for which redis-py ends the connection, what else was sent may have run."""
+    link = fake_link(FakeConnection([], [b"1", redis.exceptions.BusyLoadingError("loading")]))
+    got = link.exchange([("A",), ("B",), ("C",)])
+    require_equal([got[0], type(got[1]), type(got[2])], [b"1", errors.Loading, ConnectionLost])
+
+
+CLOSE_IN_HANDLER = """
+import signal, socket, sys, time
+from sluice import Queue, Unreachable
+server = socket.create_server(("127.0.0.1", 0))  # It accepts, and says nothing.
+queue = Queue("exec", f"redis://127.0.0.1:{server.getsockname()[1]}", timeout=60, patience=0)
+signal.signal(signal.SIGALRM, lambda *_: queue.close())
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+began = time.monotonic()
+try:
+    queue.add(1)
+except Unreachable:
+    print("ended" if time.monotonic() - began < 30 else "late")
+"""
+
+
+def test_close_in_a_signal_handler(_options):
+    """close() in the handler of a signal ends the command that this has interrupted."""
+    done = subprocess.run([sys.executable, "-c", CLOSE_IN_HANDLER], capture_output=True, text=True,
+                          timeout=50, check=False, env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+    require_equal(done.stdout, "ended\n", done.stderr)
+
+
+def in_child(function, timeout_s=30):
+    """Forks; the child runs the function. Fails if that raises or does not end."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        with contextlib.suppress(BaseException):
+            function()
+            code = 0
+        os._exit(code)
+    until = time.monotonic() + timeout_s
+    while time.monotonic() < until:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return require_equal(status, 0, "how the child has ended")
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    raise AssertionError("the child does not end")
+
+
+def test_threads_after_a_fork(options):
+    """The threads of a child may all be the first to use a queue that the parent has used."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        job = queue.add(0)
+        end_job(server, EXEC)
+        job.result(20)
+
+        def use():
+            with ThreadPoolExecutor(8) as pool:
+                jobs = list(pool.map(queue.add, range(8)))
+                for _ in jobs:
+                    end_job(server, EXEC)
+                require_equal([job.result(20) for job in jobs], [1] * 8)
+
+        for _ in range(5):
+            in_child(use)
+        require_equal(queue.stats()["completed"], 41)
+
+
+def test_worker_made_before_a_fork(options):
+    """Two processes that run the same worker object are two workers, and share no jobs."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        queue.add_many([{"payload": n} for n in range(40)])
+        worker = Worker(EXEC, lambda job: job.wait(0.02), url_of(server.port), concurrency=4,
+                        max_jobs=10)
+        threads = [threading.Thread(target=in_child, args=(worker.run,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        worker.run()
+        for thread in threads:
+            thread.join(40)
+        stats = queue.stats()
+        require_equal((stats["completed"], stats["pending"], stats["active"]), (40, 0, 0))
+        require_equal(worker.counts["completed"], 10)
+
+
+def test_result_keeps_its_time(options):
+    """A wait ends in time, also while the server does not answer; and may be without end."""
+    with options.server() as server, Queue(EXEC, url_of(server.port), timeout=20) as queue:
+        jobs = [queue.add(n) for n in range(3)]
+        results = ThreadPoolExecutor(1).submit(jobs[0].result, float("inf"))
+        wait_until(lambda: queue.results._client is not None, what="it follows")
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            raised(ResultTimeout, jobs[1].result, 0.2)
+            raised(ResultTimeout, asyncio.run, async_result(queue, jobs[2].id))
+            require(time.monotonic() - began < 5, "both in time")
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+        for _ in jobs:
+            end_job(server, EXEC)
+        require_equal([results.result(20), jobs[1].result(20)], [1, 1])
+        require_equal(queue.results.waiting, 0)
+
+
+async def async_result(queue, id_):
+    asynchronous = AsyncQueue(EXEC)
+    asynchronous._queue = queue
+    return await asynchronous.result(id_, 0.2)
+
+
+def test_close_ends_events(options):
+    """close() ends the loops over events, as if there were no more; those of others continue."""
+    def follow(queue, seen):
+        for event in queue.events("-"):
+            seen.append(event.type)
+
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as other:
+        queue = Queue(EXEC, url_of(server.port))
+        seen, beside = [], []
+        loop = threading.Thread(target=follow, args=(queue, seen))
+        loop.start()
+        threading.Thread(target=follow, args=(other, beside), daemon=True).start()
+        begun = queue.events()  # whose first event is asked for later
+        queue.add(1)
+        wait_until(lambda: seen and beside, what="an event")
+        queue.close()
+        loop.join(4)
+        require(not loop.is_alive(), "the loop has ended")
+        require_equal(list(begun), [])
+        other.add(2)
+        wait_until(lambda: len(beside) == 2, what="the other continues")
+
+
+async def follow_tasks(queue):
+    """Loops that are cancelled, more than a queue has threads, and one that close ends."""
+    async def follow():
+        return [event async for event in queue.events()]
+
+    for _ in range(3):
+        tasks = [asyncio.create_task(follow()) for _ in range(10)]
+        await asyncio.sleep(0.3)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.wait_for(queue.add(1), 20)
+    last = asyncio.create_task(follow())
+    await asyncio.sleep(0.3)
+    await queue.close()
+    require_equal(await asyncio.wait_for(last, 20), [])
+    await queue.close()
+    for call in (queue.add, queue.result, queue.get):
+        try:
+            await call("x")
+            raise AssertionError("the queue is closed")
+        except Unreachable:
+            pass
+
+
+def test_events_of_tasks(options):
+    """A cancelled loop over events leaves no thread behind; close() may be called twice."""
+    before = threading.active_count()
+    with options.server() as server:
+        asyncio.run(follow_tasks(AsyncQueue(EXEC, url_of(server.port))))
+        wait_until(lambda: threading.active_count() <= before, what="no thread is left")
+
+
+def test_threads_of_workers(options):
+    """A worker that has ended has left no thread behind."""
+    before = threading.active_count()
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        for _ in range(3):
+            queue.add_many([{"payload": n} for n in range(8)])
+            Worker(EXEC, lambda job: job.wait(0.02), url_of(server.port), concurrency=8,
+                   burst=True).run()
+        require_equal(queue.stats()["completed"], 24)
+        wait_until(lambda: threading.active_count() <= before, what="no thread is left")
+
+
+async def serve_many(url):
+    """More workers than the loop has threads, whose handlers use these."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+
+    async def handler(job):
+        return await asyncio.to_thread(lambda: job.payload)
+
+    workers = [Worker(f"q{n}", handler, url) for n in range(3)]
+    serving = [asyncio.create_task(worker.serve()) for worker in workers]
+    for n in range(3):
+        async with AsyncQueue(f"q{n}", url) as queue:
+            require_equal(await (await queue.add(n)).result(20), n)
+    for worker in workers:
+        worker.stop()
+    await asyncio.wait_for(asyncio.gather(*serving), 20)
+
+
+def test_many_workers_in_a_loop(options):
+    """serve() takes none of the threads of its event loop."""
+    with options.server() as server:
+        asyncio.run(serve_many(url_of(server.port)))
+
+
+def test_memory_is_full(options):
+    """A full memory refuses an add; after a lost reply that does not say whether it is there."""
+    with options.server() as server, Proxy(server.port) as proxy, \
+            Queue(EXEC, url_of(proxy.port)) as queue, server.connect() as connection:
+        queue.add(1)
+
+        def full_after_the_first(command, reply):
+            if command[0] != b"Q.ADD" or reply.is_error:
+                return PASS
+            connection.call("CONFIG", "SET", "maxmemory", 1)
+            return DROP
+
+        proxy.decide = full_after_the_first
+        raised(Unknown, queue.add, 2)
+        raised(errors.OutOfMemory, queue.add, 3)
+        connection.call("CONFIG", "SET", "maxmemory", 0)
+        require_equal(queue.stats()["pending"], 2)
+
+
+def test_wrong_password(options):
+    """A wrong password is an error at once, of a queue and of a worker."""
+    with options.server({"user": "u on >secret ~* +@all"}) as server:
+        url = f"redis://u:wrong@127.0.0.1:{server.port}"
+        with Queue(EXEC, url) as queue:
+            raised(errors.WrongPassword, queue.add, 1)
+        raised(errors.WrongPassword, Worker(EXEC, print, url).run)
+
+
+def test_busy_server(options):
+    """While a script keeps the server busy nothing is lost, and the worker continues after it."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
+            server.connect() as connection, server.connect() as script:
+        connection.call("CONFIG", "SET", "busy-reply-threshold", 50)
+        worker = Worker(EXEC, lambda job: job.wait(1.2) or job.payload, url_of(server.port))
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        job = queue.add(1)
+        wait_until(lambda: job.get().state == "active", what="it runs")
+        running = threading.Thread(target=script.call, args=("EVAL", "while true do end", 0))
+        running.start()
+        wait_until(lambda: connection.call("GET", "x").is_error, what="it is busy")
+        time.sleep(1.5)  # A heartbeat and the acknowledgement are refused meanwhile.
+        connection.call("SCRIPT", "KILL")
+        running.join(20)
+        require_equal(job.result(20), 1)
+        require_equal(queue.add(2).result(20), 2)
+        worker.stop()
+        thread.join(20)
+        require_equal(worker.counts["lost"], 0)
+
+
+def test_what_no_server_takes(_options):
+    """Bytes beyond every limit are refused before they are sent."""
+    error = raised(errors.CodecError, encode, RawCodec(), bytes((512 << 20) + 1), "payload")
+    require("512 MB" in str(error), str(error))
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))
