@@ -16,7 +16,7 @@ import { LEAST_MS, Poller, draw_soon } from "./live";
 import { Story } from "./story";
 import { draw_body } from "./tree";
 import type { Band, Job, QueueEvent } from "./types";
-import { Figure, Stale, Panel, empty, error_box, skeleton, state_pill } from "./view";
+import { Figure, Stale, Panel, empty, skeleton, show_error, state_pill } from "./view";
 import type { View } from "./view";
 import { eta_of, event_in_words, is_over, state_in_words } from "./words";
 
@@ -167,10 +167,12 @@ export class JobView implements View {
     this.bodies = null;
     show(this.content, false);
     replace(this.buttons);
-    replace(this.message, gone ? empty("No such job",
+    if (!gone) {
+      return show_error(this.message, "Cannot show this job", error, () => this.poller.poke());
+    }
+    replace(this.message, empty("No such job",
       h("p", {}, "It never existed, was purged, or is older than the queue retains."),
-      h("p", {}, h("a", { href: queue_link(this.ref) }, "Go to its queue")))
-      : error_box("Cannot show this job", error, () => this.poller.poke()));
+      h("p", {}, h("a", { href: queue_link(this.ref) }, "Go to its queue"))));
   }
 
   private read_further(): void {

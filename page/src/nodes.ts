@@ -119,13 +119,17 @@ export class Nodes {
     show(this.strip, group !== null && !lost);
     show(this.notice, group !== null && (lost ? group.members.length > 1
       : group.role !== "primary"));
-    const drawn = JSON.stringify([group, state.health]);
-    if (group === null || drawn === this.drawn) return;
-    // A link that is about to be clicked stays the same element.
-    this.drawn = drawn;
-    if (lost) return this.draw_lost(group);
+    if (group === null) return;
     const trouble = trouble_of(group);
     const took = group.last_takeover_ms;
+    // A link that is about to be clicked stays the same element: what is not shown, such as the age
+    // of the news, changes nothing.
+    const drawn = JSON.stringify([lost, trouble, took, group.role, group.primary, group.epoch,
+      group.members.map((member) => [member.name, member.host, member.http_port,
+        words_of(group, member)])]);
+    if (drawn === this.drawn) return;
+    this.drawn = drawn;
+    if (lost) return this.draw_lost(group);
     set_class(this.strip, "bad", trouble !== null);
     replace(this.strip, h("span.dim", {}, "Nodes"),
       ...group.members.map((member) => shown_member(group, member)),

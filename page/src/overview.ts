@@ -16,7 +16,7 @@ import type { Card } from "./queue_cards";
 import { QueueTable, order_of } from "./queue_table";
 import { ask_to_make } from "./queue_actions";
 import type { Band, QueueLine, Stats } from "./types";
-import { Stale, empty, error_box, skeleton } from "./view";
+import { Stale, empty, skeleton, show_error } from "./view";
 import type { View } from "./view";
 
 // A page of the list a second: with many queues each line is read less often.
@@ -203,8 +203,9 @@ export class Overview implements View {
       if (state.health === "connected") this.stale.set(error);
       return;
     }
-    replace(this.message, state.health === "disconnected" || state.health === "loading"
-      ? skeleton(4) : error_box("Cannot show the queues", error, () => this.poller.poke()));
+    if (state.health === "connected") {
+      show_error(this.message, "Cannot show the queues", error, () => this.poller.poke());
+    } else replace(this.message, skeleton(4));
     this.message.title = words_of_error(error);
   }
 

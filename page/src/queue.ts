@@ -22,7 +22,7 @@ import { ask_to_add, ask_to_pause, set_pause } from "./queue_actions";
 import type { Pause } from "./queue_actions";
 import { RangePanel } from "./range_panel";
 import type { Band, Job, QueueAnswer, Stats } from "./types";
-import { Figure, Stale, error_box, skeleton } from "./view";
+import { Figure, Stale, skeleton, show_error } from "./view";
 import type { View } from "./view";
 import { WINDOW_S } from "./waits";
 import { is_over } from "./words";
@@ -227,8 +227,7 @@ export class QueueView implements View {
       return draw_soon(() => this.draw());
     }
     delete this.message.dataset.for;
-    replace(this.message, error_box("Cannot show this queue", error,
-      () => this.poller.poke()));
+    show_error(this.message, "Cannot show this queue", error, () => this.poller.poke());
   }
 
   // Another user may not see the configuration of a queue that is there.

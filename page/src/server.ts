@@ -7,7 +7,7 @@ import { ago, count, duration, moment, plural, size } from "./format";
 import { LEAST_MS, Poller, draw_soon } from "./live";
 import { act } from "./notices";
 import type { Group } from "./types";
-import { Panel, Stale, error_box, skeleton } from "./view";
+import { Panel, Stale, skeleton, show_error } from "./view";
 import type { View } from "./view";
 
 const USUAL_MS = 2000;
@@ -149,7 +149,7 @@ export class ServerView implements View {
   private failed(error: unknown): void {
     if (state.health !== "connected") return;
     if (this.facts !== null) return this.stale.set(error);
-    replace(this.message, error_box("Cannot show the server", error, () => this.poller.poke()));
+    show_error(this.message, "Cannot show the server", error, () => this.poller.poke());
   }
 
   private readonly draw = () => {

@@ -12,7 +12,7 @@ import { ask_to_delete } from "./queue_actions";
 import { ALL_FIELDS, SECTIONS, body_of, fault_of, in_words, value_text } from "./setting_fields";
 import { SettingRow } from "./setting_row";
 import type { Config, Group, QueueAnswer } from "./types";
-import { Panel, Stale, empty, error_box, skeleton } from "./view";
+import { Panel, Stale, empty, skeleton, show_error } from "./view";
 import type { View } from "./view";
 
 const USUAL_MS = 3000;
@@ -35,7 +35,6 @@ interface RuleLine {
   root: HTMLElement;
   use: HTMLElement;
   rows: Map<string, SettingRow>;
-  settings: Config;
 }
 
 export class SettingsView implements View {
@@ -125,7 +124,7 @@ export class SettingsView implements View {
     if (state.health !== "connected") return;
     if (this.answer !== null) return this.stale.set(error);
     delete this.message.dataset.for;
-    replace(this.message, error_box("Cannot show the settings", error, () => this.poller.poke()));
+    show_error(this.message, "Cannot show the settings", error, () => this.poller.poke());
   }
 
   // --- Drawing ---
@@ -158,18 +157,23 @@ export class SettingsView implements View {
 
   private make_rule(rule: Rule): RuleLine {
     const glob = segment_of(rule, "glob") ?? "";
-    const line: RuleLine = { root: h("div.rule"), use: h("small"), rows: new Map(),
-      settings: rule.settings };
+    const line: RuleLine = { root: h("div.rule"), use: h("small"), rows: new Map() };
     const remove = state.may("operate") ? h("button.danger", { click: () =>
-      void this.remove_rule(rule.scope, glob, line.settings) }, "Remove") : null;
+      void this.remove_rule(rule.scope, glob) }, "Remove") : null;
     append(line.root, [h("header", {}, h("span.pill", {}, rule.scope), h("bdi", {}, shown(glob)),
       line.use, remove)]);
     return line;
   }
 
-  private async remove_rule(scope: Scope, glob: string, settings: Config): Promise<void> {
+  // What it was when it is removed is put back, which may be newer than what is shown.
+  private async remove_rule(scope: Scope, glob: string): Promise<void> {
+    const path = this.rule_path(scope, glob, "/config", {});
+    let settings: Config = {};
     await act(`The rule for ${shown(glob)} was removed.`, "The rule was not removed",
-      () => request(this.rule_path(scope, glob, "/config", {}), { method: "DELETE" }),
+      async () => {
+        settings = await request<Config>(path);
+        await request(path, { method: "DELETE" });
+      },
       () => void act("The rule is back.", "The rule was not put back", () => request(
         this.rule_path(scope, glob, "", {}), { method: "PATCH", body: settings }))
         .then(() => this.poller.poke()));
@@ -177,7 +181,6 @@ export class SettingsView implements View {
   }
 
   private update_rule(line: RuleLine, rule: Rule): void {
-    line.settings = rule.settings;
     const glob = segment_of(rule, "glob") ?? "";
     const name = segment_of(rule, "name");
     const use = this.use.get(`${rule.scope} ${name}`);

@@ -3,7 +3,7 @@ import { job_link } from "./address";
 import type { Params } from "./address";
 import type { QueueRef } from "./api";
 import { is_addressable, shown } from "./bytes";
-import { h, set_class, set_text, show } from "./dom";
+import { h, replace, set_class, set_text, show } from "./dom";
 import type { Child } from "./dom";
 import { words_of_error } from "./notices";
 
@@ -88,7 +88,11 @@ export function skeleton(lines: number): HTMLElement {
   return root;
 }
 
-export function error_box(what: string, error: unknown, again?: () => void): HTMLElement {
-  return h("div.empty.bad", { role: "alert" }, h("strong", {}, what),
-    h("p", {}, words_of_error(error)), again ? h("button", { click: again }, "Try again") : null);
+// In `place` stands why nothing else does. The same error, which each poll may meet, leaves the
+// button, and the focus on it, as it is.
+export function show_error(place: HTMLElement, what: string, error: unknown,
+                           again: () => void): void {
+  const box = h("div.empty.bad", { role: "alert" }, h("strong", {}, what),
+    h("p", {}, words_of_error(error)), h("button", { click: again }, "Try again"));
+  if (!place.firstElementChild?.isEqualNode(box)) replace(place, box);
 }

@@ -10,7 +10,7 @@ import { KeyedList, h, replace, set_text, show } from "./dom";
 import { ago, count, duration, moment, plural, short_count } from "./format";
 import { LEAST_MS, Poller, draw_soon } from "./live";
 import type { Worker } from "./types";
-import { Stale, empty, error_box, job_anchor, skeleton } from "./view";
+import { Stale, empty, job_anchor, skeleton, show_error } from "./view";
 import type { View } from "./view";
 
 const USUAL_MS = 2000;
@@ -161,7 +161,7 @@ export class WorkersView implements View {
   private failed(error: unknown): void {
     if (state.health !== "connected") return;
     if (this.lines !== null) return this.stale.set(error);
-    replace(this.message, error_box("Cannot show the workers", error, () => this.poller.poke()));
+    show_error(this.message, "Cannot show the workers", error, () => this.poller.poke());
   }
 
   private show_more(): void {

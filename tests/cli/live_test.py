@@ -9,7 +9,7 @@ import time
 
 from harness import require, require_equal, run, wait_until
 from harness.cli import DURABLE, SERVER_ERROR, Follower, Terminal, plain, serve
-from harness.servers import free_port
+from harness.servers import steady_port
 
 def test_tables_fit_the_terminal(options):
     """A list on a terminal is cut to its width; elsewhere it is whole."""
@@ -59,7 +59,7 @@ def test_events(options):
 
 def test_follow_has_no_gap(options):
     """events --follow prints every event once, through kill -9 and a restart of the server."""
-    server, sluice = serve(options, {**DURABLE, "port": str(free_port())})
+    server, sluice = serve(options, {**DURABLE, "port": str(steady_port())})
     sluice.must("add", "exec", "x", "--id", "before")
     follower = Follower(sluice, "exec", "--json")
     wait_until(lambda: follower.lines, what="the first event")

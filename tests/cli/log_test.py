@@ -8,7 +8,7 @@ import threading
 
 from harness import require, require_equal, run, wait_until
 from harness.cli import DURABLE, SERVER_ERROR, USAGE_ERROR, environment, serve
-from harness.servers import free_port
+from harness.servers import steady_port
 
 ALWAYS = {**DURABLE, "appendfsync": "always"}
 
@@ -57,7 +57,7 @@ def test_log_says_what_is_gone(options):
 
 def test_following_survives_kills(options):
     """log --follow prints every byte once, through kill -9 and restarts, and ends with the job."""
-    server, sluice = serve(options, {**ALWAYS, "port": str(free_port())})
+    server, sluice = serve(options, {**ALWAYS, "port": str(steady_port())})
     with server.connect() as connection:
         connection.call("Q.CONFIG", "exec", "SET", "log_bytes", 1 << 20, "lease_ms", 600_000)
         lease = popped(connection, "exec", "a")

@@ -13,7 +13,7 @@ from harness import require, require_equal, run, scratch, wait_until
 from harness.certificates import Certificates, openssl
 from harness.cli import (DONE, DURABLE, NO_CONNECTION, USAGE_ERROR, Follower, Sluice,
                          Terminal)
-from harness.servers import LOOPBACK, free_port
+from harness.servers import LOOPBACK, steady_port
 
 REFUSED = "TLS: certificate verify failed: "
 
@@ -23,7 +23,7 @@ def tls_server(options, directives=None, **more):
     """(server, program for its TLS port with all that it needs, certificates)"""
     with scratch() as folder:
         certificates = Certificates(folder)
-        port = free_port()
+        port = steady_port()
         server = options.server({"tls-port": port, **certificates.directives(**more),
                                  **(directives or {})})
         server.start()

@@ -10,7 +10,7 @@ import unicodedata
 
 from harness import need_program, require, require_equal, run, wait_until
 from harness.cli import DURABLE, USAGE_ERROR, Terminal, environment, serve
-from harness.servers import free_port
+from harness.servers import steady_port
 
 ALTERNATE, ORDINARY = "\x1b[?1049h", "\x1b[?1049l"
 ENTER, ESCAPE, TAB, BACK_TAB, UP, DOWN = "\r", "\x1b", "\t", "\x1b[Z", "\x1b[A", "\x1bOB"
@@ -97,7 +97,7 @@ def test_every_end_gives_the_terminal_back(options):
 
 def test_top_lives_through_a_restart(options):
     """top reports that the server cannot be reached, and continues when it is back."""
-    server, sluice = serve(options, {**DURABLE, "port": str(free_port())})
+    server, sluice = serve(options, {**DURABLE, "port": str(steady_port())})
     sluice.must("add", "exec", "x")
     terminal = top(sluice)
     terminal.frame_with(r"exec +1")

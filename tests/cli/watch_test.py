@@ -9,7 +9,7 @@ import threading
 
 from harness import require, require_equal, run, wait_until
 from harness.cli import DURABLE, SERVER_ERROR, Terminal, environment, plain, serve
-from harness.servers import free_port
+from harness.servers import steady_port
 
 EXPIRED, CANCELLED, GONE = 4, 5, 6
 
@@ -151,7 +151,8 @@ def test_json(options):
 
 def test_it_survives_kills(options):
     """No event and no line of the log is lost or printed twice through kill -9 and a restart."""
-    server, sluice = serve(options, {**DURABLE, "appendfsync": "always", "port": str(free_port())})
+    server, sluice = serve(options, {**DURABLE, "appendfsync": "always",
+                                     "port": str(steady_port())})
     with server.connect() as connection:
         connection.call("Q.CONFIG", "exec", "SET", "lease_ms", 600_000, "crash_limit", 100)
         connection.call("Q.ADD", "exec", "j", "", "RETRY", 10, "BACKOFF", 1, 1)

@@ -15,6 +15,7 @@ import urllib.request
 
 import harness
 from harness import NPM, Skipped, need_npm, need_program, require, require_equal
+from harness.servers import steady_port
 from harness.typescript_client import COMPILER, PACKAGE, built
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -141,12 +142,6 @@ def test_judge_refuses(options):
 # --- The web services ---
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def request(port, method, path, body=None):
     """(status, what the JSON says)."""
     asked = urllib.request.Request(
@@ -216,7 +211,7 @@ def test_fastapi(options):
         raise Skipped("NOT RUN: no python3-fastapi or python3-uvicorn")
     with options.server() as server:
         environment = environment_for(server)
-        port = free_port()
+        port = steady_port()
         service = [python, "-m", "uvicorn", "app:app", "--port", str(port)]
         with running(service, environment, folder):
             wait_until_up(port)
@@ -240,7 +235,7 @@ def test_express(options):
             if not package.name.startswith("."):
                 (modules / package.name).symlink_to(package)
         subprocess.run([node, COMPILER, "--preserveSymlinks"], cwd=folder, check=True)
-        port = free_port()
+        port = steady_port()
         environment = dict(environment_for(server), PORT=str(port))
         link = [node, "--preserve-symlinks", "--preserve-symlinks-main"]
         with running([*link, "dist/app.js"], environment, folder):

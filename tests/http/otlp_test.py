@@ -408,6 +408,18 @@ def test_points_that_are_refused(options):
         require("it rejected 7 points: too old" in log_of(server), "the log")
 
 
+def slowest_of(connection, duration_s):
+    """The longest time that a command takes, of those of some seconds."""
+    slowest = 0
+    until = time.monotonic() + duration_s
+    while time.monotonic() < until:
+        began = time.monotonic()
+        connection.call("Q.STATS", "q")
+        slowest = max(slowest, time.monotonic() - began)
+        time.sleep(0.002)
+    return slowest
+
+
 def test_a_slow_collector_disturbs_nobody(options):
     """A collector that accepts and never answers: commands are as quick, exports do not pile up,
     and the server ends at once."""
@@ -415,15 +427,12 @@ def test_a_slow_collector_disturbs_nobody(options):
         silent.bind(("127.0.0.1", 0))
         silent.listen(16)
         server = exporting(options, f"http://127.0.0.1:{silent.getsockname()[1]}")
-        slowest = 0
+        # What an export holds up it holds up each time; a pause of the machine comes by chance.
+        slowest = []
         with server.connect() as connection:
-            until = time.monotonic() + 3.2
-            while time.monotonic() < until:
-                began = time.monotonic()
-                connection.call("Q.STATS", "q")
-                slowest = max(slowest, time.monotonic() - began)
-                time.sleep(0.002)
-        require(slowest < 0.5, f"a command took {slowest:.3f} s")
+            while len(slowest) < 3 and not (slowest and slowest[-1] < 0.5):
+                slowest.append(slowest_of(connection, 3.2))
+        require(slowest[-1] < 0.5, f"commands took {slowest} s")
         sockets = [name for name in os.listdir(f"/proc/{server.pid}/fd")
                    if os.readlink(f"/proc/{server.pid}/fd/{name}").startswith("socket:")]
         require(len(sockets) <= 6, f"{len(sockets)} sockets")

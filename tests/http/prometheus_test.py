@@ -64,7 +64,7 @@ class Prometheus:
             "rule_files": ["rules.yml"],
             "scrape_configs": [{"job_name": "sluice", "static_configs": [
                 {"targets": [f"127.0.0.1:{server.http_port}"]}]}]}), encoding="utf-8")
-        self.port = servers.free_port()
+        self.port = servers.steady_port()
         self.log = open(root / "log", "w+", encoding="utf-8")  # pylint: disable=consider-using-with
         self.process = subprocess.Popen(  # pylint: disable=consider-using-with
             ["prometheus", f"--config.file={root}/prometheus.yml", "--log.level=warn",

@@ -82,9 +82,32 @@ export class Visit {
     const page = await context.newPage();
     page.setDefaultTimeout(WAIT_MS);
     const visit = new Visit();
-    Object.assign(visit, { at, context, page, faults: new Faults(at) });
+    Object.assign(visit, { at, context, page, faults: new Faults(at), asked: 0,
+      under_way: new Set() });
     visit.faults.watch(page);
+    visit.watch_requests();
     return visit;
+  }
+
+  watch_requests() {
+    this.page.on("request", (request) => {
+      if (request.isNavigationRequest()) this.under_way.clear();
+      this.asked += 1;
+      this.under_way.add(request);
+    });
+    for (const end of ["requestfinished", "requestfailed"]) {
+      this.page.on(end, (request) => this.under_way.delete(request));
+    }
+  }
+
+  // Until the page has all its answers, and has asked for nothing more for a second.
+  async quiet() {
+    let since = Date.now();
+    for (let { asked } = this; Date.now() - since < 1000; await pause(50)) {
+      if (this.under_way.size === 0 && asked === this.asked) continue;
+      ({ asked } = this);
+      since = Date.now();
+    }
   }
 
   // As if it had logged in before: the first page is the one that is opened then.
@@ -139,6 +162,18 @@ export class Visit {
 
   click(selector, text) {
     return this.page.locator(selector).filter({ hasText: text }).first().click();
+  }
+
+  // It is the same element, and in focus, when this path has been asked for twice more.
+  async see_in_focus(locator, path) {
+    await locator.focus();
+    for (let look = 0; look < 2; ++look) {
+      await this.page.waitForResponse((response) => new URL(response.url()).pathname === path);
+    }
+    await this.page.evaluate(() => new Promise((done) => requestAnimationFrame(() =>
+      requestAnimationFrame(done))));
+    assert(await locator.evaluate((element) => document.activeElement === element),
+      "it was replaced");
   }
 
   // One after the other; of one that fails there is a picture.

@@ -33,6 +33,7 @@ async function see_standby(visit) {
   assert.equal(await link.textContent(), first);
   await link.focus();
   assert.equal(await link.getAttribute("href"), `${process.env.PAGE}/#/q/mail`);
+  await visit.see_in_focus(link, "/api/v1/group");
   // What is live there is live here.
   await add("mail", "j2");
   await visit.see(".job-row", "j2");

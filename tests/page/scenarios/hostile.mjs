@@ -16,7 +16,7 @@ async function fill() {
   // No UTF-8 at all.
   await api("POST", `${queue("q")}/jobs`, { id_base64: "/zwh", payload_base64: "//48Yj4=",
     group_base64: "/w==", pri: 0 });
-  const taken = await pop("q", { count: 4, worker: "<u>worker</u>", lease_ms: 60_000 });
+  const taken = await pop("q", { count: 4, worker: "<u>worker</u>", lease_ms: 600_000 });
   for (const [number, { id, lease }] of taken.entries()) {
     const path = `${queue("q")}/jobs/${encodeURIComponent(id)}`;
     if (id === null || id === ".." || number === 3) continue;

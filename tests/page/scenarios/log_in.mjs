@@ -42,8 +42,12 @@ await scenario(async (browser) => {
   await guest.log_in(made.token);
   await guest.open_queue("mail");
   await guest.see(".job-row", "m1");
+  let refused = 0;
+  guest.page.on("response", (response) => { refused += response.status() === 401 ? 1 : 0; });
   await api("DELETE", `/api/v1/tokens/${made.id}`, null, tokens.admin);
-  await guest.page.waitForSelector("input[name=token]", { timeout: 3000 });
+  await guest.page.waitForSelector("input[name=token]");
+  // With the first answer that says so; a few may have been asked for at once.
+  assert(refused <= 6, `${refused} refusals`);
   assert.equal(await guest.page.locator(".job-row").count(), 0);
   await guest.close();
 

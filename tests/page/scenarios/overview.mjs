@@ -95,7 +95,7 @@ async function names(visit) {
   const rows = () => page.locator(".job-row a").allTextContents();
   for (const id of ["p1", "p2"]) await add("mail", id, { group: "team.*[1]" });
   await add("mail", "p3", { group: "team.x1", tags: { lang: "c++ & co" } });
-  await api("POST", `${queue("mail")}:pop`, { worker: "grace-1", id: "p3" });
+  await api("POST", `${queue("mail")}:pop`, { worker: "grace-1", id: "p3", lease_ms: 600_000 });
   await find("team.*");
   await visit.click(".hits a", "mail / team.*[1]");
   const group = page.locator(".filters input[name=group]");

@@ -52,7 +52,7 @@ async function server(visit) {
   await visit.see("main.server dt", "Version");
   const told = await api("GET", "/api/v1/server");
   assert.equal(await fact(visit, "Server", "Version"), `Sluice ${told.version}`);
-  assert.match(await fact(visit, "Server", "Up for"), /^\d.*s, since \d\d:\d\d:\d\d$/);
+  assert.match(await fact(visit, "Server", "Up for"), /^\d.*[sm], since \d\d:\d\d:\d\d$/);
   for (const protocol of ["Redis protocol", "HTTP"]) {
     assert.match(await fact(visit, "Connections", protocol), /^\d+ of at most [\d,]+$/);
   }
@@ -77,6 +77,23 @@ async function checkpoint(visit) {
     await pause(100);
   }
   await visit.see(".fact-panels dd", /ago, \d\d:\d\d:\d\d, /);
+}
+
+// The same refusal time and again leaves the button that asks again in its place.
+async function refused(visit) {
+  const { page } = visit;
+  const path = "/api/v1/server";
+  const facts = (url) => url.pathname === path;
+  visit.faults.allowed.push("status of 503");
+  await page.route(facts, (route) => route.fulfill({ status: 503, json: { code: "BUSY",
+    detail: "A script keeps the server busy." } }));
+  await visit.go("#/");
+  await visit.see(".card", "mail");
+  await visit.go("#/server");
+  await visit.see(".empty.bad", "A script keeps the server busy.");
+  await visit.see_in_focus(page.locator(".empty.bad button"), path);
+  await page.unroute(facts);
+  await visit.see("main.server dt", "Version");
 }
 
 // Who changed what, with links to it.
@@ -144,6 +161,6 @@ await scenario(async (browser) => {
   visit.faults.allowed.push("status of 404");
   await visit.log_in(tokens.admin);
   await visit.see(".card", "mail");
-  await visit.play([workers, server, checkpoint, changes, payloads]);
+  await visit.play([workers, server, checkpoint, refused, changes, payloads]);
   await visit.close();
 });

@@ -20,22 +20,21 @@ await scenario(async (browser) => {
       return fetch_from_server(url, options);
     };
   });
+  // Its stream is no look at it: it is opened once, and again when the job is retried.
   const asked = async (with_payload) => (await page.evaluate(() => window.asked))
-    .filter(({ url, method }) => method === "GET" && url.includes(`${queue("work")}/jobs/j`) &&
-      url.includes("with=payload") === with_payload);
+    .filter(({ url, method }) => method === "GET" && !url.endsWith("/stream")
+      && url.includes(`${queue("work")}/jobs/j`) && url.includes("with=payload") === with_payload);
   const bodies = () => asked(true);
   const polls = () => asked(false);
   await visit.open_job("work", "j");
   await visit.see("pre", "first");
-  await pause(3500);
+  while ((await polls()).length < 3) await pause(100);
   assert.equal((await bodies()).length, 1, "payloads of a job that does not change");
-  const looks = (await polls()).length;
-  assert(looks >= 3, `${looks} looks at the job`);
   // An update gives it another payload, and nothing else is to be seen of it.
   await add("work", "j", { payload: "second", ifdup: "UPDATE" });
   await visit.see("pre", "second");
   assert.equal((await bodies()).length, 2);
-  const [taken] = await pop("work", { lease_ms: 60_000 });
+  const [taken] = await pop("work", { lease_ms: 600_000 });
   await visit.see(".verdict .pill", "active");
   await api("POST", `${queue("work")}/jobs/j:ack`, { lease: taken.lease, result: "the result" });
   await visit.see("pre", "the result");
@@ -47,7 +46,7 @@ await scenario(async (browser) => {
   await api("POST", `${queue("work")}/jobs/j:retry`, {});
   await visit.see(".verdict .pill", "pending");
   const before = (await polls()).length;
-  for (const band of ["HIGH", "LOW", "CRITICAL", "NORMAL", "HIGH"]) {
+  for (const band of ["HIGH", "LOW", "CRITICAL", "NORMAL", "BACKGROUND"]) {
     await page.locator(".page-head select").selectOption(band);
     await visit.see(".notice", `j is now in ${band}.`);
     await page.waitForFunction((name) =>
@@ -55,7 +54,7 @@ await scenario(async (browser) => {
     await pause(250);
   }
   await pause(1000);
-  assert.equal((await job("work", "j")).pri, "HIGH");
+  assert.equal((await job("work", "j")).pri, "BACKGROUND");
   const times = (await polls()).slice(before).map(({ at }) => at);
   const gaps = times.slice(1).map((at, index) => Math.round(at - times[index]));
   assert(gaps.length >= 2 && Math.min(...gaps) >= LEAST_MS - TOLERANCE_MS, `gaps ${gaps} ms`);

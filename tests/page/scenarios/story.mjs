@@ -28,7 +28,7 @@ async function reasons(visit) {
   await visit.see(".graph-column", /comes after.*third.*pending/);
   await visit.open_job("capped", "later");
   await visit.see(".graph-column", /wait for it.*needy.*blocked/);
-  await pop("capped", { lease_ms: 60_000 });
+  await pop("capped", { lease_ms: 600_000 });
   await visit.open_job("capped", "second");
   await visit.see(".words", "the queue is full: 1 of 1 slot in use");
   await api("PATCH", queue("capped"), { paused: "out" });
@@ -46,14 +46,14 @@ await scenario(async (browser) => {
   await visit.see(".story li", "Added");
   await visit.see(".facts", "lang=python");
   await visit.see(".tree summary", "a: [ 2 items ]");
-  const [first] = await pop("work", { lease_ms: 60_000 });
+  const [first] = await pop("work", { lease_ms: 600_000 });
   assert.equal(first.id, "j");
   await visit.see(".verdict .pill", "active");
   await visit.see(".attempts li", /#1.*running.*by w1/);
   await settle("j", first.lease, "nack", { error: "try again", delay_ms: 0 });
   await visit.see(".story li", "try again");
   await visit.see(".attempts li", /#1.*failed, to be retried.*try again/);
-  const [second] = await pop("work", { lease_ms: 60_000 });
+  const [second] = await pop("work", { lease_ms: 600_000 });
   assert.equal(second.id, "j");
   await settle("j", second.lease, "touch", { progress: "half" });
   await visit.see(".progress", "half");

