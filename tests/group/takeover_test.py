@@ -19,7 +19,7 @@ from harness.group_load import Load
 from harness.registers import Registers
 
 LONGEST_GAP_S = 10.0     # on a machine that does much else; campaigns measure
-SLOW_MS = 3000           # a failover-timeout: nobody waits for it who need not
+SLOW_MS = 3000           # a failover-timeout that a pause of the machine is far from
 PLANNED_GAP_S = 2.0
 PATIENCE_MS = 1500
 LEASE_S = 0.9            # of reads: 0.9 of failover-timeout, which is 1 s
@@ -136,7 +136,7 @@ def test_short_stop(options):
 
 def test_handed_over(options):
     """FAILOVER gives the group away; SIGTERM does, and exits 0"""
-    with patient_group(options) as group:
+    with group_of_two(options) as group:
         with Load(group) as load:
             def fail_over(node):
                 require_equal(ask(node, ["FAILOVER"]), ["OK"], "FAILOVER")
