@@ -17,12 +17,31 @@ from harness.group import FENCED, Group, Node
 from harness.http_client import Client
 from harness.relay import Relay
 from harness.servers import LOOPBACK, Server, steady_port
+from harness.surroundings import preload
 
 TOKEN = "a-token-of-the-nodes-0123456789"
 TRIM_KEY = "/sluice/main/g/1/trim"
 LOADED_S = 60.0
 MEASURED_S = 1.5
-LARGE = 300  # values of 100 kB: long enough to be interrupted
+LARGE = 300  # values of 100 kB
+# Beside a pause of the machine, too, a copy takes long enough to be interrupted.
+SLOW_RECEIPT = """
+#include <sys/socket.h>
+static ssize_t slowly(ssize_t size) {
+  if (size >= 16384) usleep(10000);
+  return size;
+}
+ssize_t recv(int from, void* to, size_t most, int flags) {
+  ssize_t (*next)(int, void*, size_t, int) =
+      (ssize_t (*)(int, void*, size_t, int))dlsym(RTLD_NEXT, "recv");
+  return slowly(next(from, to, most, flags));
+}
+ssize_t recvmsg(int from, struct msghdr* to, int flags) {
+  ssize_t (*next)(int, struct msghdr*, int) =
+      (ssize_t (*)(int, struct msghdr*, int))dlsym(RTLD_NEXT, "recvmsg");
+  return slowly(next(from, to, flags));
+}
+"""
 
 
 @contextlib.contextmanager
@@ -38,10 +57,10 @@ def group_of(options, nodes=2, **directives):
 
 
 @contextlib.contextmanager
-def joining(group, name="n3"):
+def joining(group, name="n3", environment=None):
     """A node of the group without data, not started yet. The group does not end it."""
     node = Node(group.program, name, group.etcd.endpoints(),
-                {**group.directives, **group.of_node()})
+                {**group.directives, **group.of_node()}, environment)
     try:
         yield node
     finally:
@@ -77,7 +96,7 @@ def trim(group, nodes):
 
 def require_in_sync(group, node):
     primary = group.primary()
-    wait_until(lambda: node.lsn() == primary.lsn() and node.digest() == primary.digest(),
+    wait_until(lambda: -1 < primary.lsn() == node.lsn() and node.digest() == primary.digest(),
                LOADED_S, f"{node.name} in sync; {node.log_tail()}")
 
 
@@ -149,8 +168,10 @@ def test_reinit(options):
 
 def test_source_killed(options):
     """the node that sends a copy is killed meanwhile: another one sends it again"""
-    with group_of(options) as group, joining(group) as node:
-        fill(group, values=LARGE, size=100_000)
+    with group_of(options) as group, scratch() as directory, \
+            joining(group, environment=preload(directory, options, "slow_receipt",
+                                               SLOW_RECEIPT)) as node:
+        fill(group, values=LARGE // 3, size=100_000)
         group.wait_in_sync(60.0)
         trim(group, group.nodes)
         standby = group.standby()

@@ -88,18 +88,19 @@ def test_leases(options):
 
 def test_lease_ends(options):
     """a lease has its whole term after a takeover, then another worker gets the job"""
-    term_ms = 700
+    term_ms = 3000
     with kept_group(options.program) as group:
         with Queue(group.primary()) as queue:
             queue.add("j1")
             first = queue.pop("WORKER", "w", "LEASE", term_ms)
+        time.sleep(1.0)  # With the takeover, two thirds of the term are over.
         with taken_over(group) as queue:
             began_s = time.monotonic()
             require_equal(queue.state("j1"), "active", "at once")
-            second = wait_until(lambda: queue.pop("WORKER", "v", "LEASE", 600000), 5.0, "the job")
+            second = wait_until(lambda: queue.pop("WORKER", "v", "LEASE", 600000), what="the job")
             took_s = time.monotonic() - began_s
             require(second["j1"] > first["j1"], f"{first}, {second}")
-            require(took_s > term_ms / 1000 - 0.4, f"after {took_s:.2f} s")
+            require(took_s > term_ms * 2 / 3000, f"after {took_s:.2f} s")
             require_equal(queue.ask("Q.ACK", "j1", first["j1"]).text.split()[0], "STALELEASE",
                           "the old lease")
 
@@ -115,12 +116,12 @@ def test_timers(options):
             queue.add("expired", "TTL", 1500)
             queue.add("later", "DELAY", 600000)
             standby = group.standby()
-            wait_until(lambda: standby.lsn() == group.primary().lsn(), what="the standby")
+            wait_until(lambda: -1 < group.primary().lsn() <= standby.lsn(), what="the standby")
         with taken_over(group) as queue:
             for job_id, state in (("retried", "pending"), ("delayed", "pending"),
                                   ("expired", "expired")):
-                wait_until(lambda job_id=job_id, state=state: queue.state(job_id) == state, 5.0,
-                           f"{job_id} {state}")
+                wait_until(lambda job_id=job_id, state=state: queue.state(job_id) == state,
+                           what=f"{job_id} {state}")
             require_equal(queue.state("later"), "delayed", "later")
             kinds = [event[2] for event in queue.events()]
             require_equal(kinds.count(b"ready"), 2, f"in {kinds}")

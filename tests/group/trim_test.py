@@ -29,7 +29,7 @@ def kept_bytes(group):
 
 
 def told_bytes(node):
-    return int(node.facts().get("sluice_group_log_bytes", -1))
+    return int(node.told()["sluice_group_log_bytes"])
 
 
 def write(node, first=0):
@@ -72,12 +72,12 @@ def test_bound(options):
         require("95 % of journal-log-bytes (1048576)" in told, told)
         require(connection.call("SET", "a", "x").is_error, "SET")
         require_equal(len(connection.call("GET", "a").value), LARGE_BYTES, "what is read")
-        frames = int(group.primary().facts()["sluice_group_log_frames"])
+        frames = int(group.primary().told()["sluice_group_log_frames"])
         require(0 <= kept_bytes(group) - told_bytes(group.primary()) <= 2 * frames, "INFO")
         standby = group.add_node().start()
         wait_until(lambda: refusal() is None, what="changes again")
         require_equal(connection.call("SET", "a", "x").value, b"OK", "SET")
-        require_equal(group.primary().facts()["sluice_group_copies"], "2", "copies")
+        require_equal(group.primary().told()["sluice_group_copies"], "2", "copies")
         group.wait_in_sync()
         wait_until(lambda: told_bytes(standby) == told_bytes(group.primary()) < 2 * LARGE_BYTES,
                    what="the same size at the standby")

@@ -79,7 +79,7 @@ def require_equal(got, expected, what="value"):
         raise AssertionError(f"{what}: {got!r}, expected {expected!r}")
 
 
-def wait_until(condition, timeout_s=20.0, what="the condition"):
+def wait_until(condition, timeout_s=60.0, what="the condition"):
     """Asks until the condition gives something true, and returns that."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:

@@ -26,6 +26,7 @@ RESTARTED = (75, FENCED, -signal.SIGKILL)
 RESTART_S = 0.1
 SENTINEL_NAME = "mymaster"
 LOOK_S = 0.3  # how long an answer about a node's role may take
+ASK_S = 0.1   # and one to a client that looks for the primary
 
 
 class Node(Server):
@@ -148,6 +149,10 @@ class Node(Server):
         except OSError:
             return {}
 
+    def told(self, section="replication"):
+        """INFO of a node that answers, if only after a while."""
+        return wait_until(lambda: self.facts(section), what=f"INFO of {self.name}")
+
     def role(self):
         """In the group; empty: no answer."""
         return self.facts().get("sluice_group_role", "")
@@ -192,9 +197,9 @@ class Group:
                 self.add_node().start(wait=False)
             for node in self.nodes:
                 node.start()
-            port = self.wait_for_primary().port
             for node in self.nodes:
-                wait_until(lambda at=node: self.asks_sentinel(at.sentinel_port) == port,
+                wait_until(lambda at=node: self.asks_sentinel(at.sentinel_port) ==
+                           self.primary().port,
                            what=f"the primary by the Sentinel of {node.name}")
             return self
         except BaseException:
@@ -297,9 +302,9 @@ class Group:
     def sentinels(self):
         return [(LOOPBACK, node.sentinel_port) for node in self.nodes]
 
-    def asks_sentinel(self, port):
+    def asks_sentinel(self, port, timeout_s=20.0):
         """The primary's port by one node's Sentinel; None: it does not know."""
-        with Connection(LOOPBACK, port, 0.1) as connection:
+        with Connection(LOOPBACK, port, timeout_s) as connection:
             told = connection.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SENTINEL_NAME).value
         return int(told[1]) if isinstance(told, list) else None
 
@@ -308,10 +313,10 @@ class Group:
         not now."""
         for node in self.nodes:
             with contextlib.suppress(OSError):
-                port = self.asks_sentinel(node.sentinel_port)
+                port = self.asks_sentinel(node.sentinel_port, ASK_S)
                 if port is None:
                     continue
-                with Connection(LOOPBACK, port, 0.1) as connection:
+                with Connection(LOOPBACK, port, ASK_S) as connection:
                     role = connection.call("ROLE").value
                     if isinstance(role, list) and role[0] == b"master":
                         return port
@@ -348,8 +353,10 @@ def _end_kept():
 
 def require_roles(group, primary):
     """One leads, as all nodes say soon; the others are standbys."""
-    for node in group.nodes:
-        wait_until(lambda at=node: at.facts().get("sluice_group_primary") == primary.name,
-                   what=f"{primary.name} as the primary by {node.name}")
+    def knows(node):
         facts = node.facts()
+        return facts if facts.get("sluice_group_primary") == primary.name else None
+    for node in group.nodes:
+        facts = wait_until(lambda at=node: knows(at),
+                           what=f"{primary.name} as the primary by {node.name}")
         require((facts["role"] == "master") == (node is primary), f"{node.name}: {facts}")

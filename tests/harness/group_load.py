@@ -31,6 +31,7 @@ AT_ONCE = 4
 PACE_S = 0.05      # from one pipeline of a connection to its next, on average
 SILENCE_S = 0.5    # the socket timeout
 SEARCH_S = 0.01    # between two searches of the primary
+CALM_GAP_S = 0.6   # what a takeover takes at least, and a pause of the machine hardly
 
 
 class Line:
@@ -148,7 +149,7 @@ class Load:
         return max(self._longest_s, time.monotonic() - since_s)
 
     def calm_s(self):
-        """How long acknowledgements have come without a gap of 0.2 s."""
+        """How long acknowledgements have come without a gap of CALM_GAP_S."""
         return time.monotonic() - self._calm_since_s
 
     def wait_for_more(self, count=None, timeout_s=20.0):
@@ -222,7 +223,7 @@ class Load:
 
     def _count(self, line, count):
         now_s = time.monotonic()
-        if self._last_s is None or now_s - self._last_s > 0.2:
+        if self._last_s is None or now_s - self._last_s > CALM_GAP_S:
             self._calm_since_s = now_s
         if self._last_s is not None:
             self._longest_s = max(self._longest_s, now_s - max(self._last_s, self._marked_s))

@@ -28,7 +28,7 @@ def server(options, fsync="always", **directives):
     """A server that is not started yet, with a journal; a restart has the same port."""
     chosen = {"appendonly": "yes", "appendfsync": fsync, "save": "", "port": servers.steady_port(),
               **directives}
-    options.last = servers.Server(options.program, chosen, start_timeout_s=60.0)
+    options.last = servers.Server(options.program, chosen)
     return options.last
 
 

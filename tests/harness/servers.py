@@ -34,6 +34,7 @@ PR_SET_PDEATHSIG = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _open_servers = set()
+_own_ports = []  # sockets whose names say to other processes of tests which ports are taken
 
 
 class ServerError(Exception):
@@ -54,15 +55,16 @@ def free_port():
 def steady_port():
     """A free port for a server that is restarted on it, below those that the kernel gives to
     outgoing connections: a client that connects again while the server is down would sooner or
-    later be connected to itself otherwise."""
+    later be connected to itself otherwise. No other test gets it while this process lives."""
     for _ in range(200):
         port = random.randrange(12000, 32000)
-        with socket.socket() as probe:
-            try:
-                probe.bind((LOOPBACK, port))
-                return port
-            except OSError:
-                continue
+        name = socket.socket(socket.AF_UNIX)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            name.bind(f"\0sluice-test-port-{port}")
+            probe.bind((LOOPBACK, port))
+            _own_ports.append(name)
+            return port
+        name.close()
     raise RuntimeError("no free port")
 
 
@@ -86,7 +88,7 @@ class Server:
     """One child server. `kind` is "redis" or "sluice", by the program's name unless it is given."""
 
     def __init__(self, program=DEFAULT_SLUICE, directives=None, directory=None, kind=None,
-                 start_timeout_s=20.0, environment=None):
+                 start_timeout_s=60.0, environment=None):
         # The child runs in its own directory: a relative path means the caller's.
         self.program = os.path.abspath(program) if os.sep in str(program) else str(program)
         self.kind = kind or ("redis" if "redis" in os.path.basename(self.program) else "sluice")

@@ -59,10 +59,10 @@ def preload(directory, options, name, source):
 
 
 @contextlib.contextmanager
-def slow_disk():
-    """The environment of a server for which each sync takes SYNC_S longer."""
+def slow_disk(sync_s=SYNC_S):
+    """The environment of a server for which each sync takes so much longer."""
     with harness.scratch() as directory:
-        source = _HEAD + SLOW_SYNC.replace("SYNC_US", f"{SYNC_S * 1e6:.0f}")
+        source = _HEAD + SLOW_SYNC.replace("SYNC_US", f"{sync_s * 1e6:.0f}")
         yield dict(os.environ, LD_PRELOAD=compiled(directory, "slow_sync", source))
 
 

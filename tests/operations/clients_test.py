@@ -277,7 +277,7 @@ WHILE_LOADING = [
 
 def test_loading(options):
     """While it loads, commands answer -LOADING and INFO shows it; then everything is there."""
-    with options.server({"appendonly": "yes", "appendfsync": "no"}, start_timeout_s=60) as server:
+    with options.server({"appendonly": "yes", "appendfsync": "no"}) as server:
         with server.connect(30) as connection:
             for start in range(0, 400_000, 20_000):
                 connection.pipeline([("SET", f"key:{start + i}", "x" * 50) for i in range(20_000)])

@@ -92,7 +92,10 @@ def test_out_of_memory(options):
                 time.sleep(0.002)
             require_equal(refused, b"-OOM command not allowed when used memory > 'maxmemory'.\r\n")
             require(40 <= number <= 60, f"after {number} values of 100 kB")
-            require(connection.call("RPUSH", "jobs", "c").raw.startswith(b"-OOM"), "RPUSH grows")
+            # What a refused command had taken for its arguments is free again.
+            for size in (5000, 50):
+                wait_until(lambda size=size: connection.call("RPUSH", "others", "x" * size)
+                           .raw.startswith(b"-OOM"), what="a refusal: RPUSH grows")
             require_equal(connection.call("LPOP", "jobs").raw, b"$1\r\na\r\n")
             require_equal(connection.call("GET", "k0").value, b"x" * 100_000)
             for victim in range(20):
@@ -108,6 +111,12 @@ def busy_server(options):
     return server, connection
 
 
+def wait_until_busy(server):
+    """Until a script has run for longer than busy-reply-threshold."""
+    with server.connect() as newcomer:
+        wait_until(lambda: newcomer.call("PING").raw.startswith(b"-BUSY"), what="BUSY")
+
+
 def test_a_script_that_does_not_end(options):
     """A script beyond its time: others get BUSY, SCRIPT KILL ends it, and service resumes."""
     server, runner = busy_server(options)
@@ -117,12 +126,10 @@ def test_a_script_that_does_not_end(options):
         for other in others:
             other.call("PING")
         runner.send("EVAL", "while true do end", "0")
-        time.sleep(0.5)
+        wait_until_busy(server)
         for other in others:
             reply = other.call("GET", "a")
             require(reply.raw.startswith(b"-BUSY Redis is busy running a script"), reply.raw)
-        with server.connect() as newcomer:
-            require(newcomer.call("PING").raw.startswith(b"-BUSY"), "a new connection is served")
         others[1].close()  # somebody leaves meanwhile
         require_equal(others[0].call("SCRIPT", "KILL").raw, b"+OK\r\n")
         require(runner.read_reply().is_error, "the script ends with an error")
@@ -143,9 +150,7 @@ def test_requests_from_before_a_script_is_busy(options):
         time.sleep(0.02)
         for other in others[:4]:
             other.send("GET", "a")
-        time.sleep(0.5)
-        with server.connect() as newcomer:
-            require(newcomer.call("PING").raw.startswith(b"-BUSY"), "a new connection is served")
+        wait_until_busy(server)
         require_equal(others[7].call("SCRIPT", "KILL").raw, b"+OK\r\n")
         require(runner.read_reply().is_error, "the script ends with an error")
         for other in others[:4]:
@@ -163,7 +168,7 @@ def test_shutdown_out_of_a_script(options):
         with server.connect() as other:
             other.call("PING")
             runner.send("EVAL", "redis.call('SET', 'a', '2') while true do end", "0")
-            time.sleep(0.5)
+            wait_until_busy(server)
             reply = other.call("SCRIPT", "KILL")
             require(reply.raw.startswith(b"-UNKILLABLE"), reply.raw)
             other.send("SHUTDOWN", "NOSAVE")
@@ -178,7 +183,7 @@ def test_sigterm_during_a_script(options):
     server, runner = busy_server(options)
     with server:
         runner.send("EVAL", "while true do end", "0")
-        time.sleep(0.3)
+        wait_until_busy(server)
         server.process.send_signal(signal.SIGTERM)
         require_equal(server.process.wait(6), 0, "exit code")
         server.process = None
@@ -196,7 +201,7 @@ def test_sigterm_before_the_last_checkpoint(options):
                 if changed:
                     runner.call("SET", "a", "1")
                 runner.send(*stuck)
-                time.sleep(0.3)
+                wait_until_busy(server)
                 server.process.send_signal(signal.SIGTERM)
                 require_equal(server.process.wait(6), code, f"{directives}, {changed}: exit code")
                 server.process = None

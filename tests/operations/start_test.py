@@ -188,8 +188,7 @@ def test_a_data_directory_that_is_removed(options):
                        ("always", remove_logs)):
         with scratch() as directory:
             data = os.path.join(directory, "data")
-            with options.server({"appendonly": "yes", "appendfsync": mode, "dir": data},
-                                start_timeout_s=60) as server:
+            with options.server({"appendonly": "yes", "appendfsync": mode, "dir": data}) as server:
                 with server.connect() as connection:
                     require_equal(connection.call("SET", "a", "1").raw, b"+OK\r\n")
                     take(data)

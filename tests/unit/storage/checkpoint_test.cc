@@ -60,15 +60,6 @@ Status checkpoint(Store& store) {
   return store.checkpointer()->wait_until_done(store.checkpointer()->request());
 }
 
-template <typename Condition>
-bool eventually(Condition condition) {
-  for (int i = 0; i < 10000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return false;
-}
-
 }  // namespace
 
 TEST_CASE("a restart begins with the checkpoint and applies only the log after it") {

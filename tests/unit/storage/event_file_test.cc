@@ -68,11 +68,7 @@ void require_all(const Kept& kept, size_t bytes = 3000) {
 
 template <class Condition>
 void wait_for(Condition condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!condition()) {
-    REQUIRE(std::chrono::steady_clock::now() < deadline);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  REQUIRE(eventually(condition));
 }
 
 size_t in_memory(const Kept& kept) {

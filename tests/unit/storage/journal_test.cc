@@ -10,15 +10,6 @@ using namespace sluice::test;
 
 namespace {
 
-template <typename Condition>
-bool eventually(Condition condition) {
-  for (int i = 0; i < 2000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return false;
-}
-
 std::unique_ptr<Store> open_store(StoreOptions options) {
   MapReplay replay;
   auto store = Store::open(std::move(options), replay);

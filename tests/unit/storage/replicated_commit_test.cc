@@ -21,15 +21,6 @@ LogPosition beginning(Lsn lsn = 0) { return {"cluster", "1", 1, 0, lsn, 0}; }
 std::string own_epoch() { return encode_epoch({"cluster", 1, "n1", "r1", true, "", 0}); }
 std::string other_epoch() { return encode_epoch({"cluster", 2, "n2", "r2", false, "", 0}); }
 
-template <typename Condition>
-bool eventually(Condition condition) {
-  for (int i = 0; i < 10000; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-  return false;
-}
-
 // The contiguous prefix of the log, checked.
 std::vector<TailCommit> commits_of(const FakeRemoteService& service, Lsn base = 0) {
   LogTail tail(beginning(base));

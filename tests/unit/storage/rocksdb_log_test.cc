@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <thread>
 
 #include "tests/support/test.h"
 
@@ -210,10 +209,7 @@ TEST_CASE("trimming keeps the commit that contains the first lsn to stay") {
   CHECK(left.front() == 30001);
   CHECK(left.back() == 39991);
   // Files are deleted in the background.
-  for (int i = 0; i < 20'000 && log->disk_bytes() * 2 > before; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  CHECK(log->disk_bytes() * 2 < before);
+  CHECK(eventually([&] { return log->disk_bytes() * 2 < before; }));
 }
 
 TEST_CASE("each byte is written twice at most: to the write-ahead log and to one table") {
@@ -314,9 +310,7 @@ TEST_CASE("a read-only log sees what a running one has written, and changes noth
   options.read_only = true;
   // The running database removes its first manifest in the background.
   const std::string first_manifest = directory.path() + "/log/MANIFEST-000001";
-  for (int i = 0; i < 20'000 && std::filesystem::exists(first_manifest); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  REQUIRE(eventually([&] { return !std::filesystem::exists(first_manifest); }));
   const auto files = files_under(directory.path());
   auto reader = open_rocksdb_log(options);
   REQUIRE_MESSAGE(reader.ok(), reader.status().message());
