@@ -60,6 +60,9 @@ async function another_type(visit) {
 // A passing trouble: tried again by hand.
 async function again(visit) {
   const { page } = visit;
+  // While updates are paused, the page asks only when the button is pressed.
+  await page.keyboard.press("l");
+  await visit.see(".banner", "Live updates are paused");
   await page.route(is_data, (route) =>
     route.fulfill(problem(503, "BUSY", "A script keeps the server busy.")));
   await visit.go("#/");
@@ -69,6 +72,8 @@ async function again(visit) {
   await visit.click(".empty.bad button", "Try again");
   await visit.see(".card", "mail");
   await visit.see_none(".empty.bad");
+  await page.keyboard.press("l");
+  await visit.see_none(".banner");
 }
 
 // A user's keys end where his patterns do.
