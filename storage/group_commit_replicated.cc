@@ -1,5 +1,7 @@
 // GroupCommitJournal: the replicated log decides, the local one follows.
 #include <algorithm>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "engine/base/kill_point.h"
@@ -75,7 +77,11 @@ void GroupCommitJournal::lead(RemoteLog& log, ReplicatedOptions options) {
   callbacks.on_failed = [this](const Status& status) { fail(status); };
   remote_ = std::make_shared<ReplicatedCommit>(log, std::move(options), std::move(callbacks));
   leading_.store(remote_.get(), std::memory_order_release);
-  replicating_ = Thread("replication", [this] { replicate(); });
+  try {
+    replicating_ = Thread("replication", [this] { replicate(); });
+  } catch (const std::system_error& failure) {
+    fail(io_error(std::string("cannot create a thread (") + failure.what() + ")"));
+  }
 }
 
 // The thread of the node that leads: takes the buffer, and sends.

@@ -143,6 +143,7 @@ constexpr auto kEpochFields = [](auto& fields, auto& value) {
   fields.choice("state", value.ready, "ready", "taken");
   fields.name_or_none("preferred node", value.preferred);
   fields.number("base lsn", value.base_lsn);
+  fields.number("failover timeout", value.failover_timeout_ms);
 };
 
 constexpr auto kBeatFields = [](auto& fields, auto& value) {

@@ -58,6 +58,8 @@ struct EpochValue {
   bool ready = false;      // false: taken, what lies behind a hole is being removed
   std::string preferred;   // who should take it next; empty: anybody
   Lsn base_lsn = 0;        // the group began with a state up to here
+  // The holder's: others do not take the epoch after a shorter silence.
+  int64_t failover_timeout_ms = 0;
 
   bool operator==(const EpochValue&) const = default;
 };

@@ -161,6 +161,9 @@ bool respond_where(Exchange& exchange) {
 }
 
 bool respond_busy(Exchange& exchange) {
+  if (const auto refusal = exchange.engine().refusal_of_data()) {
+    return respond_error(exchange, *refusal);
+  }
   const Engine& engine = *exchange.service().state().engine;
   if (!engine.script_busy.load(std::memory_order_relaxed)) return false;
   exchange.respond(problem_of_error("BUSY"));

@@ -60,8 +60,9 @@ nlohmann::json cursor_json(const std::string& cursor);
 std::optional<HttpResponse> problem_of_reply(Exchange& exchange, const RespValue& reply);
 // If the reply is an error, responds with the problem and returns true.
 bool respond_error(Exchange& exchange, const RespValue& reply);
-// The same for handlers that lock shards themselves: if a script holds the shards, which may run on
-// this very thread.
+// The same for handlers that lock shards themselves, or for which an error of a queue's command
+// means that the queue is gone: if no command about data is answered now, or a script holds the
+// shards, which may run on this very thread.
 bool respond_busy(Exchange& exchange);
 
 // What ends a stream whose queue was deleted.

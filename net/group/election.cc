@@ -86,10 +86,14 @@ bool Election::must_look() const {
   return !knows_state_ && !never_takes_ && log_answers_ && !epoch_.holder.empty();
 }
 
+int64_t Election::silence_ms() const {
+  return std::max(options_.failover_timeout_ms, epoch_.failover_timeout_ms);
+}
+
 int64_t Election::take_ms() const {
   if (never_takes_ || !log_answers_ || epoch_.epoch == 0) return INT64_MAX;
   const int64_t delay_ms = options_.delay_ms + (lag_ms_ > kLagMs ? kLagMs : 0);
-  if (!epoch_.holder.empty()) return heard_ms_ + options_.failover_timeout_ms + delay_ms;
+  if (!epoch_.holder.empty()) return heard_ms_ + silence_ms() + delay_ms;
   if (epoch_.preferred == options_.node) return heard_ms_;
   return heard_ms_ + delay_ms + (epoch_.preferred.empty() ? 0 : kPreferredStartMs);
 }
@@ -139,10 +143,12 @@ void Election::on_probed(const RemoteAnswer& answer, const RemoteState& state, i
 
 void Election::take() {
   was_free_ = epoch_.holder.empty();
+  lease_ms_ = silence_ms();
   fence_ = epoch_text_;
   mine_ = epoch_;
   ++mine_.epoch;
   mine_.holder = options_.node;
+  mine_.failover_timeout_ms = options_.failover_timeout_ms;
   mine_.run_id = options_.run_id;
   mine_.ready = false;
   mine_.preferred.clear();
@@ -159,7 +165,7 @@ void Election::on_taken(const TakeoverResult& result, int64_t now_ms) {
   }
   // The last primary has been heard of since the decision: its lease may not be over.
   const bool waits = !was_free_ && (result.late || is_newer(result.found));
-  acknowledges_from_ms_ = waits ? now_ms + options_.failover_timeout_ms : INT64_MIN;
+  acknowledges_from_ms_ = waits ? now_ms + lease_ms_ : INT64_MIN;
   fence_ = result.fence;
   mine_.ready = true;
   static_cast<void>(adopt(fence_, now_ms));
@@ -175,6 +181,7 @@ void Election::resign(const std::string& preferred, int64_t now_ms) {
   CHECK(phase_ == Phase::kLead && now_ms >= acknowledges_from_ms_);
   ++mine_.epoch;
   mine_.holder.clear();
+  mine_.failover_timeout_ms = 0;
   mine_.run_id.clear();
   mine_.ready = false;
   mine_.preferred = preferred;

@@ -32,6 +32,7 @@ namespace sluice {
 struct ElectionOptions {
   std::string node;    // the name of this node in the group
   std::string run_id;  // of this process, random
+  // Another node's lease of reads may be longer than by this: silence lasts for the longer one.
   int64_t failover_timeout_ms = 1000;
   // Added to the timeout, so that several standbys do not take at once.
   int64_t delay_ms = 0;
@@ -117,6 +118,7 @@ class Election {
   int64_t acknowledges_from_ms() const { return acknowledges_from_ms_; }
 
  private:
+  int64_t silence_ms() const;
   int64_t take_ms() const;
   bool must_look() const;
   bool is_held() const {
@@ -159,6 +161,7 @@ class Election {
   uint64_t decided_seq_ = 0;
   uint64_t decided_beat_ = 0;
   bool was_free_ = false;  // taken from nobody: no lease to wait for
+  int64_t lease_ms_ = 0;   // at least as long as the last holder's lease of reads
   int64_t acknowledges_from_ms_ = 0;
 };
 

@@ -51,40 +51,53 @@ Status check_epoch(GroupNodeOptions& options, const EpochValue& epoch) {
 
 }  // namespace
 
-// Takes what the log tells to the group's thread.
+// Takes what the log tells to the group's thread. It may be gone before what it has posted runs.
 class GroupNode::Listener final : public RemoteListener {
  public:
   explicit Listener(GroupNode& node) : node_(node) {}
 
   void on_frame(uint64_t seq, Bytes frame) override {
-    node_.post([this, seq, bytes = std::string(frame)] { node_.on_frame(seq, bytes); });
+    GroupNode& node = node_;
+    const size_t size = frame.size();
+    // If the group's thread is held up, by a slow disk, it reads the rest from the log later.
+    if (node.told_bytes_ + size > node.options_.max_pending_bytes) {
+      return node.post([&node, seq] {
+        node.heard_ms_ = node.now_;
+        if (node.stage_ == Stage::kFollow) node.feed_.on_target(seq, node.now_);
+      });
+    }
+    node.told_bytes_ += size;
+    node.post([&node, seq, bytes = std::string(frame)] {
+      node.told_bytes_ -= bytes.size();
+      node.on_frame(seq, bytes);
+    });
   }
   void on_beat(Bytes value) override {
-    node_.post([this, text = std::string(value)] { node_.on_beat(text); });
+    node_.post([&node = node_, text = std::string(value)] { node.on_beat(text); });
   }
   void on_epoch(Bytes value) override {
-    node_.post([this, text = std::string(value)] { node_.on_epoch(text); });
+    node_.post([&node = node_, text = std::string(value)] { node.on_epoch(text); });
   }
   void on_trim(Bytes value) override {
-    node_.post([this, text = std::string(value)] {
-      node_.trim_.set_mark(text);
-      node_.feed_.on_trim(text, node_.trim_.mark().seq);
+    node_.post([&node = node_, text = std::string(value)] {
+      node.trim_.set_mark(text);
+      node.feed_.on_trim(text, node.trim_.mark().seq);
     });
   }
   void on_pause(Bytes value) override {
-    node_.post([this, text = std::string(value)] { node_.pause_.on_value(text); });
+    node_.post([&node = node_, text = std::string(value)] { node.pause_.on_value(text); });
   }
   void on_record(RemoteRecordKind kind, Bytes name, std::optional<Bytes> value) override {
     std::optional<std::string> text;
     if (value.has_value()) text.emplace(*value);
-    node_.post([this, kind, node = std::string(name), text] {
-      node_.heard_ms_ = node_.now_;
-      node_.members_.on_record(kind, node, text, node_.options_.self);
+    node_.post([&node = node_, kind, name = std::string(name), text] {
+      node.heard_ms_ = node.now_;
+      node.members_.on_record(kind, name, text, node.options_.self);
     });
   }
   void on_lost(const Status& reason) override {
-    node_.post([this, reason] {
-      if (this == node_.listener_.get()) node_.on_lost(reason);
+    node_.post([&node = node_, self = this, reason] {
+      if (self == node.listener_.get()) node.on_lost(reason);
     });
   }
 
@@ -141,7 +154,10 @@ int64_t GroupNode::step(int64_t now_ms) {
   if (stage_ == Stage::kTake && takeover_ != nullptr) takeover_->pump(!feed_.is_full());
   promote_if_applied();
   if (stage_ == Stage::kResign) resign_if_durable();
-  if (caught_up_ && (stage_ > Stage::kFollow || members_.is_recorded())) elect();
+  const auto elects = [this] {
+    return caught_up_ && (stage_ > Stage::kFollow || members_.is_recorded());
+  };
+  if (elects()) elect();
   if (leads()) beat();
   if (stage_ == Stage::kLead) trim();
   if (begun_ && stage_ != Stage::kEnded) {
@@ -152,7 +168,7 @@ int64_t GroupNode::step(int64_t now_ms) {
   pause_.step(now_);
   if (now_ >= publish_at_ms_) publish();
   if (stage_ == Stage::kEnded) return INT64_MAX;
-  return std::min({now_ + kLookMs, feed_.due_ms(), election_.due_ms()});
+  return std::min({now_ + kLookMs, feed_.due_ms(), elects() ? election_.due_ms() : INT64_MAX});
 }
 
 // --- Opening -------------------------------------------------------------------------------------

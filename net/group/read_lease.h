@@ -1,10 +1,11 @@
 // ReadLease: until when the primary may answer reads and begin writes without asking the replicated
 // log.
 //
-// Nobody takes the epoch before it has heard nothing for the failover timeout. What it may have
-// heard was sent no earlier than the newest committed append or beat was sent first, so the lease
-// lasts nine tenths of the timeout from that moment: clocks may run ten percent apart. Writes do
-// not depend on it, the epoch fences them.
+// Nobody takes the epoch before it has heard nothing for the failover timeout (the holder's, which
+// the epoch tells, if its own is shorter). What it may have heard was sent no earlier than the
+// newest committed append or beat was sent first, so the lease lasts nine tenths of the timeout
+// from that moment: clocks may run ten percent apart. Writes do not depend on it, the epoch fences
+// them.
 //
 // Times are milliseconds of CLOCK_BOOTTIME, which counts suspension. Any thread.
 #pragma once

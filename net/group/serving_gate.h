@@ -42,11 +42,16 @@ class ServingGate {
   }
 
   // How long requests still wait, as the gate is closed; 0: they are refused.
-  int64_t left_ms(int64_t now_ms) {
+  int64_t left_ms(int64_t now_ms) const {
     if (!leads_.load(std::memory_order_acquire)) return 0;
-    int64_t since_ms = 0;
-    if (closed_since_ms_.compare_exchange_strong(since_ms, now_ms)) since_ms = now_ms;
-    return std::max<int64_t>(0, since_ms + patience_ms_ - now_ms);
+    const int64_t since_ms = closed_since_ms_.load();
+    return std::max<int64_t>(0, (since_ms == 0 ? now_ms : since_ms) + patience_ms_ - now_ms);
+  }
+  // Requests are kept waiting. Called after they are held: so whoever finds the gate open after
+  // that ends the wait.
+  void begin_wait(int64_t now_ms) {
+    int64_t none = 0;
+    closed_since_ms_.compare_exchange_strong(none, now_ms);
   }
   // The gate is open again: true if requests were kept waiting.
   bool end_wait() { return closed_since_ms_.exchange(0) != 0; }

@@ -63,6 +63,22 @@ RespValue EngineClient::refuse_paused() const {
   return parse_resp_value(bytes);
 }
 
+std::optional<RespValue> EngineClient::refusal_of_data() {
+  const bool gate_closed = thread_.state().gate != nullptr && !thread_.passes_gate();
+  thread_.clock().read();
+  if (thread_.engine().pause.mode(thread_.clock().times().steady_ms) >= PauseMode::kData) {
+    return refuse_paused();
+  }
+  if (gate_closed) return refuse_at_gate();
+  return std::nullopt;
+}
+
+RespValue EngineClient::refuse_at_gate() const {
+  const std::string error = "-" + std::string(thread_.state().gate->error()) + "\r\n";
+  Bytes bytes = error;
+  return parse_resp_value(bytes);
+}
+
 RespValue EngineClient::execute(std::span<const Bytes> arguments, const Condition* condition) {
   CHECK(!closed_ && client_->waiter == nullptr);
   Execution& execution = thread_.levels().execution();
@@ -76,9 +92,7 @@ RespValue EngineClient::execute(std::span<const Bytes> arguments, const Conditio
   }
   if (gate_closed && request.command != nullptr &&
       Execution::concerns_data(*client_, *request.command)) {
-    const std::string error = "-" + std::string(thread_.state().gate->error()) + "\r\n";
-    Bytes bytes = error;
-    return parse_resp_value(bytes);
+    return refuse_at_gate();
   }
   ByteBuffer out;
   RespReply reply(out, client_->protocol);

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -44,6 +45,10 @@ class EngineClient {
   // command times out. Not called after close().
   void run_waiting(std::span<const Bytes> arguments, Then then);
 
+  // The error that every command about data is answered with now, as clients are paused or this
+  // node of a group may not answer; null: such commands run.
+  std::optional<RespValue> refusal_of_data();
+
   // Whether the user may still run the command that is waiting. True if none is waiting.
   bool may_wait() const;
   // Cancels the waiting command: `then` is not called, even if the command has just been served.
@@ -67,6 +72,7 @@ class EngineClient {
   };
   RespValue execute(std::span<const Bytes> arguments, const Condition* condition = nullptr);
   RespValue refuse_paused() const;
+  RespValue refuse_at_gate() const;
   void begin_waiting();
   void on_timeout();
   void take_reply(Bytes bytes, Lsn gate);

@@ -148,7 +148,10 @@ bool IoThread::passes_gate() {
   const int64_t now_ms = Clocks::boot_ms();
   if (state_.gate->is_open(now_ms)) return true;
   const int64_t left_ms = state_.gate->left_ms(now_ms);
-  if (left_ms != 0) engine().pause.hold(clock_.times().steady_ms + left_ms);
+  if (left_ms != 0) {
+    engine().pause.hold(clock_.times().steady_ms + left_ms);
+    state_.gate->begin_wait(now_ms);
+  }
   return false;
 }
 

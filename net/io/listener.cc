@@ -228,6 +228,7 @@ void Listener::start(IoThread& thread) {
 }
 
 void Listener::take_over(Listener& fresh, IoThread& thread) {
+  if (stopped_) return;  // `fresh` closes its sockets.
   for (auto& door : doors_) {
     if (door->family == AF_UNIX) continue;
     error_code ignored;
@@ -242,6 +243,7 @@ void Listener::take_over(Listener& fresh, IoThread& thread) {
 }
 
 void Listener::stop() {
+  stopped_ = true;
   for (const auto& door : doors_) {
     error_code ignored;
     door->descriptor.close(ignored);

@@ -69,7 +69,8 @@ class Listener {
   // Called on I/O thread 0.
   void start(IoThread& thread);
   // Replaces the own TCP sockets by those of `fresh`, which must be open and not started; the Unix
-  // socket and all connections stay. Called on I/O thread 0, which is `thread`.
+  // socket and all connections stay. After stop() it opens nothing. Called on I/O thread 0, which
+  // is `thread`.
   void take_over(Listener& fresh, IoThread& thread);
   // Accepts no more connections and removes the Unix socket. On I/O thread 0, or after it has
   // ended.
@@ -110,6 +111,7 @@ class Listener {
   std::string unix_path_;
   std::atomic<uint16_t> port_{0};  // readable by any thread
   bool tls_ = false;
+  bool stopped_ = false;  // for good
   LogPace failures_in_log_;
 };
 

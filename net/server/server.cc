@@ -122,7 +122,11 @@ Status Server::prepare(const Settings& settings) {
   if (settings.journal == JournalKind::kEtcd) {
     group_ = std::make_unique<ServerGroup>(shared_, life_, loading_, store_, listeners_);
     shared_.group = group_.get();
-    status = group_->open(settings);
+    try {
+      status = group_->open(settings);
+    } catch (const std::system_error& failure) {
+      status = io_error(no_thread(failure));
+    }
     if (!status.ok()) return status;
   }
   auto tls = otlp_tls(settings);

@@ -262,6 +262,12 @@ def test_a_pause_of_clients_is_told_as_one(options):
         require_equal(client.get(JOBS + "/a").status, 200)
         connection.call("CLIENT", "UNPAUSE")
         client.expect(201, "POST", JOBS, {"payload": ""})
+        connection.call("CLIENT", "PAUSE", "4000", "ALL")
+        # Not "there are none": what has to ask each queue is refused as well.
+        for path in ("/api/v1/queues", "/api/v1/find?q=a", JOBS + "/a"):
+            require_problem(client.get(path), 503, "BUSY")
+        connection.call("PING")  # It waits for the end.
+        require_equal(len(client.get("/api/v1/queues").json["queues"]), 1)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ EpochValue epoch_of(uint64_t number, const std::string& holder, bool ready = tru
   value.cluster_id = "c";
   value.epoch = number;
   value.holder = holder;
+  value.failover_timeout_ms = holder.empty() ? 0 : kTimeoutMs;
   value.run_id = holder.empty() ? "" : holder + "-run";
   value.ready = ready;
   return value;
@@ -113,6 +114,22 @@ TEST_CASE("a silent primary is succeeded") {
   CHECK(election.fence() == text_of(4, "n2", true));
   CHECK(election.epoch() == epoch_of(4, "n2", true));
   CHECK(election.acknowledges_from_ms() == INT64_MIN);  // nobody answers reads any more
+}
+
+TEST_CASE("a primary with a longer timeout, and so a longer lease, is waited for") {
+  EpochValue of_n1 = epoch_of(3, "n1");
+  of_n1.failover_timeout_ms = 3 * kTimeoutMs;
+  const std::string text = encode_epoch(of_n1);
+  Election election({"n2", "n2-run", kTimeoutMs, 0});
+  REQUIRE(election.begin(state_of(text, 10), 0).ok());
+  CHECK(election.due_ms() == 3 * kTimeoutMs);
+  REQUIRE(election.next(3 * kTimeoutMs) == Action::kProbe);
+  election.on_probed(done(), state_of(text, 10), 3 * kTimeoutMs);
+  REQUIRE(election.next(3 * kTimeoutMs) == Action::kTake);
+  CHECK(election.mine().failover_timeout_ms == kTimeoutMs);
+  // It was heard of after the decision: its lease, not this node's, must be over.
+  election.on_taken(taken(state_of(text_of(4, "n2", false), 11)), 3010);
+  CHECK(election.acknowledges_from_ms() == 3010 + 3 * kTimeoutMs);
 }
 
 TEST_CASE("what is newer starts the count of silence again, what is not does not") {

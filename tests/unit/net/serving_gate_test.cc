@@ -31,6 +31,9 @@ TEST_CASE("a primary answers while its lease lasts; then requests wait, and are 
   CHECK_FALSE(gate.is_open(10'900));
   CHECK(gate.error().starts_with("NOREPLICAS "));
   CHECK_EQ(gate.left_ms(11'000), kPatienceMs);
+  CHECK_FALSE(gate.end_wait());  // nothing is held yet
+  gate.begin_wait(11'000);
+  gate.begin_wait(12'000);  // by another thread
   CHECK_EQ(gate.left_ms(15'999), 1);
   CHECK_EQ(gate.left_ms(16'000), 0);
   gate.lease().extend(16'000);

@@ -37,11 +37,11 @@ TEST_CASE("names are short, and safe in a key and in a value") {
 }
 
 TEST_CASE("the epoch is a line of text") {
-  EpochValue value{"c1d2", 7, "n1", "r9", true, "n2", 1234};
-  CHECK(encode_epoch(value) == "1 c1d2 7 n1 r9 ready n2 1234");
+  EpochValue value{"c1d2", 7, "n1", "r9", true, "n2", 1234, 1500};
+  CHECK(encode_epoch(value) == "1 c1d2 7 n1 r9 ready n2 1234 1500");
   CHECK(decode_epoch(encode_epoch(value)).value() == value);
-  value = {"c1d2", UINT64_MAX, "", "", false, "", 0};
-  CHECK(encode_epoch(value) == "1 c1d2 18446744073709551615 - - taken - 0");
+  value = {"c1d2", UINT64_MAX, "", "", false, "", 0, 0};
+  CHECK(encode_epoch(value) == "1 c1d2 18446744073709551615 - - taken - 0 0");
   CHECK(decode_epoch(encode_epoch(value)).value() == value);
 }
 
@@ -70,8 +70,9 @@ TEST_CASE("a value that is wrong says which field") {
   CHECK(epoch("1 c 7 n r Ready - 0").ends_with("wrong state"));
   CHECK(epoch("1 c 7 n r ready  0").ends_with("wrong preferred node"));
   CHECK(epoch("1 c 7 n r ready -").ends_with("wrong base lsn"));
-  CHECK(epoch("1 c 7 n r ready - 0 ").ends_with("wrong end"));
-  CHECK(epoch("1 c 7 n r ready - 0 1").ends_with("wrong end"));
+  CHECK(epoch("1 c 7 n r ready - 0").ends_with("wrong failover timeout"));
+  CHECK(epoch("1 c 7 n r ready - 0 9 ").ends_with("wrong end"));
+  CHECK(epoch("1 c 7 n r ready - 0 9 1").ends_with("wrong end"));
   CHECK(decode_pause("1 soon n2").status().message().ends_with("wrong time"));
   CHECK(decode_beat("1 1 2 3 4").status().message().ends_with("wrong time"));
   CHECK(decode_position("1 c g 1 2 3 4294967296").status().message().ends_with("wrong chain"));
