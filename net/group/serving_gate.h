@@ -47,7 +47,7 @@ class ServingGate {
     const int64_t since_ms = closed_since_ms_.load();
     return std::max<int64_t>(0, (since_ms == 0 ? now_ms : since_ms) + patience_ms_ - now_ms);
   }
-  // Requests are kept waiting. Called after they are held: so whoever finds the gate open after
+  // Requests are kept waiting. Called after they are held: so a thread that finds it open after
   // that ends the wait.
   void begin_wait(int64_t now_ms) {
     int64_t none = 0;
