@@ -110,8 +110,8 @@ def test_close_in_a_signal_handler(_options):
     require_equal(done.stdout, "ended\n", done.stderr)
 
 
-def in_child(function, timeout_s=30):
-    """Forks; the child runs the function. Fails if that raises or does not end."""
+def start_child(function):
+    """Forks; the child runs the function."""
     pid = os.fork()
     if pid == 0:
         code = 1
@@ -119,6 +119,11 @@ def in_child(function, timeout_s=30):
             function()
             code = 0
         os._exit(code)
+    return pid
+
+
+def end_child(pid, timeout_s=30):
+    """Fails if its function has raised or does not end."""
     until = time.monotonic() + timeout_s
     while time.monotonic() < until:
         ended, status = os.waitpid(pid, os.WNOHANG)
@@ -145,7 +150,7 @@ def test_threads_after_a_fork(options):
                 require_equal([job.result(20) for job in jobs], [1] * 8)
 
         for _ in range(5):
-            in_child(use)
+            end_child(start_child(use))
         require_equal(queue.stats()["completed"], 41)
 
 
@@ -155,12 +160,10 @@ def test_worker_made_before_a_fork(options):
         queue.add_many([{"payload": n} for n in range(40)])
         worker = Worker(EXEC, lambda job: job.wait(0.02), url_of(server.port), concurrency=4,
                         max_jobs=10)
-        threads = [threading.Thread(target=in_child, args=(worker.run,)) for _ in range(3)]
-        for thread in threads:
-            thread.start()
+        children = [start_child(worker.run) for _ in range(3)]
         worker.run()
-        for thread in threads:
-            thread.join(40)
+        for pid in children:
+            end_child(pid)
         stats = queue.stats()
         require_equal((stats["completed"], stats["pending"], stats["active"]), (40, 0, 0))
         require_equal(worker.counts["completed"], 10)
