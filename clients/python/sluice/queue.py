@@ -164,11 +164,12 @@ class Queue:
         datetime. `if_dup` is error, keep, update or replace.
 
         Without an id the client makes one before it sends anything, so a repeat after a lost
-        connection cannot add the job twice. With an id of the caller and `if_dup` error a repeat
-        that finds the id raises Unknown. UPDATE and REPLACE are not repeated.
+        connection cannot add the job twice. UPDATE and REPLACE are not repeated.
 
         Raises CodecError; QueueFull, GroupFull, Paused, TooLate, TooBig, Duplicate, NeedFailed,
-        NoJob and BadField, as Q.ADD says; Unreachable after `patience`.
+        NoJob, BadField and OutOfMemory, as Q.ADD says; Unreachable after `patience`. Once the
+        connection was lost it raises Unknown instead of OutOfMemory; and, with an id of the caller
+        and `if_dup` other than keep, instead of Duplicate and Unreachable.
         """
         words = wire.add_options(dict(
             pri=pri, boost=boost, delay=delay, at=at, group=group, keys=keys, cost=cost, ttl=ttl,
