@@ -112,7 +112,7 @@ class Results:
         for future in (future for futures in waits.values() for future in futures):
             future.set_exception(errors.Unreachable("the queue is closed"))
         if self._blocking is not None:
-            self._blocking.interrupt()
+            self._blocking.end()
 
     # -- The follower -------------------------------------------------------------------------
 
