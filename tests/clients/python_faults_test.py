@@ -3,6 +3,7 @@
 does not answer or refuses everything for a while."""
 
 import asyncio
+import collections
 import contextlib
 import os
 import signal
@@ -19,7 +20,7 @@ from harness.python_client import PACKAGE, end_job, raised, url_of
 
 from sluice import AsyncQueue, Queue, ResultTimeout, Unknown, Unreachable, Worker, errors
 from sluice.codec import encode, RawCodec
-from sluice.link import ConnectionLost, Link
+from sluice.link import Closed, ConnectionLost, Link
 
 EXEC = "exec"
 
@@ -30,6 +31,7 @@ class FakeConnection:
     def __init__(self, connects, replies=()):
         self._connects = list(connects)
         self._replies = list(replies)
+        self.sent = []
 
     def connect(self):
         if self._connects:
@@ -41,14 +43,15 @@ class FakeConnection:
     def pack_commands(self, commands):
         return commands
 
-    def send_packed_command(self, _commands, check_health):
+    def send_packed_command(self, commands, check_health):
         require(not check_health, "it asks nothing besides")
+        self.sent += commands
 
     def read_response(self):
         reply = self._replies.pop(0)
         if isinstance(reply, Exception):
             raise reply
-        return reply
+        return reply() if callable(reply) else reply
 
 
 def fake_link(connection):
@@ -81,6 +84,76 @@ def test_interrupted_while_connecting(_options):
     require_equal(link.exchange([("C",)]), ["OK"])
 
 
+class Interrupting(bytes):
+    """A word at which the thread is interrupted while it takes what waits."""
+
+    interrupts = True
+
+    def __len__(self):
+        if self.interrupts:
+            self.interrupts = False
+            raise KeyboardInterrupt
+        return super().__len__()
+
+
+def test_interrupted_anywhere(_options):
+    """Nor does a thread that is interrupted while it takes the commands of others, or just after
+    one has its reply. What was not answered has failed, or is sent by the next."""
+    link = fake_link(FakeConnection([], ["OK"] * 3))
+    before, after = link._submit([("A",), (Interrupting(b"B"),)])
+    raised(KeyboardInterrupt, link.exchange, [("C",)])
+    require_equal(type(before.exception(1)), Unreachable)
+    require_equal((link.exchange([("D",)]), after.result(1)), (["OK"], "OK"))
+
+    def interrupt(_future):
+        raise KeyboardInterrupt
+
+    answered, unread = link._submit([("E",), ("F",)])
+    answered.add_done_callback(interrupt)
+    link._connection._replies = ["OK", "OK"]
+    raised(KeyboardInterrupt, link.exchange, [("G",)])
+    require_equal((answered.result(1), type(unread.exception(1))), ("OK", ConnectionLost))
+    require_equal(link.exchange([("H",)]), ["OK"])
+
+
+def test_command_in_a_signal_handler(_options):
+    """A command in the handler of a signal that has interrupted one of its thread is refused, and
+    is not sent later."""
+    connection = FakeConnection(
+        [lambda: raised(RuntimeError, link.exchange, [("B",)])], ["OK", "OK"])
+    link = fake_link(connection)
+    require_equal([link.exchange([("A",)]), link.exchange([("C",)])], [["OK"], ["OK"]])
+    require_equal(connection.sent, [("A",), ("C",)])
+
+
+def test_end_without_a_server(_options):
+    """A link that is ended while it connects, or while its server is away, tries no more."""
+    def away():
+        link.end()
+        raise redis.exceptions.ConnectionError("away")
+
+    link = fake_link(FakeConnection([away, away], ["OK"]))
+    [other] = link._submit([("A",)])
+    raised(Closed, link.call, "B", patience=float("inf"))
+    require_equal(type(other.exception(1)), Closed)
+    raised(Closed, link.call, "C", patience=float("inf"))
+    link = fake_link(FakeConnection([lambda: link.end()], ["OK"]))
+    raised(Closed, link.call, "A", patience=float("inf"))
+    link = fake_link(FakeConnection([], [away]))
+    require_equal([type(error) for error in link.exchange([("A",), ("B",)])], [Closed, Closed])
+
+
+def test_close_ends_repeats(_options):
+    """What has begun when a link is closed is not repeated; the next command connects again."""
+    def away():
+        link.close()
+        raise redis.exceptions.ConnectionError("away")
+
+    link = fake_link(FakeConnection([away], ["OK"]))
+    raised(Unreachable, link.call, "A", patience=60)
+    require_equal(link.call("B"), "OK")
+
+
 def test_error_that_ends_a_connection(_options):
     """After LOADING, for which redis-py ends the connection, what else was sent may have run."""
     link = fake_link(FakeConnection([], [b"1", redis.exceptions.BusyLoadingError("loading")]))
@@ -92,9 +165,9 @@ CLOSE_IN_HANDLER = """
 import signal, socket, sys, time
 from sluice import Queue, Unreachable
 server = socket.create_server(("127.0.0.1", 0))  # It accepts, and says nothing.
-queue = Queue("exec", f"redis://127.0.0.1:{server.getsockname()[1]}", timeout=60, patience=0)
+queue = Queue("exec", f"redis://127.0.0.1:{server.getsockname()[1]}", timeout=60, patience=60)
 signal.signal(signal.SIGALRM, lambda *_: queue.close())
-signal.setitimer(signal.ITIMER_REAL, 0.3)
+signal.setitimer(signal.ITIMER_REAL, 0.3, 0.3)
 began = time.monotonic()
 try:
     queue.add(1)
@@ -104,14 +177,15 @@ except Unreachable:
 
 
 def test_close_in_a_signal_handler(_options):
-    """close() in the handler of a signal ends the command that this has interrupted."""
+    """close() in the handler of a signal ends the command that this has interrupted; it is not
+    repeated."""
     done = subprocess.run([sys.executable, "-c", CLOSE_IN_HANDLER], capture_output=True, text=True,
                           timeout=50, check=False, env={**os.environ, "PYTHONPATH": str(PACKAGE)})
     require_equal(done.stdout, "ended\n", done.stderr)
 
 
-def in_child(function, timeout_s=30):
-    """Forks; the child runs the function. Fails if that raises or does not end."""
+def start_child(function):
+    """Forks; the child runs the function."""
     pid = os.fork()
     if pid == 0:
         code = 1
@@ -119,6 +193,11 @@ def in_child(function, timeout_s=30):
             function()
             code = 0
         os._exit(code)
+    return pid
+
+
+def end_child(pid, timeout_s=30):
+    """Fails if its function has raised or does not end."""
     until = time.monotonic() + timeout_s
     while time.monotonic() < until:
         ended, status = os.waitpid(pid, os.WNOHANG)
@@ -145,7 +224,7 @@ def test_threads_after_a_fork(options):
                 require_equal([job.result(20) for job in jobs], [1] * 8)
 
         for _ in range(5):
-            in_child(use)
+            end_child(start_child(use))
         require_equal(queue.stats()["completed"], 41)
 
 
@@ -155,12 +234,10 @@ def test_worker_made_before_a_fork(options):
         queue.add_many([{"payload": n} for n in range(40)])
         worker = Worker(EXEC, lambda job: job.wait(0.02), url_of(server.port), concurrency=4,
                         max_jobs=10)
-        threads = [threading.Thread(target=in_child, args=(worker.run,)) for _ in range(3)]
-        for thread in threads:
-            thread.start()
+        children = [start_child(worker.run) for _ in range(3)]
         worker.run()
-        for thread in threads:
-            thread.join(40)
+        for pid in children:
+            end_child(pid)
         stats = queue.stats()
         require_equal((stats["completed"], stats["pending"], stats["active"]), (40, 0, 0))
         require_equal(worker.counts["completed"], 10)
@@ -215,9 +292,64 @@ def test_close_ends_events(options):
         wait_until(lambda: len(beside) == 2, what="the other continues")
 
 
+def test_close_without_a_server(options):
+    """close() and a cancellation end loops over events also while the server is away."""
+    def follow():
+        seen.extend(event.type for event in queue.events("-"))
+
+    async def follow_until_cancelled(queue):
+        seen.extend([event.type async for event in queue.events("-")])
+
+    async def cancel_without_a_server(server):
+        async with AsyncQueue(EXEC, url_of(server.port)) as other:
+            task = asyncio.create_task(follow_until_cancelled(other))
+            await asyncio.sleep(0.3)
+            server.stop()
+            await asyncio.sleep(0.1)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    before = threading.active_count()
+    with options.server() as server:
+        seen = []
+        queue = Queue(EXEC, url_of(server.port))
+        queue.add(1)
+        threading.Thread(target=follow, daemon=True).start()
+        wait_until(lambda: seen, what="an event")
+        asyncio.run(cancel_without_a_server(server))
+        queue.close()
+        wait_until(lambda: threading.active_count() <= before, what="no thread is left")
+
+
+def test_close_while_others_begin(_options):
+    """close() may be called while other threads begin to follow the events."""
+    queue = Queue(EXEC, url_of(1))
+    done = threading.Event()
+
+    def begin():
+        begun = collections.deque(maxlen=200)
+        while not done.is_set():
+            begun.append(queue.events())
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    threads = [threading.Thread(target=begin) for _ in range(2)]
+    try:
+        for thread in threads:
+            thread.start()
+        until = time.monotonic() + 0.5
+        while time.monotonic() < until:
+            queue.close()
+    finally:
+        done.set()
+        sys.setswitchinterval(before)
+        for thread in threads:
+            thread.join()
+
+
 async def follow_tasks(queue):
     """Loops that are cancelled, more than a queue has threads, and one that close ends."""
-    async def follow():
+    async def follow(*_):
         return [event async for event in queue.events()]
 
     for _ in range(3):
@@ -232,12 +364,31 @@ async def follow_tasks(queue):
     await queue.close()
     require_equal(await asyncio.wait_for(last, 20), [])
     await queue.close()
-    for call in (queue.add, queue.result, queue.get):
+    for call in (queue.add, queue.result, queue.get, follow):
         try:
             await call("x")
             raise AssertionError("the queue is closed")
         except Unreachable:
             pass
+
+
+async def close_cancelled(queue):
+    await queue.add(1)
+    closing = asyncio.create_task(queue.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    await asyncio.gather(closing, return_exceptions=True)
+    require(closing.cancelled(), "it was cancelled")
+
+
+def test_cancelled_close(options):
+    """A close() that is cancelled leaves no thread behind."""
+    before = threading.active_count()
+    with options.server() as server:
+        queue = AsyncQueue(EXEC, url_of(server.port))
+        asyncio.run(close_cancelled(queue))
+        wait_until(lambda: threading.active_count() <= before, what="no thread is left")
+        require(queue._closed, "it is closed")
 
 
 def test_events_of_tasks(options):

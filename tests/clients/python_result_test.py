@@ -16,6 +16,7 @@ from harness.python_client import call_later, end_job, raised, url_of
 from harness.servers import steady_port
 
 from sluice import AsyncQueue, Forgotten, NotCompleted, Queue, ResultTimeout, errors, results
+from sluice.link import ConnectionLost
 
 EXEC = "exec"
 LONG_S = 60.0  # A lost wake-up would take this long.
@@ -124,6 +125,31 @@ def test_no_lost_wake_up(options):
         finally:
             done.set()
             ender.join()
+
+
+class Answering:
+    """Instead of a link: these are the replies."""
+
+    def __init__(self, *replies):
+        self.replies = list(replies)
+
+    def exchange(self, _commands):
+        return [self.replies.pop(0)]
+
+
+def test_wake_up_that_fails(_options):
+    """A follower is woken until it was; only a user who may not wake it has another way."""
+    busy, refused = errors.Busy("BUSY a script"), errors.NoPermission("NOPERM client")
+    for replies, may in (((busy, ConnectionLost("lost"), 0, 1), True), ((refused,), False)):
+        link = Answering(*replies)
+        waits = results.Results(None, link, b"exec", 1.0)
+        waits._client, waits._asked = 7, 1  # It is blocked, and does not know of a wait.
+        waking = threading.Thread(target=waits._wake, daemon=True)
+        waking.start()
+        wait_until(lambda link=link: not link.replies, what="all replies")
+        waits.close()
+        waking.join(20)
+        require_equal(waits._may_unblock, may)
 
 
 def test_without_events(options):

@@ -198,7 +198,8 @@ def test_sigterm_without_a_server(options):
         with Started(server.port, wait=False) as worker:
             time.sleep(0.5)
             worker.process.send_signal(signal.SIGTERM)
-            worker.end(8)
+            # Or node was not that far yet.
+            require(worker.end(8) in (0, -signal.SIGTERM), worker.text)
 
 
 def test_command_line(options):
@@ -220,7 +221,8 @@ def test_command_line(options):
             require("WRONGTYPE" in worker.text, worker.text)
     with Started(1, wait=False) as worker:  # where nobody listens
         require_equal(worker.end(), 1, worker.text)
-        require("ECONNREFUSED" in worker.text, worker.text)
+        require(re.search(r"^sluice-worker: .*ECONNREFUSED.*\n\Z", worker.text, re.MULTILINE),
+                worker.text)
     done = subprocess.run([built(), PACKAGE / "dist" / "cli.js", "--help"], capture_output=True,
                           text=True, check=False)
     require(done.returncode == 0 and "--ready-file" in done.stdout, done.stdout)

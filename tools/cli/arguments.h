@@ -1,6 +1,6 @@
 // The command line of sluice: rows that describe what it may contain, and the parsed result.
 //
-// Rows are static data. Help and completion are generated from them (help.h, completion.cc), so a
+// Rows are static data. Help and completion are generated from them (help.h, candidates.h), so a
 // new option takes one row and nothing else. Pure functions, apart from what `parse` is given.
 #pragma once
 

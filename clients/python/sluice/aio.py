@@ -86,8 +86,10 @@ class AsyncQueue:
             return
         closing = self._run(self._queue.close)
         self._closed = True
-        await closing
-        self._threads.shutdown(wait=False)
+        try:
+            await closing
+        finally:
+            self._threads.shutdown(wait=False)
 
     async def __aenter__(self) -> AsyncQueue:
         return self
@@ -137,6 +139,7 @@ class AsyncQueue:
     async def events(self, since: Union[int, str] = "$", *, types: Sequence[str] = (),
                      ids: Sequence[str] = (), follow: bool = True) -> AsyncIterator[Event]:
         """See `Queue.events`. It has a thread of its own."""
+        self._refuse_closed()
         link = self._queue._follower()
         events = self._queue._follow(link, since, types=types, ids=ids, follow=follow)
         thread = ThreadPoolExecutor(1, thread_name_prefix="sluice-events")
@@ -151,9 +154,12 @@ class AsyncQueue:
             link.end()  # A cancellation does not reach the thread, which waits for an event.
             thread.shutdown(wait=False)
 
-    def _run(self, function: Callable[..., T], *arguments: Any, **options: Any) -> Awaitable[T]:
+    def _refuse_closed(self) -> None:
         if self._closed:
             raise errors.Unreachable("the queue is closed")
+
+    def _run(self, function: Callable[..., T], *arguments: Any, **options: Any) -> Awaitable[T]:
+        self._refuse_closed()
         return _in(self._threads, function, *arguments, **options)
 
 

@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 from concurrent.futures import Future
-from typing import Any, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 import redis
 from redis.backoff import NoBackoff
@@ -41,6 +41,8 @@ _CODES = {
     "OutOfMemoryError": "OOM",
     "ReadOnlyError": "READONLY",
 }
+
+_Batch = list[tuple[Words, Future[Any]]]
 
 
 class ConnectionLost(Unreachable):
@@ -77,13 +79,14 @@ class Link:
         self._connect = connect
         self._timeout = timeout
         self._ended = False
+        self._closes = 0
         self.begin()
         forks.remember(self)
 
     def begin(self) -> None:
         # Re-entered only by the handler of a signal that has interrupted a command.
         self._turn = threading.RLock()
-        self._exchanging = False
+        self._exchanger: Optional[int] = None  # the thread whose turn it is
         self._waiting: collections.deque[tuple[Words, Future[Any]]] = collections.deque()
         # The connection needs its pool if that asks Sentinels, but does not keep it.
         self._client = self._connect(socket_timeout=self._timeout,
@@ -93,17 +96,18 @@ class Link:
 
     def exchange(self, commands: Sequence[Words]) -> list[Any]:
         """One pipeline: for each command its reply, or what it raised. Nothing is repeated."""
+        me = threading.get_ident()
+        if self._exchanger == me:
+            raise RuntimeError("a signal's handler has interrupted a command of its thread")
         futures = self._submit(commands)
         while futures and not futures[-1].done():
             with self._turn:
-                if self._exchanging:
-                    raise RuntimeError("a signal's handler has interrupted a command of its thread")
                 if not futures[-1].done():
-                    self._exchanging = True
                     try:
-                        self._exchange(self._take())
+                        self._exchanger = me
+                        self._exchange()
                     finally:
-                        self._exchanging = False
+                        self._exchanger = None
         return [future.exception() or future.result() for future in futures]
 
     def _submit(self, commands: Sequence[Words]) -> list[Future[Any]]:
@@ -120,54 +124,65 @@ class Link:
 
         Raises Unreachable and what the server replies.
         """
-        pauses = Pauses(patience)
+        pause = self.pauses(patience)
         while True:
             reply = self.exchange([words])[0]
             if not isinstance(reply, BaseException):
                 return reply
-            if not is_outage(reply) or not pauses.pause():
+            if not is_outage(reply) or not pause():
                 raise reply
 
+    def pauses(self, patience: float) -> Callable[[], bool]:
+        """A function that waits before a repeat. False: `patience` is over, or the link was closed
+        meanwhile."""
+        pauses = Pauses(patience)
+        closes = self._closes
+        return lambda: pauses.pause() and self._closes == closes
+
     def close(self) -> None:
-        """Closes the connection; the next command opens another one. In the handler of a signal it
-        ends the command that this has interrupted, which raises Unreachable."""
+        """Closes the connection; the next command opens another one, but what has begun is not
+        repeated any more. The handler of a signal thereby ends the command that it has interrupted,
+        if that waits for its reply."""
+        self._closes += 1
         with self._turn:
-            if self._exchanging:
-                self.interrupt()
+            if self._exchanger is not None:
+                self._interrupt()
             else:
                 self._connection.disconnect()
 
     def end(self) -> None:
         """Closes it for good: what waits, and every later command, raises Closed."""
         self._ended = True
-        self.interrupt()
+        self._interrupt()
 
-    def interrupt(self) -> None:
-        """Ends what another thread waits for: that raises Unreachable there."""
+    def _interrupt(self) -> None:
         # disconnect() would take the parser away under the thread that reads.
         sock = getattr(self._connection, "_sock", None)
         if sock is not None:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
-    def _take(self) -> list[tuple[Words, Future[Any]]]:
-        batch: list[tuple[Words, Future[Any]]] = []
+    def _take(self, batch: _Batch) -> None:
+        """None is lost where a signal's handler raises KeyboardInterrupt."""
         size = 0
         while self._waiting and len(batch) < MAX_PIPELINE and size < MAX_PIPELINE_BYTES:
-            words, future = self._waiting.popleft()
+            words, future = self._waiting[0]
             size += sum(len(word) if isinstance(word, (bytes, str)) else 8 for word in words)
-            batch.append((words, future))
-        return batch
+            if not future.done():  # It has failed in a batch that was interrupted.
+                batch.append((words, future))
+            self._waiting.popleft()
 
-    def _exchange(self, batch: list[tuple[Words, Future[Any]]]) -> None:
+    def _exchange(self) -> None:
         connection = self._connection
+        batch: _Batch = []
         sent = False
-        done = 0
         elsewhere = False  # The primary may be another by now.
         try:
+            self._take(batch)
             if _is_stale(connection):
                 connection.disconnect()
-            connection.connect()
+            if not self._ended:
+                connection.connect()
             if self._ended:
                 raise Closed("it was closed")
             sent = True
@@ -175,20 +190,21 @@ class Link:
                 connection.pack_commands([words for words, _ in batch]), check_health=False)
             for _, future in batch:
                 elsewhere |= isinstance(_read(connection, future), _SERVES_NOT)
-                done += 1
             if elsewhere:
                 connection.disconnect()
         except (RedisError, OSError, Closed) as error:
             connection.disconnect()
-            said = error_of(error)
+            said = Closed("it was closed") if self._ended else error_of(error)
             if not sent and isinstance(said, ConnectionLost):
                 said = Unreachable(str(error))
             # An error reply for which redis-py ends the connection is that of one command.
-            _fail(batch[done:done + 1], said)
-            _fail(batch[done + 1:], ConnectionLost(str(error)) if sent else said)
+            left = _unanswered(batch)
+            _fail(left[:1], said)
+            lost = sent and not isinstance(said, Closed)
+            _fail(left[1:], ConnectionLost(str(error)) if lost else said)
         except BaseException:
             connection.disconnect()  # What is left unread must not answer the next command.
-            _fail(batch[done:], ConnectionLost("interrupted") if sent
+            _fail(_unanswered(batch), ConnectionLost("interrupted") if sent
                   else Unreachable("interrupted"))
             raise
 
@@ -214,8 +230,12 @@ def _read(connection: Any, future: Future[Any]) -> Optional[errors.SluiceError]:
     return None
 
 
-def _fail(batch: list[tuple[Words, Future[Any]]], error: errors.SluiceError) -> None:
-    for _, future in batch:
+def _unanswered(batch: _Batch) -> list[Future[Any]]:
+    return [future for _, future in batch if not future.done()]
+
+
+def _fail(futures: list[Future[Any]], error: errors.SluiceError) -> None:
+    for future in futures:
         future.set_exception(type(error)(*error.args))
 
 

@@ -10,7 +10,7 @@ from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from sluice import errors, tracing, wire
 from sluice.codec import Codec, codec_of, decode, encode
-from sluice.link import MAX_PIPELINE, Closed, ConnectionLost, Link, Pauses, is_outage
+from sluice.link import MAX_PIPELINE, Closed, ConnectionLost, Link, is_outage
 from sluice.results import ENDS, Results, end_of_log
 from sluice.server import Server, connect_to
 
@@ -119,14 +119,16 @@ class Queue:
         self._timeout = timeout
         self._link = Link(self._connect, timeout)
         self.results = Results(self._connect, self._link, self._key, timeout)
-        self._followers: weakref.WeakSet[Link] = weakref.WeakSet()
+        # By their id(): a WeakSet cannot be read while another thread adds to it.
+        self._followers: weakref.WeakValueDictionary[int, Link] = weakref.WeakValueDictionary()
 
     def close(self) -> None:
-        """Closes the connections. A wait for a result raises Unreachable, and loops over events end
-        as if there were no more."""
+        """Closes the connections. A wait for a result raises Unreachable, as does a command that
+        would have been repeated; loops over events end as if there were no more."""
         self.results.close()
-        for link in list(self._followers):
-            link.end()
+        for follower in self._followers.valuerefs():
+            if (link := follower()) is not None:
+                link.end()
         self._link.close()
 
     def __enter__(self) -> Queue:
@@ -164,11 +166,12 @@ class Queue:
         datetime. `if_dup` is error, keep, update or replace.
 
         Without an id the client makes one before it sends anything, so a repeat after a lost
-        connection cannot add the job twice. With an id of the caller and `if_dup` error a repeat
-        that finds the id raises Unknown. UPDATE and REPLACE are not repeated.
+        connection cannot add the job twice. UPDATE and REPLACE are not repeated.
 
         Raises CodecError; QueueFull, GroupFull, Paused, TooLate, TooBig, Duplicate, NeedFailed,
-        NoJob and BadField, as Q.ADD says; Unreachable after `patience`.
+        NoJob, BadField and OutOfMemory, as Q.ADD says; Unreachable after `patience`. Once the
+        connection was lost it raises Unknown instead of OutOfMemory; and, with an id of the caller
+        and `if_dup` other than keep, instead of Duplicate and Unreachable.
         """
         words = wire.add_options(dict(
             pri=pri, boost=boost, delay=delay, at=at, group=group, keys=keys, cost=cost, ttl=ttl,
@@ -222,7 +225,7 @@ class Queue:
         out: dict[int, Union[Job, errors.SluiceError]] = {}
         lost: set[int] = set()  # The server may have added these.
         left = list(range(len(additions)))
-        pauses = Pauses(self.patience)
+        pause = self._link.pauses(self.patience)
         while left:
             replies = self._link.exchange([additions[i].words for i in left])
             again = []
@@ -234,7 +237,7 @@ class Queue:
                     again.append(i)
                 out[i] = self._added(addition, reply, i in lost)
             left = again
-            if left and not pauses.pause():
+            if left and not pause():
                 break
         return [out[i] for i in range(len(additions))]
 
@@ -303,7 +306,7 @@ class Queue:
     def _follower(self) -> Link:
         """For `_follow`: a connection that `close` ends."""
         link = Link(self._connect, _BLOCK + self._timeout)
-        self._followers.add(link)
+        self._followers[id(link)] = link
         return link
 
     def _follow(self, link: Link, since: Union[int, str], *, types: Sequence[str],

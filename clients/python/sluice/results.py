@@ -112,7 +112,7 @@ class Results:
         for future in (future for futures in waits.values() for future in futures):
             future.set_exception(errors.Unreachable("the queue is closed"))
         if self._blocking is not None:
-            self._blocking.interrupt()
+            self._blocking.end()
 
     # -- The follower -------------------------------------------------------------------------
 
@@ -123,9 +123,8 @@ class Results:
         while (unseen := self._unseen(woken)) is not None:
             asked, client = unseen
             reply = self._link.exchange([("CLIENT", "UNBLOCK", client)])[0]
-            if isinstance(reply, errors.ServerError):
-                self._may_unblock = False
-            if reply != 0:
+            if reply != 0 and not is_outage(reply):
+                self._may_unblock = not isinstance(reply, errors.ServerError)
                 woken, pause = asked, FIRST_PAUSE
                 continue
             time.sleep(pause)  # Its command is on the way, or its connection is lost.

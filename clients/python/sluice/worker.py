@@ -394,7 +394,7 @@ class _Blocking:
 
     def close(self) -> None:
         self._commands.put(None)
-        self._link.interrupt()
+        self._link.end()
 
     def _run(self) -> None:
         while (command := self._commands.get()) is not None:

@@ -114,7 +114,8 @@ async function main(): Promise<void> {
   const worker = new Worker(values.queue, await handlerOf(file), workerOptions(values))
   const readyFile = values['ready-file']
   if (readyFile !== undefined) {
-    void worker.ready.then(() => writeFileSync(readyFile, `${worker.name}\n`))
+    void worker.ready.then(
+      () => writeFileSync(readyFile, `${worker.name}\n`), () => undefined)  // run() says why.
   }
   try {
     await worker.run()

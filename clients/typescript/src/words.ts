@@ -87,9 +87,9 @@ const LONG = 1024 * 1024  // then a string is sent as bytes: it might not fit in
  * @throws RangeError - it is longer than a server takes, whatever its limits
  */
 export function encoded(value: Uint8Array | string): Buffer | string {
-  const { length } = value
-  if (length > MOST_BYTES / 3 && Buffer.byteLength(value) > MOST_BYTES) {
-    throw new RangeError(`${length} are more than the 512 MB that a server takes`)
+  const bytes = value.length > MOST_BYTES / 3 ? Buffer.byteLength(value) : 0
+  if (bytes > MOST_BYTES) {
+    throw new RangeError(`${bytes} bytes are more than the 512 MB that a server takes`)
   }
   if (typeof value === 'string' || Buffer.isBuffer(value)) return value
   return Buffer.from(value.buffer, value.byteOffset, value.byteLength)

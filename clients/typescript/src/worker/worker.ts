@@ -38,7 +38,7 @@ export class Worker<Payload = unknown, Result = unknown> {
   readonly name: string
   /**
    * Resolves when both connections are there and the first jobs were asked for. Is rejected as
-   * `run` is if they do not come about.
+   * `run` is if they do not come about, and by `Unreachable` if the worker is stopped before.
    */
   readonly ready: Promise<void>
   readonly #queues: readonly string[]
@@ -161,7 +161,8 @@ export class Worker<Payload = unknown, Result = unknown> {
       await this.#connect()
       this.#accepting = !this.#stopping.signal.aborted
       this.#pump()
-      this.#becomeReady()
+      if (this.#accepting) this.#becomeReady()
+      else this.#neverReady(new Closed('the worker was stopped'))
       await this.#until(() => this.#isOver(), this.#stopping.signal)
       this.#accepting = false
       await this.#drain()

@@ -37,6 +37,14 @@ await play({
     await running
   },
 
+  'a worker that is stopped before it is connected is never ready': async () => {
+    const worker = new Worker('none', ignore, { url, signals: false, logger: null })
+    const running = worker.run()
+    await worker.stop()
+    await running
+    await assert.rejects(worker.ready, Unreachable)
+  },
+
   'times that are longer than a timer': async () => {
     const queue = newQueue<number, number>({ timeout: Infinity })
     const job = await queue.add(1)
@@ -148,8 +156,8 @@ await play({
       const job = await queue.add(1)
       await until('it runs', () => worker.active === 1)
       const script = assert.rejects(other.eval('while true do end', 0))
-      await pause(300)
-      await assert.rejects(redis.get('x'), /^ReplyError: BUSY/)
+      const isBusy = (error: unknown): boolean => /^ReplyError: BUSY/.test(String(error))
+      await until('it is busy', () => redis.get('x').then(() => false, isBusy))
       const added = queue.add(2)
       await pause(1500)  // A heartbeat and the acknowledgement are refused meanwhile.
       await redis.script('KILL')
