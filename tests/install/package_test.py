@@ -80,9 +80,9 @@ def build_id(path):
     return re.search(r"Build ID: (\w+)", output("readelf", "-n", path))[1]
 
 
-def check_start(command, libraries, environment=None):
-    """The command serves a job from an empty directory in time, and its libraries, but for the
-    system's, are below the folder `libraries`."""
+def check_start(command, libraries, environment=None, most_s=START_S):
+    """The command serves a job from an empty directory within `most_s`, and its libraries, but for
+    the system's, are below the folder `libraries`."""
     with scratch() as folder:
         ready, log = pathlib.Path(folder, "ready"), pathlib.Path(folder, "log")
         empty = pathlib.Path(folder, "empty")
@@ -118,7 +118,7 @@ def check_start(command, libraries, environment=None):
             print(f"       {took_s:.2f} s from the command to the first job, {busy_s:.2f} s of the "
                   "processor", flush=True)
             # Time of the processor, since other processes may have it meanwhile.
-            require(busy_s < START_S, f"starting took {busy_s:.1f} s of the processor")
+            require(busy_s < most_s, f"starting took {busy_s:.1f} s of the processor")
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -235,9 +235,11 @@ def test_the_npm_packages(options):
         check_start([found], platform / "lib/sluice")
         for name in PROGRAMS:
             require(output(npx, "--no", name, "--", "--help", cwd=project, env=environment), name)
+        # npm unpacks the packages twice, which takes the most of it: packaging/trial.py measures
+        # that alone on the machine. A start without npm is bounded above.
         check_start([npx, "--offline", "--yes", f"--package={paths['npm']}",
                      f"--package={paths['platform']}", "--", "sluice-server"],
-                    os.path.join(folder, "cache/_npx"), environment)
+                    os.path.join(folder, "cache/_npx"), environment, most_s=3 * START_S)
 
 
 def test_the_wheel(options):
