@@ -72,12 +72,16 @@ def freed(place):
     return place.call("DBSIZE") == 0 and place.info("lazyfree_pending_objects") == "0"
 
 
+def checkpoint(place):
+    place.call("BGSAVE")
+    place.settle()
+
+
 def restart(bench, place):
     bench.figure("restart-log", place.restart())
     silence_s, before, after = longest_silence(place)
     bench.figure("restart-silence", silence_s, note=f"{before}\n       {after}")
-    place.call("BGSAVE")
-    place.settle()
+    checkpoint(place)
     bench.figure("restart", place.restart())
     require(place.call("Q.STATS", "queue")[1] == bench.jobs, "jobs are there again")
 
@@ -229,12 +233,8 @@ def strings(bench):
     if bench.wants("save-string", "rename-string", "move-string"):
         with Place(bench) as place:
             place.call("SET", "string", value)
-            bench.hold("save-string", place.hold_of("BGSAVE", until=lambda: saved(place)))
+            bench.hold("save-string", lambda: place.hold(lambda: checkpoint(place)))
             moves(bench, place, "string")
-
-
-def saved(place):
-    return place.info("rdb_bgsave_in_progress") == "0"
 
 
 def peak_bytes(pid):

@@ -134,7 +134,7 @@ class EngineWalk final : public CheckpointWalk {
       return;
     }
     Progress progress;
-    if (!write_in_order(entry) && !write_part(entry, progress)) {
+    if (!write_part(entry, progress)) {
       large_.push_back({std::string(key), entry.type(), std::move(progress)});
     } else if (entry.expire_ms() != 0) {
       record().set_expire(database_, key, entry.expire_ms());
@@ -143,26 +143,6 @@ class EngineWalk final : public CheckpointWalk {
 
   // Whether the records of the value at hand fill a lock hold.
   bool full() const { return records_->size() - value_begins_ >= kMaxBytes; }
-
-  // Writes a map that is in order of insertion, as a whole, to preserve that order. Returns false
-  // for any other value, and if the map has too many bytes: it is walked in parts, as larger ones
-  // are.
-  bool write_in_order(const Entry& entry) {
-    const Bytes key = entry.key();
-    if (entry.type() == Type::kHash && entry.object<Hash>().fields.is_ordered()) {
-      entry.object<Hash>().fields.for_each([&](const Field* field) {
-        if (!full()) record().hash_put(database_, key, field->name(), field->value());
-      });
-      return !full();
-    }
-    if (entry.type() == Type::kSet && entry.object<Set>().members.is_ordered()) {
-      entry.object<Set>().members.for_each([&](const Member* member) {
-        if (!full()) record().set_add(database_, key, member->bytes());
-      });
-      return !full();
-    }
-    return false;
-  }
 
   void step_large(Keyspace& keys) {
     value_begins_ = records_->size();
@@ -225,8 +205,16 @@ class EngineWalk final : public CheckpointWalk {
     return offset == value.size();
   }
 
+  // A map in order of insertion is written as a whole, to preserve that order, unless it has too
+  // many bytes.
   template <class Map, class Write>
   bool write_map(const Map& map, uint64_t& cursor, Write write) {
+    if (cursor == 0 && map.is_ordered()) {
+      map.for_each([&](const auto* element) {
+        if (!full()) write(element);
+      });
+      if (!full()) return true;
+    }
     size_t written = 0;
     do {
       cursor = map.scan(cursor, kScanned, write);
