@@ -364,7 +364,8 @@ bool BodyReader::failed() {
 
 // --- Queries ---
 
-QueryReader::QueryReader(Exchange& exchange) : exchange_(exchange) {
+QueryReader::QueryReader(Exchange& exchange, Selects selects) : exchange_(exchange) {
+  if (selects == Selects::kNothing) return;
   exchange.select(static_cast<int>(integer("db", 0, kDatabases - 1).value_or(0)));
 }
 

@@ -148,8 +148,11 @@ class BodyReader {
 // Query parameters in the same way.
 class QueryReader {
  public:
-  // Reads `db` and selects it.
-  explicit QueryReader(Exchange& exchange);
+  enum class Selects : uint8_t {
+    kDatabase,  // reads `db` and selects it
+    kNothing    // the route is about no database
+  };
+  explicit QueryReader(Exchange& exchange, Selects selects = Selects::kDatabase);
 
   void options(const std::vector<OptionRow>& rows, Words& words);
   std::optional<int64_t> integer(const std::string& name, int64_t low, int64_t high);

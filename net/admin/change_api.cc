@@ -2,7 +2,6 @@
 #include <map>
 #include <utility>
 
-#include "engine/base/numbers.h"
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
 #include "net/http/http_service.h"
@@ -51,12 +50,9 @@ json change_line(const Change& change) {
 
 void get_changes(Exchange& exchange) {
   constexpr auto kMost = static_cast<int64_t>(ChangeLog::kMost);
-  // No QueryReader: there is no database to choose.
-  const std::string* const given = exchange.request().parameter("limit");
-  const int64_t limit = given == nullptr ? kMost : parse_i64(*given).value_or(0);
-  if (limit < 1 || limit > kMost) {
-    return respond_bad_field(exchange, {"limit", "must be a whole number from 1 to 200"});
-  }
+  QueryReader query(exchange, QueryReader::Selects::kNothing);
+  const int64_t limit = query.integer("limit", 1, kMost).value_or(kMost);
+  if (query.failed()) return;
   ChangeRights rights(exchange);
   JsonList list("changes");
   for (const Change& change : exchange.service().changes().newest()) {

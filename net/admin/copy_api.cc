@@ -133,6 +133,7 @@ class CopySender final : public CopyTarget, public std::enable_shared_from_this<
 };
 
 void get_copy(Exchange& exchange) {
+  if (QueryReader(exchange, QueryReader::Selects::kNothing).failed()) return;
   // No command checks the key patterns here.
   const Bytes words[] = {"q.get", "", ""};
   const Command* const reads = CommandTable::instance().find(words[0]);
@@ -165,7 +166,7 @@ std::vector<Route> copy_routes() {
                   "the token of replication-token-file.",
        .answer = "Copy",
        .content_type = "application/octet-stream",
-       .problems = {409}},
+       .problems = {409, 422}},
   };
 }
 

@@ -1,5 +1,4 @@
 // Routes about the group: for load balancers, as Patroni has them, and for people.
-#include "engine/base/durations.h"
 #include "net/admin/api.h"
 #include "net/admin/group_state.h"
 #include "net/admin/routes.h"
@@ -9,6 +8,8 @@ namespace sluice {
 
 namespace {
 
+constexpr int64_t kMaxLagMs = 86'400'000;
+
 GroupPort* group_of(Exchange& exchange) { return exchange.service().server().group(); }
 
 void respond_role(Exchange& exchange, const char* role, const std::string& refusal) {
@@ -17,23 +18,19 @@ void respond_role(Exchange& exchange, const char* role, const std::string& refus
 }
 
 void get_primary(Exchange& exchange) {
+  if (QueryReader(exchange, QueryReader::Selects::kNothing).failed()) return;
   respond_role(exchange, "primary", why_no_primary(group_of(exchange)));
 }
 
 void get_standby(Exchange& exchange) {
-  // No QueryReader: there is no database to choose.
-  const std::string* const given = exchange.request().parameter("max_lag_ms");
-  std::optional<int64_t> max_lag_ms;
-  if (given != nullptr) {
-    max_lag_ms = parse_duration_ms(*given);
-    if (max_lag_ms.value_or(-1) < 0) {
-      return respond_bad_field(exchange, {"max_lag_ms", "must be a duration, such as 500 or 2s"});
-    }
-  }
+  QueryReader query(exchange, QueryReader::Selects::kNothing);
+  const auto max_lag_ms = query.duration("max_lag_ms", 0, kMaxLagMs);
+  if (query.failed()) return;
   respond_role(exchange, "standby", why_no_standby(group_of(exchange), max_lag_ms));
 }
 
 void get_group(Exchange& exchange) {
+  if (QueryReader(exchange, QueryReader::Selects::kNothing).failed()) return;
   respond_json(exchange, {{"group", group_json(group_of(exchange))}});
 }
 
@@ -45,7 +42,8 @@ std::vector<Route> group_routes() {
        .access = Access::kOpen,
        .handler = get_primary,
        .summary = "This node is the primary of its group, or has no group; otherwise 503.",
-       .answer = "Status"},
+       .answer = "Status",
+       .problems = {422}},
       {.pattern = "/standby",
        .access = Access::kOpen,
        .handler = get_standby,
@@ -57,7 +55,8 @@ std::vector<Route> group_routes() {
        .handler = get_group,
        .summary = "The group as this node sees it.",
        .answer = "GroupAnswer",
-       .while_loading = true},
+       .while_loading = true,
+       .problems = {422}},
   };
 }
 

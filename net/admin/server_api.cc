@@ -50,6 +50,7 @@ json info_fields(Bytes text, Bytes prefix) {
 }
 
 void get_journal(Exchange& exchange) {
+  if (QueryReader(exchange, QueryReader::Selects::kNothing).failed()) return;
   const RespValue reply = exchange.run({"INFO", "persistence"});
   if (respond_error(exchange, reply)) return;
   respond_json(exchange, {{"journal", info_fields(reply.text, "sluice_journal_")},
@@ -130,6 +131,7 @@ class ServerFacts {
 };
 
 void get_server(Exchange& exchange) {
+  if (QueryReader(exchange, QueryReader::Selects::kNothing).failed()) return;
   const RespValue reply =
       exchange.run({"INFO", "server", "clients", "memory", "stats", "persistence"});
   if (respond_error(exchange, reply)) return;
@@ -163,11 +165,13 @@ std::vector<Route> server_routes() {
       {.pattern = "/api/v1/server",
        .handler = get_server,
        .summary = "The server's version, uptime, connections, memory, journal and checkpoints.",
-       .answer = "ServerFacts"},
+       .answer = "ServerFacts",
+       .problems = {422}},
       {.pattern = "/api/v1/journal",
        .handler = get_journal,
        .summary = "The state of the journal and of the last checkpoint.",
-       .answer = "Journal"},
+       .answer = "Journal",
+       .problems = {422}},
   };
 }
 

@@ -15,6 +15,7 @@ using std::chrono::milliseconds;
 // Tells the page what to show. Open to everybody, because it only reveals facts about the
 // requester.
 void get_session(Exchange& exchange) {
+  if (QueryReader(exchange, QueryReader::Selects::kNothing).failed()) return;
   const bool tokens = !exchange.service().tokens()->empty();
   const bool known = !tokens || exchange.request().header("authorization") != nullptr;
   const Principal& principal = exchange.principal();
@@ -46,7 +47,7 @@ bool authenticate(Exchange& exchange, const std::string& name, const std::string
 }
 
 void begin_session(Exchange& exchange) {
-  QueryReader query(exchange);
+  QueryReader query(exchange, QueryReader::Selects::kNothing);
   BodyReader body(exchange);
   const auto name = body.bytes("user");
   const auto password = body.bytes("password");
@@ -75,8 +76,7 @@ void begin_session(Exchange& exchange) {
 }
 
 void end_session(Exchange& exchange) {
-  QueryReader query(exchange);
-  if (query.failed()) return;
+  if (QueryReader(exchange, QueryReader::Selects::kNothing).failed()) return;
   const Principal& principal = exchange.principal();
   const bool ended = principal.logged_in && exchange.service().sessions().end(principal.token);
   respond_json(exchange, {{"ended", ended}});
@@ -92,7 +92,8 @@ std::vector<Route> session_routes() {
        .handler = get_session,
        .summary = "The role of the given token; null if a token is required.",
        .answer = "Session",
-       .while_loading = true},
+       .while_loading = true,
+       .problems = {422}},
       {.method = HttpMethod::post,
        .pattern = kSession,
        .access = Access::kOpen,
@@ -100,13 +101,15 @@ std::vector<Route> session_routes() {
        .summary = "Logs in with the name and the password of an ACL user.",
        .body = "LogIn",
        .answer = "NewSession",
-       .status = 201},
+       .status = 201,
+       .problems = {422}},
       {.method = HttpMethod::delete_,
        .pattern = kSession,
        .access = Access::kReady,
        .handler = end_session,
        .summary = "Ends the session; a token stays valid.",
-       .answer = "EndedSession"},
+       .answer = "EndedSession",
+       .problems = {422}},
   };
 }
 

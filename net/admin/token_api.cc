@@ -47,7 +47,7 @@ json shown(const TokenSetting& token) {
 }
 
 void list_tokens(Exchange& exchange) {
-  QueryReader query(exchange);
+  QueryReader query(exchange, QueryReader::Selects::kNothing);
   if (query.failed() || !may_configure(exchange, "get")) return;
   const auto tokens = exchange.service().tokens();
   json lines = json::array();
@@ -88,7 +88,7 @@ bool change_tokens(Exchange& exchange, const TokenChange& change, bool& kept) {
 }
 
 void add_token(Exchange& exchange) {
-  QueryReader query(exchange);
+  QueryReader query(exchange, QueryReader::Selects::kNothing);
   BodyReader body(exchange);
   const auto name = body.bytes("role");
   const std::optional<Role> role = name ? parse_role(*name) : std::nullopt;
@@ -118,7 +118,7 @@ void add_token(Exchange& exchange) {
 }
 
 void remove_token(Exchange& exchange) {
-  QueryReader query(exchange);
+  QueryReader query(exchange, QueryReader::Selects::kNothing);
   if (query.failed() || !may_configure(exchange, "set")) return;
   const std::string& id = exchange.path("id");
   bool kept = false;

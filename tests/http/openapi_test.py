@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 from harness import NPM, need_npm, require, require_equal, run, wait_until
-from harness.http_client import ADMIN_TOKEN, THREADS, Client, serve
+from harness.http_client import ADMIN_TOKEN, THREADS, Client, require_problem, serve
 
 VALIDATE = """
 import { text } from "node:stream/consumers";
@@ -19,6 +19,8 @@ const validator = new Validator();
 const { valid, errors } = await validator.validate(JSON.parse(await text(process.stdin)));
 console.log(valid ? validator.version : JSON.stringify(errors, null, 1));
 """
+# Probes, scrapers and tools may add parameters of their own.
+TAKE_ANYTHING = {"/healthz", "/readyz", "/metrics", "/api/v1/openapi.json"}
 KINDS = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
 
 
@@ -286,8 +288,25 @@ def test_streams_and_databases_are_described(options):
                 path = re.sub(r"\{\w+\}", "x", pattern)
                 if method != "get" or path.startswith("/api/v1/tokens"):
                     continue
-                refused = client.get(path + "?db=16").status == 422
+                answer = client.get(path + "?db=16")
+                refused = answer.status == 422 and "from 0 to 15" in answer.json["detail"]
                 require_equal(described, refused, f"{pattern}: db")
+
+
+def test_unknown_parameters_are_refused(options):
+    """A parameter that is not described is refused, with the names of those that are."""
+    with Client(serve(options), ADMIN_TOKEN) as client:
+        paths = client.get("/api/v1/openapi.json").json["paths"]
+        for pattern, operations in paths.items():
+            if "get" not in operations or pattern in TAKE_ANYTHING:
+                continue
+            names = {parameter["name"] for parameter in operations["get"]["parameters"]
+                     if parameter["in"] == "query"}
+            query = "?what=1" + ("&q=x" if "q" in names else "")
+            answer = client.get(re.sub(r"\{\w+\}", "x", pattern) + query)
+            require_problem(answer, 422, "BADFIELD")
+            require_equal((answer.json["field"], set(answer.json.get("allowed", []))),
+                          ("what", names), pattern)
 
 
 def test_every_operation_is_as_described(options):
