@@ -23,6 +23,8 @@ constexpr std::chrono::milliseconds kBetweenLooks(50);
 constexpr int64_t kLookMs = 1000;
 // Longer than a take-over needs, or etcd for a change.
 constexpr std::chrono::seconds kGroupPatience(10);
+// After the timeout of a hand-over the primary writes again soon.
+constexpr std::chrono::seconds kGivesUp(1);
 
 json read_group(Connection& connection) {
   return group_of_info(connection.call({"INFO", "replication"}).text);
@@ -104,10 +106,16 @@ const json& require_member(const json& group, const std::string& name) {
   throw Failure{kUsageError, "the group has no node " + name + suggestion(nearest), names, nearest};
 }
 
-// The group as the first node that answers sees it, once somebody leads a later epoch.
-json wait_for_next(const json& before, const Address& like) {
-  const auto deadline = Clock::now() + kGroupPatience;
-  while (Clock::now() < deadline) {
+// The group as the first node that answers sees it, once somebody leads a later epoch. Writes wait
+// for the hand-over for `timeout`; if the old primary leads after it, it has given up.
+json wait_for_next(const json& before, const Address& like, std::chrono::milliseconds timeout) {
+  const auto begun = Clock::now();
+  const auto leads_still = [&before](const json& group) {
+    return group.is_object() && group["node"] == before["primary"] && group["role"] == "primary" &&
+           group["epoch"] == before["epoch"];
+  };
+  while (Clock::now() < begun + timeout + kGroupPatience) {
+    bool is_over = false;
     for (const json& member : before["members"]) {
       try {
         Connection connection(address_of(member, like));
@@ -116,18 +124,25 @@ json wait_for_next(const json& before, const Address& like) {
         if (group.is_object() && group["primary"].is_string() && group["epoch"] > before["epoch"]) {
           return group;
         }
+        is_over |= Clock::now() > begun + timeout + kGivesUp && leads_still(group);
       } catch (const Failure&) {  // it restarts
       }
     }
+    if (is_over) {
+      throw Failure{kServerError, before["primary"].get<std::string>() +
+                                      " leads still: the hand-over was given up after " +
+                                      duration_text(timeout.count())};
+    }
     std::this_thread::sleep_for(kBetweenLooks);
   }
-  throw Failure{kServerError, "no node has taken over within 10 seconds: see sluice nodes"};
+  throw Failure{kServerError, "no node has taken over within " +
+                                  duration_text((timeout + kGroupPatience).count()) +
+                                  ": see sluice nodes"};
 }
 
 int run_failover(Context& context) {
   const json before = require_group(context.connection);
-  const std::string timeout_ms =
-      std::to_string(context.arguments.integer("--timeout", 10'000, 1, INT32_MAX));
+  const int64_t timeout_ms = context.arguments.integer("--timeout", 10'000, 1, INT32_MAX);
   Words words = {"FAILOVER"};
   if (const auto to = context.arguments.value("--to")) {
     const json& member = require_member(before, *to);
@@ -135,13 +150,13 @@ int run_failover(Context& context) {
     words.insert(words.end(), {"TO", member.value("host", ""),
                                std::to_string(port != 0 ? port : member.value("tls_port", 0))});
   }
-  words.insert(words.end(), {"TIMEOUT", timeout_ms});
+  words.insert(words.end(), {"TIMEOUT", std::to_string(timeout_ms)});
   if (!before["primary"].is_string()) throw Failure{kServerError, "nobody leads the group"};
   const Address& like = context.connection.address();
   Connection primary(address_of(require_member(before, before["primary"]), like));
   const auto begun = Clock::now();
   primary.call(words);
-  const json after = wait_for_next(before, like);
+  const json after = wait_for_next(before, like, std::chrono::milliseconds(timeout_ms));
   const auto took =
       std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begun).count();
   if (context.json) {
