@@ -107,7 +107,8 @@ class RemoteListener {
   virtual void on_beat(Bytes value) = 0;
   virtual void on_epoch(Bytes value) = 0;
   virtual void on_trim(Bytes value) = 0;
-  virtual void on_pause(Bytes value) = 0;  // empty: it was removed
+  // Empty: it was removed. The change has this revision.
+  virtual void on_pause(Bytes value, int64_t revision) = 0;
   // `value`: nothing if the record has vanished.
   virtual void on_record(RemoteRecordKind kind, Bytes name, std::optional<Bytes> value) = 0;
   // The log does not follow any more: an error, or the revision was compacted. Read what is missing

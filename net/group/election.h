@@ -58,8 +58,9 @@ class Election {
     kResign,  // RemoteLog::change_epoch(fence(), the text of mine()): on_resigned
   };
 
-  // A preferred node may take a free epoch at once, others wait so long.
-  static constexpr int64_t kPreferredStartMs = 300;
+  // A preferred node may take a free epoch at once, others wait so long: longer than a busy machine
+  // holds a process up. It costs time only if the preferred node has gone.
+  static constexpr int64_t kPreferredStartMs = 1000;
   // Between two tries of RESIGN.
   static constexpr int64_t kRetryMs = 50;
   // A standby that is further behind the beat lets others go first, by as much.

@@ -1,5 +1,7 @@
 #include "net/group/group_members.h"
 
+#include <algorithm>
+
 #include "engine/base/numbers.h"
 #include "storage/group_keys.h"
 
@@ -7,31 +9,39 @@ namespace sluice {
 
 void GroupMembers::step(const GroupMember& self, int64_t now_ms) {
   put(self, now_ms);
-  if (now_ms >= read_at_ms_) read(self.name, now_ms);
+  if (now_ms >= read_at_ms_) read_again(self.name, now_ms);
 }
 
 void GroupMembers::read(const std::string& own_name, int64_t now_ms) {
-  read_at_ms_ = now_ms + kReadMs;
-  read(RemoteRecordKind::kNode, own_name);
-  read(RemoteRecordKind::kHold, own_name);
+  has_read_ = {};
+  read_again(own_name, now_ms);
 }
 
-void GroupMembers::read(RemoteRecordKind kind, const std::string& own_name) {
+void GroupMembers::read_again(const std::string& own_name, int64_t now_ms) {
+  read_at_ms_ = now_ms + kReadMs;
+  read(RemoteRecordKind::kNode, own_name, now_ms);
+  read(RemoteRecordKind::kHold, own_name, now_ms);
+}
+
+void GroupMembers::read(RemoteRecordKind kind, const std::string& own_name, int64_t now_ms) {
   told_[index_of(kind)].clear();
   const uint64_t number = ++reads_[index_of(kind)];
-  log_.read_records(kind, [this, kind, own_name, number](const RemoteAnswer& answer,
-                                                         const std::vector<RemoteRecord>& records) {
-    if (!is_heard(answer)) return;
-    inbox_.post([this, kind, own_name, number, records] {
-      if (number == reads_[index_of(kind)]) on_read(kind, own_name, records);
-    });
-  });
+  log_.read_records(
+      kind, [this, kind, own_name, number, now_ms](const RemoteAnswer& answer,
+                                                   const std::vector<RemoteRecord>& records) {
+        inbox_.post([this, kind, own_name, number, now_ms, is_known = is_heard(answer), records] {
+          if (number != reads_[index_of(kind)]) return;
+          if (is_known) return on_read(kind, own_name, records);
+          read_at_ms_ = std::min(read_at_ms_, now_ms + kRecordMs);
+        });
+      });
 }
 
 // What was told since the request is newer. Others may have vanished while nothing was told.
 void GroupMembers::on_read(RemoteRecordKind kind, const std::string& own_name,
                            const std::vector<RemoteRecord>& records) {
   const bool is_hold = kind == RemoteRecordKind::kHold;
+  has_read_[index_of(kind)] = true;
   const std::set<std::string>& told = told_[index_of(kind)];
   const auto is_old = [&](const auto& entry) { return !told.contains(entry.first); };
   is_hold ? std::erase_if(holds_, is_old) : std::erase_if(others_, is_old);
@@ -41,7 +51,7 @@ void GroupMembers::on_read(RemoteRecordKind kind, const std::string& own_name,
     has_own |= is_own;
     if (!is_own && !told.contains(record.name)) take(kind, record.name, record.value);
   }
-  if (!has_own) is_recorded_ = false;  // it is put again
+  if (!has_own) lose_record();
 }
 
 void GroupMembers::take(RemoteRecordKind kind, const std::string& name, const std::string& value) {
@@ -59,7 +69,7 @@ void GroupMembers::on_record(RemoteRecordKind kind, const std::string& name,
   told_[index_of(kind)].insert(name);
   const bool is_own = kind == RemoteRecordKind::kNode && name == self.name;
   if (!value.has_value()) {
-    if (is_own) is_recorded_ = false;  // it is put again
+    if (is_own) lose_record();
     kind == RemoteRecordKind::kHold ? holds_.erase(name) : others_.erase(name);
     return;
   }
@@ -75,7 +85,7 @@ void GroupMembers::on_record(RemoteRecordKind kind, const std::string& name,
 }
 
 void GroupMembers::put(const GroupMember& self, int64_t now_ms) {
-  if (is_putting_ || now_ms < put_at_ms_ || (is_recorded_ && self == recorded_)) return;
+  if (is_putting_ || now_ms < put_at_ms_ || (!must_put_ && self == recorded_)) return;
   is_putting_ = true;
   recorded_ = self;
   put_at_ms_ = now_ms + kRecordMs;
@@ -87,15 +97,26 @@ void GroupMembers::put(const GroupMember& self, int64_t now_ms) {
 
 void GroupMembers::on_put(const RemoteAnswer& answer, const std::string& name, int64_t now_ms) {
   is_putting_ = false;
-  is_recorded_ = answer.outcome == RemoteOutcome::kDone;
   if (answer.outcome != RemoteOutcome::kConflict) {
-    other_since_ms_ = 0;
+    must_put_ = answer.outcome != RemoteOutcome::kDone;
+    // Without an answer nothing is known: neither that the record has gone, nor whose it is.
+    if (!must_put_) is_recorded_ = true;
+    if (!must_put_) other_since_ms_ = 0;
     return;
   }
+  lose_record();
   if (other_since_ms_ == 0) other_since_ms_ = now_ms;
   if (now_ms - other_since_ms_ < kOtherProcessMs) return;
   on_refused_(
       invalid("another process is the node \"" + name + "\" of the group; node-name must differ"));
+}
+
+std::string GroupMembers::successor() const {
+  const GroupMember* best = nullptr;
+  for (const auto& [name, member] : others_) {
+    if (member.priority != 0 && (best == nullptr || member.lsn > best->lsn)) best = &member;
+  }
+  return best == nullptr ? std::string() : best->name;
 }
 
 std::vector<GroupMember> GroupMembers::all(const GroupMember& self) const {

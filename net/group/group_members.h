@@ -45,6 +45,11 @@ class GroupMembers {
   void put_soon() { put_at_ms_ = INT64_MIN; }
   // This node's record is there, as far as is known.
   bool is_recorded() const { return is_recorded_; }
+  // Both kinds were read since read(): what is not known was not there.
+  bool has_read() const { return has_read_[0] && has_read_[1]; }
+  // The node that can take over soonest: of those that may, the one with the most of the log.
+  // Empty: none may.
+  std::string successor() const;
   bool other_process() const { return other_since_ms_ != 0; }
 
   // Without this one.
@@ -56,10 +61,15 @@ class GroupMembers {
 
  private:
   static size_t index_of(RemoteRecordKind kind) { return kind == RemoteRecordKind::kHold ? 1 : 0; }
-  void read(RemoteRecordKind kind, const std::string& own_name);
+  void read_again(const std::string& own_name, int64_t now_ms);
+  void read(RemoteRecordKind kind, const std::string& own_name, int64_t now_ms);
   void take(RemoteRecordKind kind, const std::string& name, const std::string& value);
   void on_read(RemoteRecordKind kind, const std::string& own_name,
                const std::vector<RemoteRecord>& records);
+  void lose_record() {
+    is_recorded_ = false;
+    must_put_ = true;
+  }
   void put(const GroupMember& self, int64_t now_ms);
   void on_put(const RemoteAnswer& answer, const std::string& name, int64_t now_ms);
 
@@ -72,10 +82,12 @@ class GroupMembers {
   // The names of the records that were told since they were last read, of each kind.
   std::array<std::set<std::string>, 2> told_;
   std::array<uint64_t, 2> reads_{};  // only the answer to the last one counts
-  int64_t read_at_ms_ = INT64_MAX;   // until read() is called
+  std::array<bool, 2> has_read_{};
+  int64_t read_at_ms_ = INT64_MAX;  // until read() is called
   GroupMember recorded_;
   bool is_putting_ = false;
   bool is_recorded_ = false;
+  bool must_put_ = true;   // the record is not there, or may be an older one
   bool is_known_ = false;  // this process's record was told
   int64_t put_at_ms_ = INT64_MIN;
   int64_t other_since_ms_ = 0;  // since when another process has this name; 0: none has

@@ -84,8 +84,10 @@ class GroupNode::Listener final : public RemoteListener {
       node.feed_.on_trim(text, node.trim_.mark().seq);
     });
   }
-  void on_pause(Bytes value) override {
-    node_.post([&node = node_, text = std::string(value)] { node.pause_.on_value(text); });
+  void on_pause(Bytes value, int64_t revision) override {
+    node_.post([&node = node_, text = std::string(value), revision] {
+      node.pause_.on_value(text, revision);
+    });
   }
   void on_record(RemoteRecordKind kind, Bytes name, std::optional<Bytes> value) override {
     std::optional<std::string> text;
@@ -199,7 +201,7 @@ void GroupNode::opened(const RemoteAnswer& answer, const RemoteState& state) {
     if (Status status = check_epoch(options_, *epoch); !status.ok()) return end(1, status);
   }
   trim_.set_mark(state.trim);
-  pause_.on_value(state.pause);
+  pause_.begin(state.pause, answer.revision);
   follow(answer.revision, state);
 }
 

@@ -33,7 +33,7 @@ void GroupNode::elect() {
         post([this, answer, state] {
           if (is_heard(answer)) {
             heard_ms_ = now_;
-            pause_.on_value(state.pause);
+            pause_.on_value(state.pause, answer.revision);
           }
           election_.set_paused(pause_.left_ms() != 0);
           election_.on_probed(answer, state, now_);
@@ -188,7 +188,8 @@ void GroupNode::on_beaten(const RemoteAnswer& answer) {
 
 void GroupNode::trim() {
   trim_.note(host_.led_position());
-  if (trimming_ || now_ < trim_at_ms_) return;
+  // A node or a hold that is not known yet may need what would be trimmed.
+  if (trimming_ || now_ < trim_at_ms_ || !members_.has_read()) return;
   trim_at_ms_ = now_ + kTrimMs;
   if (!members_.others().empty()) alone_since_ms_ = 0;
   if (members_.others().empty() && alone_since_ms_ == 0) alone_since_ms_ = now_;
@@ -230,7 +231,9 @@ void GroupNode::resign(const std::string& preferred, int exit_code, int64_t give
   }
   if (stage_ < Stage::kTake) return end(exit_code, {});
   const bool revocable = stage_ == Stage::kLead && exit_code == kFencedExitCode;
-  hand_over_.begin(preferred, exit_code, give_up_ms, revocable);
+  // This node starts again and would be as quick as the others.
+  const bool chooses = preferred.empty() && exit_code == kFencedExitCode;
+  hand_over_.begin(chooses ? members_.successor() : preferred, exit_code, give_up_ms, revocable);
   // Nobody may give away an epoch that is not ready: its TIDY may still be on its way. Without an
   // end of it the others would wait for this node as for a silent primary.
   const bool may_write = stage_ == Stage::kPromote && promoting_;
@@ -248,14 +251,16 @@ void GroupNode::begin_resigning() {
 
 void GroupNode::resign_if_durable() {
   if (election_.phase() != Election::Phase::kLead) return;
-  if (hand_over_.gives_up(now_)) {
+  const bool is_ready =
+      (!promoting_ || host_.is_durable()) && now_ >= election_.acknowledges_from_ms();
+  // What is ready by now is not too late.
+  if (hand_over_.gives_up(is_ready ? INT64_MIN : now_)) {
     stage_ = Stage::kLead;
     say(LogLevel::kWarning, "the hand-over was given up");
     host_.resume_writing();
     return publish();
   }
-  if ((promoting_ && !host_.is_durable()) || now_ < election_.acknowledges_from_ms()) return;
-  if (!hand_over_.commit()) return;
+  if (!is_ready || !hand_over_.commit()) return;
   lease_.end();
   election_.resign(hand_over_.preferred(), now_);
 }

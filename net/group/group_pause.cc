@@ -7,9 +7,14 @@ namespace sluice {
 
 // One that cannot be read counts for nothing: a group that takes over is better than one that never
 // does.
-void GroupPause::on_value(Bytes text) {
+void GroupPause::begin(Bytes text, int64_t revision) {
   Result<PauseValue> value = decode_pause(text);
   value_ = value.ok() ? std::move(*value) : PauseValue();
+  revision_ = revision;
+}
+
+void GroupPause::on_value(Bytes text, int64_t revision) {
+  if (revision >= revision_) begin(text, revision);
 }
 
 int64_t GroupPause::left_ms() const {

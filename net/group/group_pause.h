@@ -26,8 +26,11 @@ class GroupPause {
   GroupPause(std::function<int64_t()> wall_ms, LogSink log)
       : wall_ms_(std::move(wall_ms)), log_(std::move(log)) {}
 
-  // This node has heard the value of the group's key; empty: the key was removed.
-  void on_value(Bytes text);
+  // The node follows the log from `revision` on. Empty: the group's key is not there.
+  void begin(Bytes text, int64_t revision);
+  // The node has heard the value that the key has at `revision`. A read may be answered after the
+  // event of a later change: what is older than what was heard changes nothing.
+  void on_value(Bytes text, int64_t revision);
   // 0: the group is not paused.
   int64_t left_ms() const;
   // Says what has changed, and once a minute that the group is paused.
@@ -41,6 +44,7 @@ class GroupPause {
   const std::function<int64_t()> wall_ms_;
   const LogSink log_;
   PauseValue value_;
+  int64_t revision_ = 0;  // at which it was heard
   PauseValue said_;
   int64_t say_at_ms_ = INT64_MIN;
 };

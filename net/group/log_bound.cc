@@ -28,9 +28,11 @@ uint64_t part_of(uint64_t limit, unsigned percent) { return limit / 100 * percen
 void LogBound::step(int64_t now_ms) {
   if (now_ms < ask_at_ms_) return;
   ask_at_ms_ = now_ms + kAskMs;
-  log_.status([this](const RemoteAnswer& answer, const std::vector<RemoteMember>& members) {
-    if (answer.outcome != RemoteOutcome::kDone) return;
-    inbox_.post([this, members] { on_status(members); });
+  log_.status([this, now_ms](const RemoteAnswer& answer, const std::vector<RemoteMember>& members) {
+    inbox_.post([this, now_ms, answers = answer.outcome == RemoteOutcome::kDone, members] {
+      if (answers) return on_status(members);
+      ask_at_ms_ = std::min(ask_at_ms_, now_ms + kAskAgainMs);
+    });
   });
 }
 

@@ -24,6 +24,7 @@ class LogBound {
  public:
   // How often the service is asked how large it may be.
   static constexpr int64_t kAskMs = 60'000;
+  static constexpr int64_t kAskAgainMs = 1000;  // when it has not answered
 
   LogBound(RemoteLog& log, GroupInbox& inbox, uint64_t limit_bytes, LogSink sink)
       : log_(log), inbox_(inbox), configured_(limit_bytes), sink_(std::move(sink)) {}

@@ -99,6 +99,7 @@ Status ServerGroup::open(const Settings& settings) {
   Result<std::unique_ptr<RemoteLog>> log = make_etcd_log(options);
   if (!log.ok()) return log.status();
   log_ = std::move(*log);
+  pause_wish_ = std::make_shared<PauseWish>(*log_, Clocks::boot_ms, storage_log_sink());
   gate_.emplace(settings.failover_timeout_ms, settings.journal_patience_ms);
   gate_->refuse_old_data(!settings.replica_serve_stale_data);
   shared_.state.gate = &*gate_;
@@ -377,11 +378,7 @@ Status ServerGroup::abort_hand_over() {
 Status ServerGroup::pause(int64_t for_ms) {
   if (started_.load(std::memory_order_acquire) == nullptr) return invalid("this node is starting");
   const PauseValue value{wall_ms() + for_ms, view()->node};
-  log_->set_pause(for_ms == 0 ? "" : encode_pause(value), [for_ms](const RemoteAnswer& answer) {
-    if (is_heard(answer)) return;
-    spdlog::warn("The group was perhaps not {}: {}", for_ms == 0 ? "resumed" : "paused",
-                 no_answer(answer).message());
-  });
+  pause_wish_->put(for_ms == 0 ? "" : encode_pause(value));
   return {};
 }
 

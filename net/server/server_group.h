@@ -20,6 +20,7 @@
 #include "engine/base/thread.h"
 #include "engine/execution/follower.h"
 #include "net/group/group_node.h"
+#include "net/group/pause_wish.h"
 #include "net/group/serving_gate.h"
 #include "net/server/loading_progress.h"
 #include "net/server/server_life.h"
@@ -102,6 +103,7 @@ class ServerGroup final : public GroupPort, private GroupHost {
   ServerStore& store_;
   const ServerListeners& listeners_;
   std::unique_ptr<RemoteLog> log_;
+  std::shared_ptr<PauseWish> pause_wish_;
   std::string held_as_;  // the name of the hold; empty: nothing is held
   GroupInbox inbox_;
   std::string routed_host_;  // from where etcd is reached

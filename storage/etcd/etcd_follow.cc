@@ -77,7 +77,8 @@ void EtcdFollow::tell(const etcdserverpb::Event& event) {
     return tell_record(RemoteRecordKind::kHold, *name, event);
   }
   if (key == keys_.pause()) {
-    return listener_->on_pause(event.type() == etcdserverpb::Event::PUT ? value : Bytes());
+    return listener_->on_pause(event.type() == etcdserverpb::Event::PUT ? value : Bytes(),
+                               event.kv().mod_revision());
   }
   // Frames vanish by TIDY and TRIM, which the epoch and the trim mark tell; the others never do.
   if (event.type() != etcdserverpb::Event::PUT) return;

@@ -180,14 +180,15 @@ def test_follow(log, other):
     log.done("put", "node", "n1", "run1", "its record")
     log.done("put", "hold", "n2", "run1", "its hold")
     log.done("drop", "node", "n1")
-    log.done("pause", "a pause")
+    paused = log.done("pause", "a pause").revision
     require_equal(log.done("state", 0).more[4:], ["a pause"], "the pause")
-    log.done("pause", "")
+    resumed = log.done("pause", "").revision
     require_equal(log.done("state", 0).more[4:], [], "no pause")
     log.done("trim", fence, 10, "", "a mark")
     wait_until(lambda: other.told("beat") == [["a beat"]], what="the beat")
     wait_until(lambda: other.told("trim") == [["a mark"]], what="the trim mark")
-    wait_until(lambda: sorted(other.told("pause")) == [[""], ["a pause"]], what="the pause")
+    wait_until(lambda: sorted(other.told("pause")) == [["", str(resumed)],
+                                                       ["a pause", str(paused)]], what="the pause")
     wait_until(lambda: sorted(other.told("node")) == [["n1"], ["n1", "its record"]], what="a node")
     wait_until(lambda: other.told("hold") == [["n2", "its hold"]], what="its hold")
     # Compactions do not disturb one that is up to date.

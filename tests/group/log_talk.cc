@@ -96,7 +96,9 @@ class Listener : public RemoteListener {
   void on_beat(Bytes value) override { say({id_, "beat", std::string(value)}); }
   void on_epoch(Bytes value) override { say({id_, "epoch", std::string(value)}); }
   void on_trim(Bytes value) override { say({id_, "trim", std::string(value)}); }
-  void on_pause(Bytes value) override { say({id_, "pause", std::string(value)}); }
+  void on_pause(Bytes value, int64_t revision) override {
+    say({id_, "pause", std::string(value), std::to_string(revision)});
+  }
   void on_record(RemoteRecordKind kind, Bytes name, std::optional<Bytes> value) override {
     const std::string what = kind == RemoteRecordKind::kNode ? "node" : "hold";
     if (value.has_value()) {

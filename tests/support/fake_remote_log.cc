@@ -331,7 +331,9 @@ FakeRemoteService::Answer FakeRemoteService::event_of(Follower& follower, const 
     };
   }
   if (change.key == keys_.pause() && chance(faults_.pause_lost)) return nullptr;
-  if (change.key == keys_.pause()) return [=] { listener->on_pause(value.value_or("")); };
+  if (change.key == keys_.pause()) {
+    return [=, at = change.revision] { listener->on_pause(value.value_or(""), at); };
+  }
   if (!value.has_value()) return nullptr;
   if (change.key == keys_.epoch()) return [=] { listener->on_epoch(*value); };
   if (change.key == keys_.beat()) return [=] { listener->on_beat(*value); };

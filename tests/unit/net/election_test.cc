@@ -309,12 +309,13 @@ TEST_CASE("after RESIGN nobody waits, and the preferred node goes first") {
   Standby other(50);
   Election& election = other.election;
   CHECK(election.on_epoch(encode_epoch(free), 100).ok());
-  CHECK(election.due_ms() == 100 + 50 + Election::kPreferredStartMs);
-  REQUIRE(election.next(450) == Action::kProbe);
+  constexpr int64_t kDueMs = 100 + 50 + Election::kPreferredStartMs;
+  CHECK(election.due_ms() == kDueMs);
+  REQUIRE(election.next(kDueMs) == Action::kProbe);
   // Frames that were not heard of yet are no sign of life: nobody leads.
-  election.on_probed(done(), state_of(encode_epoch(free), 12), 450);
-  REQUIRE(election.next(450) == Action::kTake);
-  election.on_taken(taken(state_of(text_of(5, "n2", false), 13)), 460);
+  election.on_probed(done(), state_of(encode_epoch(free), 12), kDueMs);
+  REQUIRE(election.next(kDueMs) == Action::kTake);
+  election.on_taken(taken(state_of(text_of(5, "n2", false), 13)), kDueMs + 10);
   CHECK(election.acknowledges_from_ms() == INT64_MIN);
 }
 
