@@ -28,11 +28,10 @@ import { WINDOW_S } from "./waits";
 import { is_over } from "./words";
 import { WorkersPanel } from "./workers_panel";
 
-const USUAL_MS = 1000;
+// Also when events are frequent: each look is some ten requests.
+const EACH_MS = 1000;
 // Less of the list than this is not seen.
 const HEADER_PX = 150;
-// When events are frequent, update at most this often.
-const LEAST_MS = 800;
 // The server's history is read anew so often; the page's own samples continue it.
 const PAST_MS = 60_000;
 const SPAN_S: Record<Range, number> = { hour: 3600, day: 86_400 };
@@ -109,7 +108,7 @@ export class QueueView implements View {
     for (const panel of [this.jobs, this.active, this.groups, this.workers, this.activity]) {
       this.visibility.watch(panel.root, (visible) => { panel.visible = visible; });
     }
-    this.poller = new Poller((signal) => this.ask(signal), USUAL_MS, LEAST_MS,
+    this.poller = new Poller((signal) => this.ask(signal), EACH_MS, EACH_MS,
       (error) => this.failed(error));
     this.take(params);
   }
