@@ -66,7 +66,7 @@ def fault_of_leader(options, fault, heal):
         reader.follow(0)
         with Writer(log, fence) as writer:
             writer.goes_on()
-            victim = cluster.leader()
+            victim = cluster.wait_for_leader()
             fault(cluster, victim)
             writer.goes_on()
             heal(cluster, victim)
@@ -74,7 +74,12 @@ def fault_of_leader(options, fault, heal):
             time.sleep(0.5)
             writer.goes_on()
         require_equal(log.all_seqs(), writer.acknowledged, "acknowledged frames")
-        seen = {int(words[0]) for words in reader.told("frame")}
+
+        def told():
+            return {int(words[0]) for words in reader.told("frame")}
+        wait_until(lambda: reader.told("lost") or len(told()) >= len(writer.acknowledged),
+                   what="the follower's last frames")
+        seen = told()
         if reader.told("lost"):  # The end of a watch is told: what is missing is read.
             seen |= set(reader.all_seqs())
         require_equal(sorted(seen), writer.acknowledged, "what the follower knows")
@@ -97,7 +102,7 @@ def test_majority_gone(options):
     """without a majority a frame is unknown; once it is back the same frame is committed"""
     with EtcdCluster(3) as cluster, LogTalk(options, cluster.endpoints()) as log:
         fence = log.lead()
-        leader = cluster.leader()
+        leader = cluster.wait_for_leader()
         others = [member for member in range(3) if member != leader]
         for member in others:
             cluster.kill(member)

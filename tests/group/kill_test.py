@@ -185,7 +185,7 @@ class Faults:
         epoch = self.group.leadership()[0]
         began_s = time.monotonic()
         primary.freeze()
-        time.sleep(self.rng.uniform(0.05, 0.5))
+        time.sleep(self.rng.uniform(0.05, 0.3))
         primary.thaw()
         took_s = time.monotonic() - began_s   # longer if the machine has let nobody run
 
@@ -213,8 +213,7 @@ class Faults:
 
     def _kill_leader(self):
         etcd = self.group.etcd
-        member = wait_until(lambda: [m for m in [etcd.leader()] if m is not None],
-                            what="a leader of etcd")[0]
+        member = etcd.wait_for_leader()
         etcd.kill(member)
         self._mends.append(lambda: etcd.start(member))
 

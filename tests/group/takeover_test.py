@@ -157,9 +157,9 @@ def test_etcd_leader_killed(options):
     with group_of_two(options) as group:
         with Load(group) as load:
             load.mark()
-            member = group.etcd.leader()
+            member = group.etcd.wait_for_leader()
             group.etcd.kill(member)
-            wait_until(lambda: group.etcd.leader() is not None, what="a leader of etcd")
+            group.etcd.wait_for_leader()
             gap_s = load.wait_for_more()
             group.etcd.start(member)
             load.wait_for_more()

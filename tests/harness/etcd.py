@@ -1,7 +1,7 @@
 """Starts and stops etcd for tests: one member or three, on free ports, in a folder of their own.
 
     with EtcdCluster(3) as cluster:
-        cluster.kill(cluster.leader())
+        cluster.kill(cluster.wait_for_leader())
 
 Members are ended by their pids. Used by one thread.
 """
@@ -38,7 +38,7 @@ class EtcdCluster:
     def __enter__(self):
         for member in range(len(self.ports)):
             self.start(member)
-        wait_until(lambda: self.leader() is not None, what="a leader of etcd")
+        self.wait_for_leader()
         return self
 
     def __exit__(self, *_):
@@ -128,6 +128,12 @@ class EtcdCluster:
             if status.get("leader", 0) == status.get("header", {}).get("member_id"):
                 return member
         return None
+
+    def wait_for_leader(self):
+        """The member that leads, perhaps after an election."""
+        found = wait_until(lambda: [member for member in [self.leader()] if member is not None],
+                           what="a leader of etcd")
+        return found[0]
 
     def enable_auth(self, user, password, prefix):
         """A user that may use what begins with the prefix, and root."""

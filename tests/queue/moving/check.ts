@@ -27,9 +27,9 @@ export async function waiters(client: Redis, queue: string): Promise<number> {
 }
 
 export async function waitUntil(condition: () => Promise<boolean>, what: string) {
-  const deadline = Date.now() + 5000;
+  const deadline = performance.now() + 30_000;
   while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error(`${what} did not come about`);
+    if (performance.now() > deadline) throw new Error(`${what} did not come about`);
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }

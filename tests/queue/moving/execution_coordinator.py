@@ -76,6 +76,7 @@ def what_was_not_published_is_published_again(client):
         dying.schedule_next()
     except OSError:
         broken[0] = False
+    client.execute_command("Q.CONFIG", "dies", "SET", "lease_ms", 30000)  # of what it gets
     other = ExecutionCoordinator(URL, publish, worker="coordinator-2", queue="dies")
     other.schedule_next()
     equal((published[-1][0], other.keep(*published[-1])), ("x", True))

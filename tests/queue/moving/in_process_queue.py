@@ -50,9 +50,9 @@ def queued(queue, count):
 
 def the_methods():
     queue, other = ExecutionQueue(URL, 1), ExecutionQueue(URL, 1)  # as of two processes
-    queue.configure(max_concurrent=1, max_queue_size=3, lease_ms=300)
+    queue.configure(max_concurrent=1, max_queue_size=3, lease_ms=1500)
     first = Task(queue, 0, "first")
-    equal(first.started.wait(5), True)
+    equal(first.started.wait(30), True)
     order, others = [], []
     for of, name, priority in ((queue, "notebook", 0), (other, "api", 1), (queue, "late", 0)):
         others.append(Task(of, priority, name, order))
@@ -60,7 +60,7 @@ def the_methods():
     raised(QueueFull, queue.enqueue, lambda job: None, 2)
     equal(queue.set_priority("late", 2), True)
     equal(queue.get_stats()["queued_by_priority"], {"INTERACTIVE": 1, "API": 1, "NOTEBOOK": 1})
-    equal(first.end.wait(0.45), False)  # longer than its lease: it is kept
+    equal(first.end.wait(2), False)  # longer than its lease: it is kept
     first.end.set()
     for task in [first, *others]:
         task.join()
@@ -73,7 +73,7 @@ def the_methods():
     raised(ValueError, queue.enqueue, boom, 1)
     equal(queue.get_stats()["failed_tasks"], 1)
     told = Task(queue, 1, "told")
-    equal(told.started.wait(5), True)
+    equal(told.started.wait(30), True)
     equal(queue.cancel("told"), "signalled")
     told.join()
     equal(type(told.result), Cancelled)
@@ -83,9 +83,10 @@ def the_methods():
 
 def who_waits_too_long_hears_of_it():
     queue = ExecutionQueue(URL, 1)
-    queue.configure(max_concurrent=1, queue_timeout=100)
+    queue.configure(max_concurrent=1)
     holder = Task(queue, 1, "holder")
-    equal(holder.started.wait(5), True)
+    equal(holder.started.wait(30), True)
+    queue.configure(max_concurrent=1, queue_timeout=100)
     equal(raised(NotCompleted, queue.enqueue, lambda job: None, 2).state, "expired")
     holder.end.set()
     holder.join()

@@ -19,7 +19,7 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 async function scenario() {
   const [queue, other] = [new ExecutionQueue(url, 1), new ExecutionQueue(url, 1)]; // as of two
   const runs = [queue.run(), other.run()]; // processes
-  await queue.configure(1, 3, 60000, 300);
+  await queue.configure(1, 3, 60000, 1500);
   const isQueued = (count: number) => waitUntil(
     async () => (await queue.getDetailedStats()).queued === count, `${count} queued`);
   const first = held();
@@ -40,7 +40,7 @@ async function scenario() {
   equal([stats.queued, stats.active, stats.maxConcurrent, stats.queueUtilization], [3, 1, 1, 100]);
   equal(stats.queuedByPriority, { INTERACTIVE: 1, API: 1, NOTEBOOK: 1 });
   equal(stats.queuedByLanguage, { python: 0, java: 3 });
-  await pause(450); // longer than its lease: it is kept
+  await pause(2000); // longer than its lease: it is kept
   first.end();
   equal(await running, "done");
   await Promise.all(others);
@@ -62,17 +62,18 @@ async function scenario() {
   await waitUntil(async () => (await queue.getDetailedStats()).active === 0, "the free slot");
   equal((await queue.getDetailedStats()).failedTasks, 1);
 
-  await queue.configure(1, 3, 100, 300);
+  await queue.configure(1, 3, 60000, 5000);
   const holder = held();
   const holding = queue.enqueue(holder.task, 1);
   await waitUntil(holder.isRunning, "a run");
+  await queue.configure(1, 3, 100, 5000);
   const expired = await queue.enqueue(note("never"), 2).catch((error) => error);
   equal(expired instanceof NotCompleted && expired.state, "expired");
 
   // A process that dies: its lease runs out, and its slot goes to the next.
   holder.end();
   await holding;
-  await queue.configure(1, 3, 60000, 300);
+  await queue.configure(1, 3, 60000, 1500);
   const dying = spawn(process.execPath, [process.argv[1]],
     { env: { ...process.env, ROLE: "dies" }, stdio: ["ignore", "ignore", "inherit"] });
   await waitUntil(async () => (await queue.getDetailedStats()).active === 1, "the other's run");
