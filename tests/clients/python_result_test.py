@@ -48,10 +48,10 @@ def block_for(seconds):
 def test_ends(options):
     """result returns what the worker returned; other ends, and jobs that are gone, raise."""
     with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
-        call_later(0.2, end_job, server, EXEC, ("RESULT", b'{"ok":true}'))
-        require_equal(queue.add(1).result(20), {"ok": True})
-        call_later(0.2, end_job, server, EXEC, ())
-        require_equal(queue.add(1).result(20), None)
+        for ack, result in (("RESULT", b'{"ok":true}'), {"ok": True}), ((), None):
+            job = queue.add(1)
+            call_later(0.2, end_job, server, EXEC, ack)
+            require_equal(job.result(20), result)
         job = queue.add(1)
         call_later(0.2, end_job, server, EXEC, (), ("FATAL", "ERROR", "no such user"))
         failed = raised(NotCompleted, job.result, 20)
@@ -76,10 +76,19 @@ def test_a_retry_is_no_end(options):
     """A run that fails and is retried does not end the wait."""
     with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
         job = queue.add(1, retry=3)
-        for delay in (0.1, 0.3):
-            call_later(delay, end_job, server, EXEC, (), ("DELAY", "0"))
-        call_later(0.6, end_job, server, EXEC, ("RESULT", b"2"))
+
+        def ends():
+            wait_until(lambda: queue.results.waiting == 1, what="the wait")
+            for ack, nack in ((), ("DELAY", "0")), ((), ("DELAY", "0")), (("RESULT", b"2"), None):
+                time.sleep(0.2)
+                wait_until(lambda: job.get().state == "pending", what="its next run may begin")
+                end_job(server, EXEC, ack, nack)
+
+        ender = threading.Thread(target=ends)
+        ender.start()
         require_equal(job.result(20), 2)
+        ender.join()
+        require_equal(job.get().fields["attempts"], 3)
 
 
 def test_a_thousand_results(options):
@@ -182,8 +191,9 @@ def test_without_rights(options):
     with options.server({"user": user}) as server:
         url = f"redis://u:x@127.0.0.1:{server.port}"
         with Queue(EXEC, url) as queue:
+            job = queue.add("y")
             call_later(0.3, end_job, server, EXEC, ("RESULT", b'"x"'))
-            require_equal(queue.add("y").result(20), "x")
+            require_equal(job.result(20), "x")
 
 
 def test_results_across_kills(options):

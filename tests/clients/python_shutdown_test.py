@@ -42,12 +42,10 @@ class Started:
         self.log.seek(0)
         return self.log.read().decode()
 
-    def terminate(self, times=1, timeout_s=60):
+    def terminate(self, timeout_s=60):
         """SIGTERM. Returns the exit code and the seconds it took."""
         began = time.monotonic()
-        for _ in range(times):
-            self.process.send_signal(signal.SIGTERM)
-            time.sleep(0.1)
+        self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout_s), time.monotonic() - began
 
     def __enter__(self):
@@ -135,9 +133,13 @@ def test_handlers_that_do_not_end(options):
 def test_second_sigterm(options):
     """A second SIGTERM ends the grace."""
     with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
-            Started(server, "steps", "--grace", "60") as worker:
+            Started(server, "steps", "--concurrency", "2", "--grace", "60") as worker:
         job = active(queue, 60)
-        code, took = worker.terminate(times=2)
+        wait_until(lambda: queue.stats()["waiting_pops"] == 1, what="it waits for another job")
+        worker.process.send_signal(signal.SIGTERM)
+        # Two signals that a process has not heard yet are one.
+        wait_until(lambda: queue.stats()["waiting_pops"] == 0, what="it has heard the first")
+        code, took = worker.terminate()
         require_equal(code, 0, worker.text)
         require(took < 10, f"{took:.1f} s")
         require_given_back(job)

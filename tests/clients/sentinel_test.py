@@ -127,7 +127,7 @@ def test_read_only_by_address(_options):
     """Python: a server at a fixed address that says READONLY is connected to anew each time."""
     with replying(READ_ONLY) as wrong:
         opened = wrong.opened
-        with Queue(EXEC, f"redis://{LOOPBACK}:{wrong.port}", patience=0.2) as queue:
+        with Queue(EXEC, f"redis://{LOOPBACK}:{wrong.port}", patience=1.5) as queue:
             raised(errors.ReadOnly, queue.add, 1)
         require(wrong.opened > opened + 1, "connections")
 

@@ -152,20 +152,34 @@ def test_sigterm_while_handlers_run(options):
 
 def test_handler_that_hangs(options):
     """A handler that ignores its signal: its lease is kept, its job is given back at the end of
-    grace, and the process exits 1. A second SIGTERM ends the grace."""
-    for arguments, signals in ((["--grace", "500"], 1), (["--grace", "60000"], 2)):
-        with options.server() as server, Started(server.port, *arguments) as worker:
-            native = Native(server)
-            job = add(native, EXEC, 0, "hang", "LEASE", 2000)
-            wait_active(native, job)
-            time.sleep(4)  # Two leases.
-            require_equal(state(native, job), "active", "heartbeats continue")
-            for _ in range(signals):
-                worker.process.send_signal(signal.SIGTERM)
-                time.sleep(0.1)
-            require_equal(worker.end(20), 1, worker.text)
-            require("do not end" in worker.text, worker.text)
-            require_given_back(native, job)
+    grace, and the process exits 1."""
+    with options.server() as server, Started(server.port, "--grace", "500") as worker:
+        native = Native(server)
+        job = add(native, EXEC, 0, "hang", "LEASE", 2000)
+        wait_active(native, job)
+        time.sleep(4)  # Two leases.
+        require_equal(state(native, job), "active", "heartbeats continue")
+        worker.process.send_signal(signal.SIGTERM)
+        require_equal(worker.end(20), 1, worker.text)
+        require("do not end" in worker.text, worker.text)
+        require_given_back(native, job)
+
+
+def test_second_sigterm(options):
+    """A second SIGTERM ends the grace of a handler that ignores its signal."""
+    with options.server() as server, Started(
+            server.port, "--concurrency", "2", "--grace", "60000") as worker:
+        native = Native(server)
+        job = add(native, EXEC, 0, "hang", "LEASE", 2000)
+        wait_active(native, job)
+        for waiting in (1, 0):  # Two signals that a process has not heard yet are one.
+            wait_until(lambda count=waiting: native.stats(EXEC)["waiting_pops"] == count,
+                       what=f"{waiting} pops wait")
+            require_equal(state(native, job), "active", "it runs on")
+            worker.process.send_signal(signal.SIGTERM)
+        require_equal(worker.end(20), 1, worker.text)
+        require("do not end" in worker.text, worker.text)
+        require_given_back(native, job)
 
 
 def test_process_that_exits(options):

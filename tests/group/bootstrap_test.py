@@ -28,7 +28,7 @@ LARGE = 300  # values of 100 kB
 SLOW_RECEIPT = """
 #include <sys/socket.h>
 static ssize_t slowly(ssize_t size) {
-  if (size >= 16384) usleep(10000);
+  if (size >= 16384) usleep(40000);
   return size;
 }
 ssize_t recv(int from, void* to, size_t most, int flags) {
@@ -96,8 +96,13 @@ def trim(group, nodes):
 
 def require_in_sync(group, node):
     primary = group.primary()
-    wait_until(lambda: -1 < primary.lsn() == node.lsn() and node.digest() == primary.digest(),
-               LOADED_S, f"{node.name} in sync; {node.log_tail()}")
+
+    def equal():
+        if not -1 < primary.lsn() == node.lsn():
+            return False
+        digest = node.digest()
+        return digest is not None and digest == primary.digest()
+    wait_until(equal, LOADED_S, f"{node.name} in sync; {node.log_tail()}")
 
 
 def start_loading(node):

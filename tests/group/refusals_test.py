@@ -15,6 +15,7 @@ from harness.relay import Relay
 from harness.servers import LOOPBACK, directive_arguments, free_port
 
 NOBODY = "http://127.0.0.1:1"  # a port that refuses
+PATIENT = {"failover-timeout": 3000}  # where no node is to take over beside a pause of the machine
 
 
 def refused(options, directives, *words):
@@ -129,9 +130,10 @@ def test_directories(options):
 
 def test_name_of_another(options):
     """two processes with one node name: the second one is refused, the first continues"""
-    with Group(options.program) as group:
-        with joining(group, name="n2") as node:
-            exits_with(node, "another process is the node \"n2\"", "node-name must differ")
+    with Group(options.program, directives=PATIENT) as group:
+        with joining(group, name="n2", **PATIENT) as node:
+            exits_with(node, "another process is the node \"n2\"", "node-name must differ",
+                       timeout_s=60.0)
         require_equal(write(group.primary(), ["SET", "k", "v"]), ["OK"], "a write")
         require_equal([node.exits for node in group.nodes], [[], []], "exits")
 

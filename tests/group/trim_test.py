@@ -18,7 +18,7 @@ MOST_KEPT = 5 << 20  # the log is trimmed up to a checkpoint, of which each 1 MB
 DIRECTIVES = {"checkpoint-log-bytes": "1mb"}
 # Of 1 MB a request may have a quarter: four of this size fill 97 %, without a checkpoint by their
 # number.
-BOUND = {"journal-log-bytes": "1mb", "checkpoint-copies": "2"}
+BOUND = {"journal-log-bytes": "1mb", "checkpoint-copies": "2", "failover-timeout": 3000}
 LARGE_BYTES = 255_000
 
 

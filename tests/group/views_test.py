@@ -19,6 +19,7 @@ from harness.servers import LOOPBACK, steady_port
 
 ROUNDS = 300  # of malformed requests
 TRUSTED_S = 2.0
+PATIENT = {"failover-timeout": 3000}  # where no node is to take over beside a pause of the machine
 # What changes while one looks.
 MOVING = ("age_ms", "lag_ms", "lease_ms", "log_frames", "log_bytes", "log_kept_by", "seq", "lsn",
           "members")
@@ -29,7 +30,7 @@ def http_directives():
 
 
 def group_of_two(options):
-    return kept_group(options.program, of_node=http_directives, relayed=True)
+    return kept_group(options.program, directives=PATIENT, of_node=http_directives)
 
 
 def http(node, token=OPERATE_TOKEN):
@@ -185,7 +186,7 @@ def test_bad_input(options):
 
 def test_without_etcd(options):
     """a node that has lost etcd names nobody by Sentinel; when etcd is back it names the primary"""
-    with group_of_two(options) as group:
+    with Group(options.program, relayed=True) as group:
         primary, standby = group.primary(), group.standby()
         require_equal(group.asks_sentinel(standby.sentinel_port), primary.port, "before")
         group.cut(standby)

@@ -168,8 +168,13 @@ class Node(Server):
         return int(self.facts("persistence").get("sluice_journal_last_lsn", -1))
 
     def digest(self):
-        with self.connect() as connection:
-            return connection.call("DEBUG", "DIGEST").value
+        """Of its state; None: no answer."""
+        try:
+            with self.connect() as connection:
+                reply = connection.call("DEBUG", "DIGEST")
+        except OSError:
+            return None
+        return None if reply.is_error else reply.value
 
 
 class Group:
@@ -198,9 +203,11 @@ class Group:
             for node in self.nodes:
                 node.start()
             for node in self.nodes:
-                wait_until(lambda at=node: self.asks_sentinel(at.sentinel_port) ==
-                           self.primary().port,
+                wait_until(lambda at=node: self._names_primary(at),
                            what=f"the primary by the Sentinel of {node.name}")
+            wait_until(self._is_whole, what="all nodes")
+            for node in self.nodes:
+                node.exits.clear()   # beside a pause of the machine one may be fenced at once
             return self
         except BaseException:
             self.__exit__()
@@ -265,6 +272,9 @@ class Group:
             return node if epoch > after_epoch else None
         return wait_until(found, timeout_s, "a primary")
 
+    def _is_whole(self):
+        return all(node.is_whole() for node in self.nodes)
+
     def standbys(self):
         primary = self.primary()
         return [node for node in self.nodes if node is not primary]
@@ -275,14 +285,14 @@ class Group:
     def wait_in_sync(self, timeout_s=20.0):
         """Until every node has the same lsn; then each has the same state. Returns the lsn."""
         def equal():
-            if not all(node.is_whole() for node in self.nodes):
+            if not self._is_whole():
                 return None
             before = {node.lsn() for node in self.nodes}
             if len(before) != 1 or -1 in before:
                 return None
             digests = {node.digest() for node in self.nodes}
-            # Timers of the primary may have changed something meanwhile.
-            if {node.lsn() for node in self.nodes} != before:
+            # Timers of the primary may have changed something meanwhile, or a node may be away.
+            if None in digests or {node.lsn() for node in self.nodes} != before:
                 return None
             require_equal(len(digests), 1, f"states at lsn {before}")
             return before
@@ -290,7 +300,7 @@ class Group:
 
     def empty(self):
         """All nodes are there, and no key."""
-        wait_until(lambda: all(node.is_whole() for node in self.nodes), what="all nodes")
+        wait_until(self._is_whole, what="all nodes")
         with self.primary().connect() as connection:
             require(connection.call("FLUSHALL").raw == b"+OK\r\n", "FLUSHALL")
         self.wait_in_sync()
@@ -307,6 +317,12 @@ class Group:
         with Connection(LOOPBACK, port, timeout_s) as connection:
             told = connection.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SENTINEL_NAME).value
         return int(told[1]) if isinstance(told, list) else None
+
+    def _names_primary(self, node):
+        """Whether its Sentinel does."""
+        with contextlib.suppress(OSError):
+            return self.asks_sentinel(node.sentinel_port) == self.primary().port
+        return False
 
     def find_primary(self):
         """The port of the primary as a client finds it: by any Sentinel, confirmed by ROLE. None:

@@ -38,7 +38,7 @@ made = tempfile.TemporaryDirectory(prefix="sluice-packages-")
 
 def output(*command, **options):
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.STDOUT, timeout=120, check=False, **options)
+                          stderr=subprocess.STDOUT, timeout=280, check=False, **options)
     require_equal(done.returncode, 0, f"{' '.join(map(str, command))}: {done.stdout}")
     return done.stdout
 

@@ -345,7 +345,7 @@ def test_a_queue_whose_payload_it_would_be(options):
 
 def test_lines_of_the_log(options):
     """names cannot forge lines of the log, and there is one of a kind a minute"""
-    server = options.server(DISK)
+    server = options.server()
     server.start()
     native = Native(server)
     forged = "1:M 01 Jan 2026 00:00:00.000 * Ready"

@@ -229,14 +229,18 @@ def test_a_full_queue_refuses(options):
 def test_stale_jobs_expire_without_traffic(options):
     """Coordinator: the stale timeout is a timer, not a sweep that a full queue must trigger."""
     server, native = started(options)
-    native.config(QUEUE, "SET", "ttl_ms", 200)
-    for number in range(30):
-        native.add(QUEUE, f"e{number}", b"")
+    native.config(QUEUE, "SET", "ttl_ms", 2000)
+    native.add(QUEUE, "e0", b"")
     running = native.pop(QUEUE)
+    spent = time.monotonic() + 2
+    native.config(QUEUE, "SET", "ttl_ms", 200)
+    for number in range(1, 30):
+        native.add(QUEUE, f"e{number}", b"")
     got = native.get(QUEUE, "e29", "WAIT", 3000)   # the only traffic: one who waits for the end
     require_equal(got["state"], b"expired", "state")
     stats = native.stats(QUEUE)
     require_equal((stats["pending"], stats["expired"], stats["active"]), (0, 29, 1), "counts")
+    time.sleep(max(0.0, spent - time.monotonic()))
     require_equal(native.ack(QUEUE, running), b"OK", "a running job has no such timeout")
     require(server.alive(), "the server lives")
 

@@ -290,7 +290,9 @@ def test_kills_at_random_moments(options):
                       "retain_completed", 1000000)
         witness = Witness()
         clients = [Client(server, witness, index, seed) for index in range(8)]
-        for _ in range(25):
+        kills = 0
+        while kills < 25 or (len(witness.possible) <= 500 and kills < 150):
+            kills += 1
             native.close()
             for client in clients:
                 client.begin()
@@ -306,7 +308,7 @@ def test_kills_at_random_moments(options):
                 client.server = server
             check_after_kill(native, witness, clients)
             settle(native, witness, clients)
-        require(len(witness.possible) > 500, f"only {len(witness.possible)} jobs")
+        require(len(witness.possible) > 500, f"only {len(witness.possible)} jobs in {kills} kills")
     except BaseException:
         print(f"seed {seed}", flush=True)
         raise

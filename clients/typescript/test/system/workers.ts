@@ -191,15 +191,19 @@ await play({
   'stop lets runs end within grace, and gives the rest back': async () => {
     const queue = newQueue<number, unknown>()
     const reasons: unknown[] = []
+    let end!: () => void
+    const stopped = new Promise<void>((resolve) => { end = resolve })
     const worker = new Worker<number, unknown>(queue.name, async ({ payload }, { signal }) => {
-      if (payload === 0) return await pause(300)
+      if (payload === 0) return await stopped
       reasons.push(await aborted(signal))
     }, { url, concurrency: 2, grace: 800, signals: false, logger: null })
     const running = worker.run()
     const jobs = [await queue.add(0), await queue.add(1), await queue.add(2)]
     await until('they run', () => worker.active === 2)
     const began = performance.now()
-    await worker.stop()
+    const stopping = worker.stop()
+    end()
+    await stopping
     await running
     assert.ok(performance.now() - began < 5000)
     assert.ok(reasons.length === 1 && reasons[0] instanceof ShuttingDown)
