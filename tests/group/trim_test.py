@@ -15,7 +15,7 @@ VALUE_BYTES = 20_000
 VALUES = 50          # in one pipeline
 PIPELINES = 16       # 16 MB in all, which no compression makes smaller
 MOST_KEPT = 5 << 20  # the log is trimmed up to a checkpoint, of which each 1 MB makes one
-DIRECTIVES = {"checkpoint-log-bytes": "1mb"}
+DIRECTIVES = {"checkpoint-log-bytes": "1mb", "failover-timeout": 3000}
 # Of 1 MB a request may have a quarter: four of this size fill 97 %, without a checkpoint by their
 # number.
 BOUND = {"journal-log-bytes": "1mb", "checkpoint-copies": "2", "failover-timeout": 3000}
