@@ -291,7 +291,7 @@ def test_kills_at_random_moments(options):
         witness = Witness()
         clients = [Client(server, witness, index, seed) for index in range(8)]
         kills = 0
-        while kills < 25 or (len(witness.possible) <= 500 and kills < 150):
+        while kills < 25 or (len(witness.possible) <= 500 and kills < 75):
             kills += 1
             native.close()
             for client in clients:
