@@ -59,7 +59,7 @@ export class Poller {
   private running = false;
   private again = false;
   private poked = false;
-  private last_began = 0;
+  private last_began = -Infinity;
   private retry_ms = FIRST_RETRY_MS;
   private readonly abort = new AbortController();
   private readonly wake = () => {
