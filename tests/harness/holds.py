@@ -57,22 +57,34 @@ class Hold(NamedTuple):
     wall_s: float     # from begin() to end()
 
 
+class Delay:
+    """How long the thread that makes it has waited for a processor, the while it could have run."""
+
+    def __init__(self):
+        self.file = open("/proc/thread-self/schedstat", "rb", buffering=0)
+
+    def ms(self):
+        return int(os.pread(self.file.fileno(), 99, 0).split()[1]) / 1e6
+
+
 def probe(port, pid, question, orders):
     # What a thread runs from the answer until somebody looks would count: so where that is allowed,
-    # the one who looks goes before all others.
+    # the one who looks goes before all others. Elsewhere the time that it waits does not count.
     with contextlib.suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-    threads = IoThreads(pid)
+    threads, delay = IoThreads(pid), Delay()
     with Connection(LOOPBACK, port, 600) as connection:
         while True:
             if first := orders.recv():
                 connection.call(*first)
             ran_ms = waited_s = 0.0
             while not orders.poll(0.0002):
+                delayed_ms = delay.ms()
                 before, asked = threads.ran_ms(), time.monotonic()
                 connection.call(*question)
                 waited_s = max(waited_s, time.monotonic() - asked)
-                ran_ms = max(ran_ms, *(b - a for a, b in zip(before, threads.ran_ms())))
+                ran = max(b - a for a, b in zip(before, threads.ran_ms()))
+                ran_ms = max(ran_ms, ran - (delay.ms() - delayed_ms))
             orders.recv()
             orders.send((ran_ms, waited_s * 1e3))
 
