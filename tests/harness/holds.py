@@ -57,34 +57,41 @@ class Hold(NamedTuple):
     wall_s: float     # from begin() to end()
 
 
-class Delay:
-    """How long the thread that makes it has waited for a processor, the while it could have run."""
+class Meter:
+    """How much of an I/O thread's time a call of this thread takes. What the thread runs while the
+    caller, who could go on, waits for a processor does not count."""
 
-    def __init__(self):
-        self.file = open("/proc/thread-self/schedstat", "rb", buffering=0)
+    def __init__(self, pid):
+        self.threads = IoThreads(pid)
+        self.own = open("/proc/thread-self/schedstat", "rb", buffering=0)
 
-    def ms(self):
-        return int(os.pread(self.file.fileno(), 99, 0).split()[1]) / 1e6
+    def delayed_ms(self):
+        return int(os.pread(self.own.fileno(), 99, 0).split()[1]) / 1e6
+
+    def ran_ms(self, call, *words):
+        """The most that one of them ran during the call."""
+        delayed_ms = self.delayed_ms()
+        before = self.threads.ran_ms()
+        call(*words)
+        ran_ms = max(b - a for a, b in zip(before, self.threads.ran_ms()))
+        return ran_ms - (self.delayed_ms() - delayed_ms)
 
 
 def probe(port, pid, question, orders):
     # What a thread runs from the answer until somebody looks would count: so where that is allowed,
-    # the one who looks goes before all others. Elsewhere the time that it waits does not count.
+    # the one who looks goes before all others.
     with contextlib.suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-    threads, delay = IoThreads(pid), Delay()
+    meter = Meter(pid)
     with Connection(LOOPBACK, port, 600) as connection:
         while True:
             if first := orders.recv():
                 connection.call(*first)
             ran_ms = waited_s = 0.0
             while not orders.poll(0.0002):
-                delayed_ms = delay.ms()
-                before, asked = threads.ran_ms(), time.monotonic()
-                connection.call(*question)
+                asked = time.monotonic()
+                ran_ms = max(ran_ms, meter.ran_ms(connection.call, *question))
                 waited_s = max(waited_s, time.monotonic() - asked)
-                ran = max(b - a for a, b in zip(before, threads.ran_ms()))
-                ran_ms = max(ran_ms, ran - (delay.ms() - delayed_ms))
             orders.recv()
             orders.send((ran_ms, waited_s * 1e3))
 
