@@ -236,10 +236,15 @@ class Server:
         return True
 
     def answers_ping(self):
-        """True if the server answers within a second, if only to ask for a password."""
+        """True if the server answers within a second, if only to ask for a password. It has closed
+        the connection then, so that what counts clients does not count this one."""
         try:
             with self.connect(timeout_s=1.0) as connection:
                 reply = connection.call("PING").raw
+                with contextlib.suppress(OSError):
+                    connection.socket.shutdown(socket.SHUT_WR)
+                    while connection.socket.recv(4096):
+                        pass
                 return reply.startswith((b"+PONG", b"-NOAUTH"))
         except OSError:
             return False
