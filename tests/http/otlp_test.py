@@ -22,6 +22,8 @@ SECRET = "of-a-secret-0123456789"
 CUMULATIVE = 2
 LOST = "Cannot export metrics"
 BACK = "Exporting metrics to"
+# An export takes at most nine tenths of it; where none may fail it is not the shortest.
+PATIENT_S = 3
 
 
 class Collector(http.server.ThreadingHTTPServer):
@@ -245,9 +247,9 @@ def test_without_http(options):
 # --- TLS ---
 
 
-def tls_exporting(options, url, authority, environment=None):
+def tls_exporting(options, url, authority, environment=None, interval_s=1):
     """A server that exports to an https collector; without `authority` it asks the system's."""
-    given = {"http-port": "auto", "otlp-endpoint": url, "otlp-interval": "1"}
+    given = {"http-port": "auto", "otlp-endpoint": url, "otlp-interval": str(interval_s)}
     if authority is not None:
         given["otlp-tls-ca-cert-file"] = authority
     server = options.server(given, environment=environment)
@@ -263,7 +265,7 @@ def test_a_collector_over_tls(options):
         for host in ("localhost", "127.0.0.1"):
             with Collector(context=certificates.server_context()) as collector:
                 url = f"https://{host}:{collector.server_port}"
-                server = tls_exporting(options, url, authority)
+                server = tls_exporting(options, url, authority, interval_s=PATIENT_S)
                 with server.connect() as connection:
                     connection.pipeline([["Q.ADD", f"a-queue-of-some-length-{number}", "a", "x"]
                                          for number in range(200)])
@@ -379,8 +381,8 @@ def test_a_collector_that_comes_back(options):
     server.close()
     bad = (400, {}, "not\nlike that")
     with Collector([bad, bad, (200, {}, "{}")]) as collector:
-        server = exporting(options, collector.url)
-        collector.wait_for(4)
+        server = exporting(options, collector.url, {"otlp-interval": str(PATIENT_S)})
+        collector.wait_for(4, 60)
         wait_until(lambda: counters_of(server)[""] >= 2, 20, "two exports")
         require_equal(counters_of(server)["_failed"], 2, "failures")
         log = log_of(server)

@@ -196,6 +196,8 @@ def test_facts_of_the_server(options):
     """Version, connections, memory; journal and checkpoint only if data is kept."""
     server = serve(options)
     with Client(server) as client, server.connect() as connection:
+        wait_until(lambda: info(connection, "clients")["connected_clients"] == "1", 20,
+                   "the end of the start's connections")
         facts = client.expect(200, "GET", "/api/v1/server").json
         told = info(connection, "server")
         require_equal(facts["version"], told["sluice_version"])

@@ -87,4 +87,4 @@ def test_without_persistence_all_is_in_memory(options):
 
 
 if __name__ == "__main__":
-    harness.run(sys.modules[__name__])
+    sys.exit(harness.run(sys.modules[__name__]))

@@ -41,12 +41,16 @@ def open_files(pid):
 
 
 @contextlib.contextmanager
-def silent(server, count):
-    """Connections that say nothing."""
+def silent(server, count, beside=None):
+    """Connections that say nothing. `beside`: the only other client, who sees that they are there.
+    """
     sockets = []
     try:
         for _ in range(count):
             sockets.append(socket.create_connection(("127.0.0.1", server.port), 20))
+        if beside:
+            wait_until(lambda: beside.call("CLIENT", "LIST").value.count(b"\n") == 1 + count,
+                       what="the connections")
         time.sleep(0.05)  # those that follow are younger
         yield sockets
     finally:
@@ -216,7 +220,7 @@ def test_strangers_give_way(options):
     with options.server({"maxclients": "20", "requirepass": PASSWORD}) as server:
         with server.connect() as friend:
             require_equal(friend.call("AUTH", PASSWORD).raw, b"+OK\r\n", "AUTH")
-            with silent(server, 1) as oldest, silent(server, 18) as others:
+            with silent(server, 1, friend) as oldest, silent(server, 18) as others:
                 wait_until(lambda: info(friend)["connected_clients"] == "20", what="all of them")
                 require(not any(is_closed(one) for one in oldest + others), "nobody has gone")
                 with server.connect() as operator:

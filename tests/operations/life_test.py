@@ -226,6 +226,7 @@ def end_under_load(options, directives, signals):
         for client in clients:
             client.start()
         time.sleep(0.4)
+        wait_until(lambda: all(acknowledged.values()), what="acknowledgements of each")
         began = time.monotonic()
         for number in signals:
             server.process.send_signal(number)
@@ -277,6 +278,8 @@ def test_sigint_during_the_end_is_obeyed_at_once(options):
             connection.send("DEBUG", "SLEEP", "60")
             wait_until(lambda: not server.answers_ping(), what="the work in hand")
             server.process.send_signal(signal.SIGTERM)
+            # While both are pending the one of the smaller number, SIGINT, comes first.
+            wait_until(lambda: "SIGTERM" in server.log_tail(), what="SIGTERM")
             time.sleep(0.2)
             require(server.alive(), "the end waits for the work in hand")
             server.process.send_signal(signal.SIGINT)

@@ -84,4 +84,4 @@ def test_memory_taken_ahead_is_given_back(options):
 
 
 if __name__ == "__main__":
-    harness.run(sys.modules[__name__])
+    sys.exit(harness.run(sys.modules[__name__]))

@@ -259,6 +259,11 @@ def test_the_end(options):
         require_equal(server.process.wait(10), 0, "exit code")
 
 
+def wait_for_clients(plain, count):
+    """Until only those of the test are connected."""
+    wait_until(lambda: info(plain)["connected_clients"] == str(count), what=f"{count} clients")
+
+
 def file_count(server):
     return len(os.listdir(f"/proc/{server.pid}/fd"))
 
@@ -268,6 +273,7 @@ def test_slow_and_dropped_handshakes(options):
     with tls_server(options, more={"tls-handshake-timeout": "1"}) as (server, certificates):
         with server.connect() as plain, \
                 TlsConnection(server.tls_port, certificates.context()) as served:
+            wait_for_clients(plain, 2)
             files = file_count(server)
             slow = [socket.create_connection((LOOPBACK, server.tls_port)) for _ in range(30)]
             for number, connection in enumerate(slow):
@@ -330,11 +336,13 @@ def test_the_wrong_protocol(options):
 def test_limits(options):
     """maxclients and protected mode hold for TLS; what is refused is told where that can be."""
     with tls_server(options, more={"maxclients": "3"}) as (server, certificates):
-        with server.connect(), server.connect() as plain, \
-                TlsConnection(server.tls_port, certificates.context()):
-            require(is_refused(server, certificates.context()), "the fourth")
-            require_equal(info(plain)["rejected_connections"], "1")
-            require_equal(info(plain)["sluice_tls_handshakes_failed"], "0")
+        with server.connect(), server.connect() as plain:
+            wait_for_clients(plain, 2)
+            with TlsConnection(server.tls_port, certificates.context()):
+                wait_for_clients(plain, 3)
+                require(is_refused(server, certificates.context()), "the fourth")
+                require_equal(info(plain)["rejected_connections"], "1")
+                require_equal(info(plain)["sluice_tls_handshakes_failed"], "0")
     address = harness.own_address()
     if address is None:
         return

@@ -142,13 +142,18 @@ def test_the_page_is_well_typed(options):
 
 
 def test_pictures(options):
-    """Overview, queue and job: light, dark and on a phone, without sideways scrolling, and
-    accessible (axe-core)."""
-    play(options, "pictures", variables={"PART": "usual"})
+    """Overview, queue and job, light and dark: without sideways scrolling, and accessible
+    (axe-core)."""
+    play(options, "pictures", variables={"PART": "wide"})
+
+
+def test_pictures_on_a_phone(options):
+    """The same on a phone, light and dark, without sideways scrolling."""
+    play(options, "pictures", variables={"PART": "phone"})
 
 
 def test_pictures_of_what_is_seldom_seen(options):
-    """The same of log-in, dialogs, settings, nothing, no connection."""
+    """Log-in, dialogs, settings, nothing, no connection: without sideways scrolling, accessible."""
     play(options, "pictures", variables={"PART": "seldom"})
 
 

@@ -163,8 +163,8 @@ await scenario(async (browser) => {
     await seldom(browser, "light", { ...WIDE, colorScheme: "light" });
     return seldom(browser, "phone-dark", { ...PHONE, colorScheme: "dark" });
   }
-  await pictures(browser, "light", { ...WIDE, colorScheme: "light" }, known);
-  await pictures(browser, "dark", { ...WIDE, colorScheme: "dark" }, known);
-  await pictures(browser, "phone", { ...PHONE, colorScheme: "light" }, known);
-  await pictures(browser, "phone-dark", { ...PHONE, colorScheme: "dark" }, known);
+  const [name, device] = process.env.PART === "phone" ? ["phone", PHONE] : ["light", WIDE];
+  const dark = process.env.PART === "phone" ? "phone-dark" : "dark";
+  await pictures(browser, name, { ...device, colorScheme: "light" }, known);
+  await pictures(browser, dark, { ...device, colorScheme: "dark" }, known);
 });
