@@ -126,9 +126,9 @@ class Damaged:
 
     def _is_synced(self, link):
         text, = link.ask(["INFO", "persistence"])
-        durable, last = (re.search(rb"sluice_journal_%s_lsn:(\d+)" % name, text).group(1)
-                         for name in (b"durable", b"last"))
-        return durable == last
+        synced, last = (re.search(rb"sluice_journal_%s_lsn:(\d+)" % name, text).group(1)
+                         for name in (b"synced", b"last"))
+        return synced == last
 
     def _wait_until_synced(self, link):
         if self.kind == "redis":
