@@ -181,7 +181,7 @@ def test_streams_of_a_busy_queue(options):
 
 
 def answer_beside(probe, server, path, member):
-    """The longest hold of others by a GET, whose answer is looked at."""
+    """The longest hold of others by a GET; checks its answer."""
     probe.begin()
     raw = Raw(server)
     raw.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n"
