@@ -2,8 +2,8 @@ import { Visit, add, api, assert, job, pause, queue, scenario } from "./browser.
 
 const SECONDS = 10;
 const UPDATES_A_SECOND = 50;
-// Limit for a queue's page: eleven requests per turn, one turn every 800 ms, and some at the start.
-const most_requests = (seconds) => (seconds / 0.8 + 2) * 13;
+// Limit for a queue's page: eleven requests per turn, one turn a second, and some at the start.
+const most_requests = (seconds) => (seconds + 2) * 13;
 const MOST_ELEMENTS = 2500;
 // The page drops no more than a few frames in a row, and is never deaf for a time that a person
 // would notice. Of tasks, and of what comes between two frames, the CPU time counts, which other
