@@ -48,7 +48,8 @@ constexpr Bytes kBlanks = " \t\r\n";
 Bytes first_line(Bytes text) {
   const size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
   text.remove_prefix(begin);
-  text = text.substr(0, text.find_first_of("\r\n"));
+  // A search for one byte is many times faster than one for any of two.
+  text = text.substr(0, std::min(text.find('\r'), text.find('\n')));
   return text.substr(0, text.find_last_not_of(" \t") + 1);
 }
 

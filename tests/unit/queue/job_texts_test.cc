@@ -5,15 +5,18 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/bytes.h"
 #include "engine/base/quoting.h"
 #include "tests/support/test.h"
 
 namespace {
 
+using sluice::Bytes;
 using sluice::contains_ignore_case;
 using sluice::cut_text;
 using sluice::error_pattern;
 using sluice::kMaxPatternBytes;
+using sluice::to_lower;
 
 TEST_CASE("digits and hexadecimal runs are one sign each") {
   const std::vector<std::pair<std::string, std::string>> cases = {
@@ -64,6 +67,18 @@ TEST_CASE("parts in any case") {
   CHECK_FALSE(contains_ignore_case("out", "outs"));
   CHECK(contains_ignore_case("", ""));
   CHECK_FALSE(contains_ignore_case("\xc3\x84", "\xc3\xa4"));
+}
+
+// Texts are made lower case in blocks, and byte by byte behind the last one.
+TEST_CASE("each byte of a text of any length is made lower case") {
+  std::string text;
+  std::string lower;
+  for (int i = 0; i < 300; ++i) {
+    text += static_cast<char>(i);
+    lower += i % 256 >= 'A' && i % 256 <= 'Z' ? static_cast<char>(i + 32) : static_cast<char>(i);
+    CHECK(to_lower(text) == lower);
+    CHECK(to_lower(Bytes(text).substr(text.size() / 2)) == lower.substr(lower.size() / 2));
+  }
 }
 
 TEST_CASE("patterns are cut between characters") {
