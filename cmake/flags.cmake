@@ -27,7 +27,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
 if(SLUICE_SANITIZE)
-  # Optimizing instrumented code doubles the build time, and saves less than that in the tests.
+  # Optimizing instrumented code doubles the build time, and saves less than that in most tests.
   set(CMAKE_CXX_FLAGS_RELEASE "-O0 -g1")
 endif()
 if(NOT CMAKE_BUILD_TYPE)
