@@ -126,9 +126,9 @@ export class Poller {
     }
     const took = performance.now() - this.last_began;
     // A slow server is polled less often.
-    const least = Math.max(this.least_ms, took);
+    const rest = Math.max(this.least_ms - took, took);
     this.poked = this.again || away;
-    this.plan(this.again ? least : Math.max(wait_ms - took, least / 2));
+    this.plan(this.again ? rest : Math.max(wait_ms - took, rest / 2));
   }
 }
 
