@@ -132,8 +132,9 @@ class GroupPort {
 
   // Begins a hand-over: writes are held, everything is made durable, the epoch is given away, the
   // process ends with kFencedExitCode and its supervisor starts it as a standby. `preferred`: the
-  // node that may take at once; empty: any. Gives up after `timeout_ms` (0: never) if not
-  // everything is durable by then. An error: this node is no primary, or no other node lives.
+  // node that may take at once; empty: the one that has the most of the log. Gives up after
+  // `timeout_ms` (0: never) if not everything is durable by then. An error: this node is no
+  // primary, or no other node lives.
   virtual Status hand_over(const std::string& preferred, int64_t timeout_ms) = 0;
   // Ends a hand-over that still waits, so that this node continues as the primary. An error: no
   // hand-over runs, or the epoch is being given away already.

@@ -24,6 +24,7 @@ void get_ready(Exchange& exchange) {
 }
 
 void post_checkpoint(Exchange& exchange) {
+  if (QueryReader(exchange, QueryReader::Selects::kNothing).failed()) return;
   const RespValue reply = exchange.run({"BGSAVE"});
   if (reply.is_error()) {
     const bool running = reply.text.find("already") != std::string::npos;

@@ -105,7 +105,9 @@ void GroupMembers::on_put(const RemoteAnswer& answer, const std::string& name, i
     return;
   }
   lose_record();
-  if (other_since_ms_ == 0) other_since_ms_ = now_ms;
+  // What was seen before an outage of the log says nothing of now.
+  if (other_since_ms_ == 0 || now_ms - other_seen_ms_ > kReadMs) other_since_ms_ = now_ms;
+  other_seen_ms_ = now_ms;
   if (now_ms - other_since_ms_ < kOtherProcessMs) return;
   on_refused_(
       invalid("another process is the node \"" + name + "\" of the group; node-name must differ"));

@@ -90,7 +90,9 @@ class GroupMembers {
   bool must_put_ = true;   // the record is not there, or may be an older one
   bool is_known_ = false;  // this process's record was told
   int64_t put_at_ms_ = INT64_MIN;
-  int64_t other_since_ms_ = 0;  // since when another process has this name; 0: none has
+  // Since when another process has this name, and when that was last seen; 0: none has it.
+  int64_t other_since_ms_ = 0;
+  int64_t other_seen_ms_ = 0;
 };
 
 }  // namespace sluice

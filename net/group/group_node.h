@@ -104,10 +104,10 @@ class GroupNode {
   void on_promoted();
   // What the others are told of this node from now on: where clients reach it, and its priority.
   void announce(const std::string& host, uint16_t port, uint32_t priority);
-  // Gives the epoch away, then end(exit_code). `preferred`: the node that may take it at once.
-  // Until `give_up_ms` (INT64_MAX: never) writes may go on instead, if `exit_code` is
-  // kFencedExitCode. A node that takes the epoch gives it away when it has it; one that neither
-  // leads nor takes ends at once.
+  // Gives the epoch away, then end(exit_code). `preferred`: the node that may take it at once;
+  // empty: any, or with kFencedExitCode the one that has the most of the log. Until `give_up_ms`
+  // (INT64_MAX: never) writes may go on instead, if `exit_code` is kFencedExitCode. A node that
+  // takes the epoch gives it away when it has it; one that neither leads nor takes ends at once.
   void resign(const std::string& preferred, int exit_code, int64_t give_up_ms);
   // Any thread. Gives a hand-over up; false: none waits, or the epoch is being given away.
   bool abort_hand_over() { return hand_over_.abort(); }

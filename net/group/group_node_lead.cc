@@ -231,9 +231,7 @@ void GroupNode::resign(const std::string& preferred, int exit_code, int64_t give
   }
   if (stage_ < Stage::kTake) return end(exit_code, {});
   const bool revocable = stage_ == Stage::kLead && exit_code == kFencedExitCode;
-  // This node starts again and would be as quick as the others.
-  const bool chooses = preferred.empty() && exit_code == kFencedExitCode;
-  hand_over_.begin(chooses ? members_.successor() : preferred, exit_code, give_up_ms, revocable);
+  hand_over_.begin(preferred, exit_code, give_up_ms, revocable);
   // Nobody may give away an epoch that is not ready: its TIDY may still be on its way. Without an
   // end of it the others would wait for this node as for a silent primary.
   const bool may_write = stage_ == Stage::kPromote && promoting_;
@@ -262,7 +260,9 @@ void GroupNode::resign_if_durable() {
   }
   if (!is_ready || !hand_over_.commit()) return;
   lease_.end();
-  election_.resign(hand_over_.preferred(), now_);
+  // Without a name one is chosen: this node starts again, and would be as quick as the others.
+  const bool chooses = hand_over_.preferred().empty() && hand_over_.exit_code() == kFencedExitCode;
+  election_.resign(chooses ? members_.successor() : hand_over_.preferred(), now_);
 }
 
 void GroupNode::end(int exit_code, const Status& reason) {

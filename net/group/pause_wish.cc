@@ -32,9 +32,8 @@ void PauseWish::on_answer(const RemoteAnswer& answer, uint64_t number) {
   bool ends = false;
   {
     const MutexLock lock(mutex_);
-    gives_up = !heard && now_ms_() >= give_up_ms_;
-    const bool is_over = gives_up || answer.outcome == RemoteOutcome::kClosed;
-    is_out_ = !is_over && !(heard && number == number_);
+    gives_up = !heard && (answer.outcome == RemoteOutcome::kClosed || now_ms_() >= give_up_ms_);
+    is_out_ = !gives_up && !(heard && number == number_);
     ends = value_.empty();
     if (!is_out_ && !gives_up) return;
   }

@@ -1,5 +1,6 @@
-// PauseWish: the pause that a command has asked for, on its way to the log. The newest one counts;
-// it is sent until the log has answered, one request at a time, so that none overtakes another.
+// PauseWish: the pause that a command of this node has asked for, on its way to the log. The newest
+// one counts; it is sent until the log has answered, one request at a time. Of what several nodes
+// ask for at once, and of a request that the log carries out late, the last one counts.
 //
 // Threads: any. It lives until the log is closed: requests keep it.
 #pragma once
@@ -18,7 +19,7 @@ namespace sluice {
 
 class PauseWish : public std::enable_shared_from_this<PauseWish> {
  public:
-  // After this time without an answer the wish is given up, with a warning.
+  // After this time without an answer, and at the log's end, the wish is given up with a warning.
   static constexpr int64_t kPatienceMs = 10'000;
 
   // `now_ms`: CLOCK_BOOTTIME.

@@ -129,6 +129,8 @@ class EtcdLog : public RemoteLog {
   void compact(const std::shared_ptr<Trim>& trim);
   void read_values(const std::shared_ptr<ReadState>& read);
   void read_failed(const std::shared_ptr<ReadState>& read, const EtcdResult& result);
+  void read_value(const std::shared_ptr<ReadState>& read, const std::string& key,
+                  std::string RemoteState::*to, std::function<void()> then);
   void find_last(const std::shared_ptr<ReadState>& read, uint64_t from);
 
   const bool compact_;
@@ -285,26 +287,16 @@ void EtcdLog::read_state(int64_t revision, RemoteStateDone done) {
   read_values(read);
 }
 
-// In one request: all are of one revision, and a takeover waits for few answers.
+// The first value says at which revision the others are read.
 void EtcdLog::read_values(const std::shared_ptr<ReadState>& read) {
-  TxnRequest request;
-  for (const std::string& key : {keys_.epoch(), keys_.beat(), keys_.trim(), keys_.pause()}) {
-    RangeRequest& range = *request.add_success()->mutable_request_range();
-    range.set_key(key);
-    range.set_revision(read->answer.revision);
-  }
-  ask_etcd<TxnResponse>(client_, kEtcdTxn, request, EtcdPatience::kShort,
-                        [this, read](const EtcdResult& result, TxnResponse& response) {
-                          if (result.outcome != EtcdOutcome::kOk) return read_failed(read, result);
-                          if (read->answer.revision == 0) {
-                            read->answer.revision = response.header().revision();
-                          }
-                          read->state.epoch = value_of(response, 0);
-                          read->state.beat = value_of(response, 1);
-                          read->state.trim = value_of(response, 2);
-                          read->state.pause = value_of(response, 3);
-                          find_last(read, last_seq_.get());
-                        });
+  read_value(read, keys_.epoch(), &RemoteState::epoch, [this, read] {
+    read_value(read, keys_.beat(), &RemoteState::beat, [this, read] {
+      read_value(read, keys_.trim(), &RemoteState::trim, [this, read] {
+        read_value(read, keys_.pause(), &RemoteState::pause,
+                   [this, read] { find_last(read, last_seq_.get()); });
+      });
+    });
+  });
 }
 
 // What is newest may be compacted before it is read whole: then something newer is.
@@ -315,6 +307,21 @@ void EtcdLog::read_failed(const std::shared_ptr<ReadState>& read, const EtcdResu
   read->answer.revision = 0;
   read->state = {};
   read_values(read);
+}
+
+void EtcdLog::read_value(const std::shared_ptr<ReadState>& read, const std::string& key,
+                         std::string RemoteState::*to, std::function<void()> then) {
+  RangeRequest request;
+  request.set_key(key);
+  request.set_revision(read->answer.revision);
+  range(
+      request, EtcdPatience::kShort,
+      [this, read, to, then = std::move(then)](const EtcdResult& result, RangeResponse& response) {
+        if (result.outcome != EtcdOutcome::kOk) return read_failed(read, result);
+        if (read->answer.revision == 0) read->answer.revision = response.header().revision();
+        if (response.kvs_size() > 0) read->state.*to = response.kvs(0).value();
+        then();
+      });
 }
 
 // etcd sorts only what it has read whole. But it counts keys cheaply, and of n frames from `first`

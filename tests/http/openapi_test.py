@@ -20,7 +20,7 @@ const { valid, errors } = await validator.validate(JSON.parse(await text(process
 console.log(valid ? validator.version : JSON.stringify(errors, null, 1));
 """
 # Probes, scrapers and tools may add parameters of their own.
-TAKE_ANYTHING = {"/healthz", "/readyz", "/metrics", "/api/v1/openapi.json"}
+TAKE_ANYTHING = {"/healthz", "/readyz", "/primary", "/metrics", "/api/v1/openapi.json"}
 KINDS = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
 
 

@@ -94,7 +94,7 @@ int run_nodes(Context& context) {
 // --- failover ---
 
 constexpr Option kFailoverOptions[] = {
-    {"--to", "NODE", "the node that takes over; default: the first one that can"},
+    {"--to", "NODE", "the node that takes over; default: the one with the most of the journal"},
     {"--timeout", "MS", "give up if writes had to wait longer; default: 10s"},
 };
 
@@ -131,7 +131,7 @@ json wait_for_next(const json& before, const Address& like, std::chrono::millise
     if (is_over) {
       throw Failure{kServerError, before["primary"].get<std::string>() +
                                       " leads still: the hand-over was given up after " +
-                                      duration_text(timeout.count())};
+                                      duration_text(timeout.count()) + ", or ended by somebody"};
     }
     std::this_thread::sleep_for(kBetweenLooks);
   }
