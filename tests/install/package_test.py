@@ -38,7 +38,7 @@ made = tempfile.TemporaryDirectory(prefix="sluice-packages-")
 
 def output(*command, **options):
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.STDOUT, timeout=280, check=False, **options)
+                          stderr=subprocess.STDOUT, timeout=600, check=False, **options)
     require_equal(done.returncode, 0, f"{' '.join(map(str, command))}: {done.stdout}")
     return done.stdout
 
@@ -95,7 +95,7 @@ def check_start(command, libraries, environment=None, most_s=START_S):
                                        env=environment, preexec_fn=die_with_parent)
         try:
             wait_until(lambda: process.poll() is not None or ready.exists() and
-                       ready.read_text().endswith("\n"), 60, "the file of ports")
+                       ready.read_text().endswith("\n"), 60 + 2 * most_s, "the ports' file")
             require(process.poll() is None, log.read_text())
             port = int(re.search(r"^port (\d+)$", ready.read_text(), re.MULTILINE)[1])
             with Connection("127.0.0.1", port) as connection:
@@ -239,7 +239,7 @@ def test_the_npm_packages(options):
         # that alone on the machine. A start without npm is bounded above.
         check_start([npx, "--offline", "--yes", f"--package={paths['npm']}",
                      f"--package={paths['platform']}", "--", "sluice-server"],
-                    os.path.join(folder, "cache/_npx"), environment, most_s=3 * START_S)
+                    os.path.join(folder, "cache/_npx"), environment, most_s=12 * START_S)
 
 
 def test_the_wheel(options):
