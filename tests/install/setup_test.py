@@ -220,7 +220,7 @@ def test_progress_on_a_terminal(_options):
     with scratch() as folder:
         machine = Machine(folder)
         prepare_test(machine)
-        machine.program("cmake", "echo '[3/9] Building'", "[ $1 != --build ] || sleep 2")
+        machine.program("cmake", "echo '[3/9] Building'", "[ $1 != --build ] || sleep 4")
         ours, theirs = pty.openpty()
         process = machine.start("test", "style", "syntax", stdout=theirs, stderr=theirs)
         os.close(theirs)
