@@ -266,7 +266,7 @@ async function stalled() {
   dying.kill("SIGKILL");
   await exited;
   equal(await job.getState(), "active");
-  workerOf("stalled", async () => "rescued", { stalledInterval: 200, lockDuration: 1000 });
+  workerOf("stalled", async () => "rescued", { stalledInterval: 200 });
   equal(await job.waitUntilFinished(heard, hour), "rescued");
   await waitUntil(() => seen.length === 1, "the event of the stalled job");
   equal(seen, [job.id]);
