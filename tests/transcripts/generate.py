@@ -22,8 +22,8 @@ from harness.transcripts.session import Outcome, Session, show
 FAMILIES = list(TABLES) + list(ROUNDS)
 BATCH = 50
 ROUND_COMMANDS = 300
-MINIMISE_S = 6.0
-MINIMISE_TIMEOUT_S = 0.4
+MINIMISE_S = 20.0
+MINIMISE_TIMEOUT_S = 2.0
 MOST_FAILURES = 10
 # LuaJIT words its own errors otherwise than Lua 5.1 (REDIS.md); place and script must agree.
 LUA_MESSAGE = rb"(?<=user_script:1: ).*(?= script: )"

@@ -15,7 +15,7 @@ from harness.transcripts.transcript import Step
 
 QUIET_S = 0.06
 BRIEF_S = 0.003
-LATE_S = 0.5
+LATE_S = 2.0
 SETTLE_S = 1.0
 CONTEXT = 4
 MAX_SCAN_CALLS = 20000
