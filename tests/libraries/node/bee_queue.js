@@ -44,12 +44,12 @@ async function results() {
   const ends = many.map(outcome);
   equal((await queue.saveAll(many)).size, 0);
   equal((await Promise.all(ends)).map((each) => each.doubled), many.map((_, n) => n * 2));
-  const soon = queue.createJob({ n: 9 }).delayUntil(Date.now() + 400);
   const begun = Date.now();
+  const soon = queue.createJob({ n: 9 }).delayUntil(Date.now() + 400);
   const later = outcome(soon);
   await soon.save();
   equal((await later).doubled, 18);
-  check.require(Date.now() - begun >= 399, "the delayed job ran early");
+  check.require(Date.now() - begun >= 400, "the delayed job ran early");
   const counts = await queue.checkHealth();
   equal([counts.waiting, counts.active, counts.failed, counts.succeeded], [0, 0, 1, 103]);
   equal((await queue.getJobs("failed", { size: 9 })).map((job) => job.id), [bad.id]);

@@ -37,7 +37,7 @@ async function together() {
 async function refusals() {
   const limiter = await open("refusals", {
     maxConcurrent: 1, highWater: 1, strategy: Bottleneck.strategy.OVERFLOW });
-  const jobs = Array.from({ length: 5 }, () => limiter.schedule(() => check.sleep(50)));
+  const jobs = Array.from({ length: 5 }, () => limiter.schedule(() => check.sleep(300)));
   const ends = (await Promise.allSettled(jobs)).map((job) => job.status);
   check.require(ends.includes("rejected") && ends.includes("fulfilled"), `${ends}`);
   const urgent = [];

@@ -56,7 +56,7 @@ async function overNodeRedis() {
 }
 
 async function windowEnds() {
-  const limiter = open("short", { points: 1, duration: 1 });
+  const limiter = open("short", { points: 1, duration: 2 });
   await limiter.consume("ann");
   const refusal = await refused(() => limiter.consume("ann"));
   await check.sleep(refusal.msBeforeNext + 5);
