@@ -21,7 +21,7 @@ from harness.seeds import LOST, connect, durable_server, grading_model as gradin
 from harness.servers import DEFAULT_SLUICE
 
 LOCK = "lock.grading"
-LOCK_MS = 5000
+LOCK_MS = 30000
 WEB_SERVERS, WORKERS = 4, 2
 COLLATIONS = [f"{kind}.{number}" for kind in ("user", "team") for number in range(6)]
 
