@@ -97,14 +97,15 @@ void GroupMembers::put(const GroupMember& self, int64_t now_ms) {
 
 void GroupMembers::on_put(const RemoteAnswer& answer, const std::string& name, int64_t now_ms) {
   is_putting_ = false;
-  if (answer.outcome != RemoteOutcome::kConflict) {
-    must_put_ = answer.outcome != RemoteOutcome::kDone;
-    // Without an answer nothing is known: neither that the record has gone, nor whose it is.
-    if (!must_put_) is_recorded_ = true;
-    if (!must_put_) other_since_ms_ = 0;
+  must_put_ = answer.outcome != RemoteOutcome::kDone;
+  if (!must_put_) {
+    is_recorded_ = true;
+    other_since_ms_ = 0;
     return;
   }
-  lose_record();
+  // Without an answer nothing is known: neither that the record has gone, nor whose it is.
+  if (answer.outcome != RemoteOutcome::kConflict) return;
+  is_recorded_ = false;
   // What was seen before an outage of the log says nothing of now.
   if (other_since_ms_ == 0 || now_ms - other_seen_ms_ > kReadMs) other_since_ms_ = now_ms;
   other_seen_ms_ = now_ms;
