@@ -150,6 +150,14 @@ def test_sigterm_while_handlers_run(options):
         require_equal(native.stats(EXEC)["reclaimed"], 0, "leases that ran out")
 
 
+def require_forced_end(worker, native, job):
+    """SIGTERM ends it though a handler runs on; it says so, and gives the job back."""
+    worker.process.send_signal(signal.SIGTERM)
+    require_equal(worker.end(20), 1, worker.text)
+    require("do not end" in worker.text, worker.text)
+    require_given_back(native, job)
+
+
 def test_handler_that_hangs(options):
     """A handler that ignores its signal: its lease is kept, its job is given back at the end of
     grace, and the process exits 1."""
@@ -159,10 +167,7 @@ def test_handler_that_hangs(options):
         wait_active(native, job)
         time.sleep(4)  # Two leases.
         require_equal(state(native, job), "active", "heartbeats continue")
-        worker.process.send_signal(signal.SIGTERM)
-        require_equal(worker.end(20), 1, worker.text)
-        require("do not end" in worker.text, worker.text)
-        require_given_back(native, job)
+        require_forced_end(worker, native, job)
 
 
 def test_second_sigterm(options):
@@ -172,14 +177,12 @@ def test_second_sigterm(options):
         native = Native(server)
         job = add(native, EXEC, 0, "hang", "LEASE", 2000)
         wait_active(native, job)
-        for waiting in (1, 0):  # Two signals that a process has not heard yet are one.
-            wait_until(lambda count=waiting: native.stats(EXEC)["waiting_pops"] == count,
-                       what=f"{waiting} pops wait")
-            require_equal(state(native, job), "active", "it runs on")
-            worker.process.send_signal(signal.SIGTERM)
-        require_equal(worker.end(20), 1, worker.text)
-        require("do not end" in worker.text, worker.text)
-        require_given_back(native, job)
+        wait_until(lambda: native.stats(EXEC)["waiting_pops"] == 1, what="it waits for another job")
+        worker.process.send_signal(signal.SIGTERM)
+        # Two signals that a process has not heard yet are one.
+        wait_until(lambda: native.stats(EXEC)["waiting_pops"] == 0, what="it has heard the first")
+        require_equal(state(native, job), "active", "it runs on")
+        require_forced_end(worker, native, job)
 
 
 def test_process_that_exits(options):

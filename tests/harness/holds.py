@@ -129,12 +129,19 @@ class Probe:
         self.process.join()
 
 
+def measured(measure, is_good, tries=TRIES):
+    """What a few measurements give, up to the first good one: a fault is there each time, a pause
+    of the machine comes by chance."""
+    given = []
+    while len(given) < tries and not (given and is_good(given[-1])):
+        given.append(measure())
+    return given
+
+
 def best_of(measure, limit_ms=LONGEST_HOLD_MS, tries=TRIES):
     """The shortest hold of a few measurements, as the time of a thread has what the machine under
-    this one takes away. What holds somebody does so each time."""
-    holds = []
-    while len(holds) < tries and not (holds and holds[-1].ran_ms < limit_ms):
-        holds.append(measure())
+    this one takes away."""
+    holds = measured(measure, lambda hold: hold.ran_ms < limit_ms, tries)
     return min(holds, key=lambda hold: hold.ran_ms)
 
 

@@ -11,7 +11,7 @@ import time
 import urllib.parse
 
 from harness import require, require_equal, run
-from harness.holds import TRIES, Probe, require_short
+from harness.holds import Probe, measured, require_short
 from harness.http_client import READ_TOKEN, THREADS, Client, Raw, Stream, serve
 
 EXECUTIONS = "/api/v1/admin/executions/"
@@ -58,18 +58,21 @@ def test_commands_among_a_look_at_many_groups(options):
         for begin in range(0, groups, BURST):
             connection.pipeline([("Q.ADD", "q", "*", "x", "GROUP", f"g{number}")
                                  for number in range(begin, begin + BURST)])
-        served = []
-        # This process may sleep for most of an answer.
-        while len(served) < TRIES and not (served and served[-1] >= 10):
+
+        def served_beside():
             raw.send(f"GET /api/v1/queues/q/groups HTTP/1.1\r\nHost: localhost\r\n"
                      f"Authorization: Bearer {READ_TOKEN}\r\n\r\n".encode())
-            served.append(0)
+            count = 0
             while not select.select([raw.socket], [], [], 0)[0]:
                 connection.call("Q.STATS", "q", "GROUP", "g1")
-                served[-1] += 1
+                count += 1
             lines = raw.answer().json["groups"]
             require_equal(len(lines), 1001)
             require_equal(lines[-1]["pending"], groups - 1000)
+            return count
+
+        # This process may sleep for most of an answer.
+        served = measured(served_beside, lambda count: count >= 10)
         require(served[-1] >= 10, f"{served} commands were served in between")
 
 

@@ -9,6 +9,7 @@ import time
 
 import harness
 from harness import closes, info, require, require_equal, wait_until
+from harness.holds import measured
 from harness.surroundings import JOURNAL_FAILED, largest_file, limit_files
 
 ENDS_WITHIN_S = 6
@@ -116,9 +117,7 @@ def end_of(server, code, what="exit code"):
 
 def require_quick(end):
     """A server counts looks while it ends, so that each one which is late makes that longer."""
-    took_s = []
-    while len(took_s) < 3 and not (took_s and took_s[-1] < ENDS_WITHIN_S):
-        took_s.append(end())
+    took_s = measured(end, lambda seconds: seconds < ENDS_WITHIN_S)
     require(took_s[-1] < ENDS_WITHIN_S, f"the ends took {took_s} s")
 
 

@@ -12,7 +12,7 @@ import time
 
 import harness
 from harness import closes, info, require, require_equal, rss_bytes, wait_until
-from harness.holds import Meter
+from harness.holds import Meter, measured
 
 MEGABYTE = 1 << 20
 IP_BIND_ADDRESS_NO_PORT = 24  # linux/in.h; Python's socket has it from 3.12 on
@@ -361,9 +361,8 @@ def authenticate(sockets):
 
 def require_others_are_served(measure, beside):
     """Where a pause of the machine is among a few replies, they are looked at again."""
-    p99_ms = []
-    while len(p99_ms) < PORTIONS and not (p99_ms and p99_ms[-1] < OTHERS_MS):
-        p99_ms.append(measure(len(p99_ms)))
+    portions = iter(range(PORTIONS))
+    p99_ms = measured(lambda: measure(next(portions)), lambda ms: ms < OTHERS_MS, PORTIONS)
     require(p99_ms[-1] < OTHERS_MS, f"beside {beside} the I/O thread runs {p99_ms} ms before an "
                                     "answer (p99)")
     return len(p99_ms)
