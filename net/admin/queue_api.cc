@@ -216,8 +216,10 @@ void respond_lines(Exchange& exchange, const char* member, const Words& by) {
   if (query.failed()) return;
   Words words = {"Q.STATS", exchange.path("queue"), "BY"};
   words.insert(words.end(), by.begin(), by.end());
-  const RespValue reply = exchange.run(words);
-  if (!respond_error(exchange, reply)) respond_json(exchange, {{member, lines_of(reply)}});
+  // Very many scopes are examined in slices.
+  exchange.run_waiting(words, [self = exchange.shared_from_this(), member](const RespValue& reply) {
+    if (!respond_error(*self, reply)) respond_json(*self, {{member, lines_of(reply)}});
+  });
 }
 
 // Bounds of the buckets of distributions. They coincide with Histogram's, so that counts are exact:

@@ -287,6 +287,17 @@ def test_lines(options):
         require_equal(client.get(QUEUE).json["stats"]["kept"]["cancelled"], 1)
 
 
+def test_very_many_keys(options):
+    """More keys than the server examines in one step: it examines them in slices, and answers
+    those in use most, and the rest together."""
+    server = serve(options)
+    with server.connect() as redis, Client(server) as client:
+        redis.pipeline([("Q.ADD", "q", f"j{number}", "", "KEY", f"k{number}")
+                        for number in range(20_000)])
+        lines = client.get(QUEUE + "/keys").json["keys"]
+        require_equal((len(lines), lines[-1]["name"]), (1001, "*"))
+
+
 def test_dependents(options):
     """The blocked jobs that wait for a job: the first thirty, and how many there are."""
     server = serve(options)
