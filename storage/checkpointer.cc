@@ -24,6 +24,7 @@ double seconds_of(std::chrono::steady_clock::duration time) {
 }
 
 Status stale() { return {StatusCode::kStale, "keys were moved during the walk"}; }
+Status stopped() { return {StatusCode::kCancelled, "the server is stopping"}; }
 
 }  // namespace
 
@@ -73,7 +74,7 @@ Status Checkpointer::wait_until_done(uint64_t ticket) {
   while (finished_ < ticket && !stopping_) done_.wait(native);
   native.release();
   --hurried_;
-  if (finished_ < ticket) return {StatusCode::kCancelled, "the server is stopping"};
+  if (finished_ < ticket) return stopped();
   return status_.last_result;
 }
 
@@ -209,6 +210,11 @@ Status Checkpointer::checkpoint(CheckpointSummary& summary, uint64_t expected) {
       summary = once;
       return status;
     }
+    // A standby that ends may never apply the moves that it has written: each walk would be stale.
+    {
+      MutexLock lock(mutex_);
+      if (stopping_) return stopped();
+    }
     records_ = 0;
     bytes_ = 0;
     if (options_.sink) {
@@ -341,7 +347,7 @@ Status Checkpointer::add_divided(CheckpointWriter& writer, CheckpointSummary& su
 
 Status Checkpointer::rest(Clock::duration worked) {
   MutexLock lock(mutex_);
-  if (stopping_) return {StatusCode::kCancelled, "the server is stopping"};
+  if (stopping_) return stopped();
   if (hurried_ != 0 || options_.rest_ratio <= 0) return {};
   const auto time = std::chrono::duration_cast<Clock::duration>(worked * options_.rest_ratio);
   std::unique_lock<std::mutex> native(mutex_.native(), std::adopt_lock);

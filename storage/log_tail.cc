@@ -44,6 +44,18 @@ Status check_continues(const LogPosition& at, const RemoteFrames& frames, Bytes 
   const auto restored = [&](const std::string& why) {
     return invalid(followed + why + ": etcd was restored from an old backup");
   };
+  LogPosition mark;
+  if (!trim.empty()) {
+    Result<LogPosition> decoded = decode_position(trim);
+    if (!decoded.ok()) return decoded.status();
+    mark = std::move(*decoded);
+  }
+  // First, since a frame before the mark says nothing: a late try of its APPEND may have brought it
+  // back after it was trimmed.
+  if (mark.seq > at.seq) {
+    return {StatusCode::kStale,
+            followed + "the log begins behind frame " + std::to_string(mark.seq)};
+  }
   if (at.seq != 0 && !frames.frames.empty() && frames.frames.front().seq == at.seq) {
     const Bytes bytes = frames.frames.front().bytes;
     Result<Frame> frame = decode_frame(bytes);
@@ -52,12 +64,8 @@ Status check_continues(const LogPosition& at, const RemoteFrames& frames, Bytes 
     return restored("the log has another frame there");
   }
   if (trim.empty()) return at.seq == 0 ? Status() : restored("the log ends before it");
-  Result<LogPosition> mark = decode_position(trim);
-  if (!mark.ok()) return mark.status();
-  if (mark->seq == at.seq && mark->chain == at.chain) return {};
-  if (mark->seq <= at.seq) return restored("the log does not hold it");
-  return {StatusCode::kStale,
-          followed + "the log begins behind frame " + std::to_string(mark->seq)};
+  if (mark.seq == at.seq && mark.chain == at.chain) return {};
+  return restored("the log does not hold it");
 }
 
 Status LogTail::add(uint64_t seq, Bytes bytes, std::vector<TailCommit>& commits) {

@@ -67,7 +67,7 @@ bool LogTakeover::retry(const RemoteAnswer& answer) {
       end({StatusCode::kCancelled, "the replicated log was closed"});
       return true;
     case RemoteOutcome::kCompacted:
-      revision_ = 0;  // the present one shows the same: nobody else writes frames
+      look_again();
       break;
     case RemoteOutcome::kUnknown:
       break;
@@ -111,6 +111,7 @@ void LogTakeover::looked(const RemoteAnswer& answer, const RemoteState& state) {
                 "another node has taken the replicated log: its epoch is \"" + state.epoch + "\""});
   }
   result_.found = state;
+  revision_ = answer.revision;
   options_.tail.drop_unfinished();
   read_from_ = std::max<uint64_t>(1, options_.tail.position().seq);
   advance(Step::kRead);
@@ -149,6 +150,13 @@ void LogTakeover::advance(Step step) {
     step_ = step;
   }
   send(step);
+}
+
+// Frames are read as of the state that was looked at: a read of "now" may be older than TAKE.
+void LogTakeover::look_again() {
+  revision_ = 0;
+  MutexLock lock(mutex_);
+  step_ = Step::kLook;
 }
 
 void LogTakeover::pause() {

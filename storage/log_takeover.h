@@ -67,6 +67,8 @@ class LogTakeover : public std::enable_shared_from_this<LogTakeover> {
   void read(const RemoteAnswer& answer, const RemoteFrames& frames);
   // Sends the request of `step`.
   void advance(Step step) EXCLUDES(mutex_);
+  // The present step becomes the one behind TAKE; the next pump sends its request.
+  void look_again() EXCLUDES(mutex_);
   // The next pump sends the request of the present step.
   void pause() EXCLUDES(mutex_);
   bool retry(const RemoteAnswer& answer);

@@ -90,10 +90,17 @@ int64_t Election::silence_ms() const {
   return std::max(options_.failover_timeout_ms, epoch_.failover_timeout_ms);
 }
 
+int64_t Election::between_probes_ms() const { return std::min(kBetweenProbesMs, silence_ms() / 3); }
+
+// When the next probe is due that may lead to TAKE.
 int64_t Election::take_ms() const {
   if (never_takes_ || !log_answers_ || epoch_.epoch == 0) return INT64_MAX;
   const int64_t delay_ms = options_.delay_ms + (lag_ms_ > kLagMs ? kLagMs : 0);
-  if (!epoch_.holder.empty()) return heard_ms_ + silence_ms() + delay_ms;
+  if (!epoch_.holder.empty()) {
+    const int64_t take_ms = heard_ms_ + silence_ms() + delay_ms;
+    if (!silent_ms_.has_value()) return take_ms - between_probes_ms();
+    return std::max(take_ms, *silent_ms_ + between_probes_ms());
+  }
   if (epoch_.preferred == options_.node) return heard_ms_;
   return heard_ms_ + delay_ms + (epoch_.preferred.empty() ? 0 : kPreferredStartMs);
 }
@@ -135,7 +142,11 @@ void Election::on_probed(const RemoteAnswer& answer, const RemoteState& state, i
   if (known) static_cast<void>(adopt(state.epoch, now_ms));
   // After a late answer the log was out of reach, perhaps for the primary, too.
   const bool prompt = now_ms - probed_ms_ <= options_.failover_timeout_ms / 2;
-  if (known && prompt && !looks_ && !has_news(state) && !is_held()) return take();
+  if (known && prompt && !looks_ && !has_news(state) && !is_held()) {
+    if (epoch_.holder.empty() || silent_ms_.has_value()) return take();
+    silent_ms_ = now_ms;
+    return go(Phase::kFollow);
+  }
   if (known) note(state, now_ms);
   heard(now_ms);
   go(Phase::kFollow);

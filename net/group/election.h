@@ -2,11 +2,12 @@
 // makes no call and reads no clock: the caller reports what it hears from the replicated log,
 // carries out the action that next() returns, and reports the answer.
 //
-//   follow     hears frames and beats of the epoch. Silence for the failover timeout -> probe;
-//              also as an epoch begins, or the log is found, so that later probes know what is
-//              newer
+//   follow     hears frames and beats of the epoch. Shortly before silence has lasted for the
+//              failover timeout, and then again -> probe; also as an epoch begins, or the log is
+//              found, so that later probes know what is newer
 //   probe      reads the state: anything newer, or a late answer, starts the count
-//              again, else -> take
+//              again, else -> take, of an epoch that somebody holds after the second one only: the
+//              log may just have come back for this node, and not yet for the primary
 //   take       LogTakeover runs (storage/log_takeover.h). Somebody else was first -> follow
 //   lead       writes the log, sends beats
 //   resign     the epoch becomes nobody's, so that somebody else takes it without waiting
@@ -19,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "engine/base/bytes.h"
@@ -61,6 +63,9 @@ class Election {
   // A preferred node may take a free epoch at once, others wait so long: longer than a busy machine
   // holds a process up. It costs time only if the preferred node has gone.
   static constexpr int64_t kPreferredStartMs = 1000;
+  // Between the two probes of a silent primary, at most: in that time it can write again what it
+  // could not while the log was out of reach.
+  static constexpr int64_t kBetweenProbesMs = 300;
   // Between two tries of RESIGN.
   static constexpr int64_t kRetryMs = 50;
   // A standby that is further behind the beat lets others go first, by as much.
@@ -125,7 +130,11 @@ class Election {
   bool is_held() const {
     return paused_ && !epoch_.holder.empty() && epoch_.holder != options_.node;
   }
-  void heard(int64_t now_ms) { heard_ms_ = now_ms; }
+  void heard(int64_t now_ms) {
+    heard_ms_ = now_ms;
+    silent_ms_.reset();
+  }
+  int64_t between_probes_ms() const;
   bool is_newer(const RemoteState& state) const;
   bool has_news(const RemoteState& state) const;
   void note(const RemoteState& state, int64_t now_ms);
@@ -147,6 +156,7 @@ class Election {
   bool knows_state_ = false;  // the state was read in this epoch, and followed since
   bool looks_ = false;        // the probe that is out only reads the state
   int64_t heard_ms_ = 0;
+  std::optional<int64_t> silent_ms_;  // the first probe has found nothing newer, at this time
   bool log_answers_ = false;
   int64_t lag_ms_ = 0;
   bool never_takes_ = false;

@@ -111,12 +111,14 @@ void GroupFeed::look_at_trim(const RemoteFrames& frames, int64_t now_ms) {
 
 void GroupFeed::take_page(const RemoteFrames& frames, int64_t now_ms) {
   checked_ = true;
+  // Behind a hole nothing counts, and each page would be this one.
+  const bool at_hole = !frames.frames.empty() && frames.frames.front().seq > tail_.next_seq();
   for (const RemoteFrame& frame : frames.frames) {
     if (take(frame.seq, frame.bytes)) continue;
     if (on_) read_at_ms_ = now_ms + kRetryMs;
     return;
   }
-  if (frames.more) {
+  if (frames.more && !at_hole) {
     read_at_ms_ = now_ms;
   } else {
     has_read_ = true;

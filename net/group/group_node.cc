@@ -16,12 +16,21 @@ constexpr int64_t kPublishMs = 100;
 // How often things are looked at that tell nobody.
 constexpr int64_t kLookMs = 20;
 
+std::string name_of(const GroupNodeOptions& options) {
+  return "the group \"" + options.group + "\" of the cluster \"" + options.cluster + "\"";
+}
+
+Status restored(const GroupNodeOptions& options, uint64_t epoch, uint64_t followed) {
+  return invalid(name_of(options) + " is at epoch " + std::to_string(epoch) +
+                 ", and this directory has followed epoch " + std::to_string(followed) +
+                 ": etcd was restored from an old backup");
+}
+
 // Whether this directory belongs to the group; an empty one does from now on. The frames are
 // compared when they are read.
 Status check_epoch(GroupNodeOptions& options, const EpochValue& epoch) {
   LogPosition& at = options.begin;
-  const std::string named =
-      "the group \"" + options.group + "\" of the cluster \"" + options.cluster + "\"";
+  const std::string named = name_of(options);
   if (at.cluster_id.empty()) {
     if (at.lsn != 0) {
       return invalid("the directory holds data that do not belong to " + named +
@@ -41,11 +50,7 @@ Status check_epoch(GroupNodeOptions& options, const EpochValue& epoch) {
   if (at.group != options.group) {
     return invalid("the directory belongs to the group \"" + at.group + "\", not to " + named);
   }
-  if (at.epoch > epoch.epoch) {
-    return invalid(named + " is at epoch " + std::to_string(epoch.epoch) +
-                   ", and this directory has followed epoch " + std::to_string(at.epoch) +
-                   ": etcd was restored from an old backup");
-  }
+  if (at.epoch > epoch.epoch) return restored(options, epoch.epoch, at.epoch);
   return {};
 }
 
@@ -199,6 +204,8 @@ void GroupNode::opened(const RemoteAnswer& answer, const RemoteState& state) {
   if (!epoch.ok()) return end(1, epoch.status());
   if (!begun_) {
     if (Status status = check_epoch(options_, *epoch); !status.ok()) return end(1, status);
+  } else if (stage_ == Stage::kFollow && epoch->epoch < election_.epoch().epoch) {
+    return end(1, restored(options_, epoch->epoch, election_.epoch().epoch));
   }
   trim_.set_mark(state.trim);
   pause_.begin(state.pause, answer.revision);

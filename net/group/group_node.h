@@ -8,9 +8,9 @@
 //   lead     the host writes the log (ReplicatedCommit); this node sends beats
 //   resign   the host has stopped writing; the epoch becomes nobody's
 //
-// Threads: post() of the inbox, view() and abort_hand_over() by any; everything else by the group's
-// thread. The log must be closed before the node is destroyed, and its answers need the inbox.
-// Times are milliseconds of CLOCK_BOOTTIME.
+// Threads: post() of the inbox, view() and what HandOver says by any; everything else by the
+// group's thread. The log must be closed before the node is destroyed, and its answers need the
+// inbox. Times are milliseconds of CLOCK_BOOTTIME.
 #pragma once
 
 #include <atomic>
@@ -109,8 +109,7 @@ class GroupNode {
   // (INT64_MAX: never) writes may go on instead, if `exit_code` is kFencedExitCode. A node that
   // takes the epoch gives it away when it has it; one that neither leads nor takes ends at once.
   void resign(const std::string& preferred, int exit_code, int64_t give_up_ms);
-  // Any thread. Gives a hand-over up; false: none waits, or the epoch is being given away.
-  bool abort_hand_over() { return hand_over_.abort(); }
+  HandOver& hand_over() { return hand_over_; }
 
   std::shared_ptr<const GroupView> view() const;
   // When the log was last heard of.

@@ -30,10 +30,10 @@ class ReadLease {
   }
   // The node resigns, or its epoch is over. Nothing extends it after that.
   void end() { ended_.store(true, std::memory_order_release); }
+  bool has_ended() const { return ended_.load(std::memory_order_acquire); }
 
   bool holds(int64_t now_ms) const {
-    return !ended_.load(std::memory_order_acquire) &&
-           now_ms < until_ms_.load(std::memory_order_acquire);
+    return !has_ended() && now_ms < until_ms_.load(std::memory_order_acquire);
   }
   // 0: over, or never begun.
   int64_t remaining_ms(int64_t now_ms) const {

@@ -240,15 +240,25 @@ void ServerGroup::run() {
     const int64_t now_ms = Clocks::boot_ms();
     const int64_t due_ms = node_->step(now_ms);
     gate_->heard(node_->heard_ms());
-    open_gate_again(Clocks::boot_ms());
+    tend_gate(Clocks::boot_ms());
     const int64_t wait_ms = std::clamp<int64_t>(due_ms - Clocks::boot_ms(), 0, 1000);
     inbox_.wait(std::chrono::milliseconds(wait_ms));
   }
 }
 
-// Requests that wait for the lease of reads go on.
-void ServerGroup::open_gate_again(int64_t now_ms) {
-  if (busy_threads_ == nullptr && gate_->is_open(now_ms) && gate_->end_wait()) release_requests();
+// Requests that wait for the lease of reads go on. A hand-over holds all of them, but no longer
+// than journal-patience while the log is out of reach: it is given up; if the epoch is being given
+// away, the gate, which stays closed, refuses them.
+void ServerGroup::tend_gate(int64_t now_ms) {
+  const bool hands_over = busy_threads_ != nullptr;
+  if (gate_->is_open(now_ms)) {
+    if (gate_->end_wait() && !hands_over) release_requests();
+    return;
+  }
+  if (!hands_over) return;
+  gate_->begin_wait(now_ms);
+  if (gate_->left_ms(now_ms) != 0) return;
+  gate_->lease().has_ended() ? resume_writing() : static_cast<void>(node_->hand_over().abort());
 }
 
 void ServerGroup::release_requests() {
@@ -364,14 +374,18 @@ Status ServerGroup::hand_over(const std::string& preferred, int64_t timeout_ms) 
   const int64_t now_ms = Clocks::boot_ms();
   const bool for_ever = timeout_ms == 0 || timeout_ms > INT64_MAX - now_ms;
   const int64_t give_up_ms = for_ever ? INT64_MAX : now_ms + timeout_ms;
-  inbox_.post(
-      [this, preferred, give_up_ms] { node_->resign(preferred, kFencedExitCode, give_up_ms); });
+  if (!started_.load(std::memory_order_acquire)->hand_over().claim()) {
+    return invalid("FAILOVER already in progress.");
+  }
+  inbox_.post([this, preferred, give_up_ms] {
+    if (node_->hand_over().start()) node_->resign(preferred, kFencedExitCode, give_up_ms);
+  });
   return {};
 }
 
 Status ServerGroup::abort_hand_over() {
   GroupNode* const node = started_.load(std::memory_order_acquire);
-  if (node != nullptr && node->abort_hand_over()) return {};
+  if (node != nullptr && node->hand_over().abort()) return {};
   return invalid("no hand-over is waiting");
 }
 

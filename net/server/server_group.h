@@ -89,7 +89,7 @@ class ServerGroup final : public GroupPort, private GroupHost {
   int end_to_load_anew();
   void announce_to(GroupMember& self, const Settings& settings) const;
   void run();
-  void open_gate_again(int64_t now_ms);
+  void tend_gate(int64_t now_ms);
   void release_requests();
   // --- I/O thread 0 ---
   void on_first_thread(std::function<void()> task);

@@ -171,6 +171,34 @@ def test_majority_gone(options):
         group.wait_in_sync()
 
 
+def test_hand_over_without_majority(options):
+    """without etcd's majority a hand-over keeps requests waiting for journal-patience at most"""
+    for idle in (True, False):
+        with patient_group(options) as group:
+            epoch, primary = group.leadership()
+            require_equal(ask(primary, ["SET", "k", "v"]), ["OK"], "a write")
+            away = [0, 1]
+            for member in away:
+                group.etcd.kill(member)
+            with contextlib.closing(Link(primary.port)) as asking:
+                if not idle:
+                    asking.send("INCR", "n")   # executed, and not acknowledged
+                asking.send("FAILOVER")
+                wait_until(lambda: is_error(ask(primary, ["GET", "k"])[0], "NOREPLICAS"),
+                           what="a refusal")
+                for member in away:
+                    group.etcd.start(member)
+                if not idle:
+                    require_equal(asking.read(), 1, "the write that was pending")
+                require_equal(asking.read(), "OK", "the hand-over was begun")
+            if idle:
+                require_equal(primary.wait_for_exit(1), FENCED, "the exit code")
+                group.wait_for_primary(after_epoch=epoch)
+            else:
+                wait_until(lambda: ask(primary, ["INCR", "n"]) == [2], what="a write")
+                require_equal(group.leadership(), (epoch, primary), "who leads")
+
+
 def hand_over(group, load, how, code):
     """The primary gives the group away and exits with this code; returns the best gap of three."""
     def gap():

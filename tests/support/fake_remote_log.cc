@@ -98,7 +98,8 @@ class FakeRemoteLog final : public RemoteLog {
 
   void read_frames(uint64_t seq, int64_t revision, RemoteFramesDone done) override {
     read<RemoteFrames>(revision, std::move(done),
-                       [seq](FakeRemoteService& s, int64_t at, RemoteFrames& page) {
+                       [seq, revision](FakeRemoteService& s, int64_t at, RemoteFrames& page) {
+                         if (revision == 0 && s.chance(s.faults_.old_frames)) at = s.older(at);
                          for (const std::string& key : s.keys_of(s.keys_.logs(), at)) {
                            if (*s.keys_.log_seq(key) < seq) continue;
                            page.more = page.frames.size() == kPage;
@@ -475,6 +476,11 @@ void FakeRemoteService::erase_frame(uint64_t seq) {
 void FakeRemoteService::compact() {
   const std::lock_guard<std::mutex> lock(mutex_);
   compacted_ = revision_;
+}
+
+void FakeRemoteService::lose_followers() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (auto& [client, follower] : followers_) follower.lost = true;
 }
 
 void FakeRemoteService::expire(RemoteRecordKind kind, const std::string& name) {

@@ -31,6 +31,7 @@ struct FakeFaults {
   double lost = 0;         // a request is answered "unknown" and not carried out, for now
   double unanswered = 0;   // it is carried out and answered "unknown"
   double repeated = 0;     // it is carried out once more, some time later
+  double old_frames = 0;   // frames that are read at no revision are those of an older one
   double event_lost = 0;   // a frame is not told to a follower
   double pause_lost = 0;   // nor that the group is paused
   double record_lost = 0;  // nor what becomes of a record
@@ -65,6 +66,7 @@ class FakeRemoteService {
   void put_frame(uint64_t seq, const std::string& frame);
   void erase_frame(uint64_t seq);
   void compact();  // forgets older revisions
+  void lose_followers();
   void expire(RemoteRecordKind kind, const std::string& name);
   int64_t revision() const;
 
@@ -93,6 +95,9 @@ class FakeRemoteService {
 
   bool chance(double share) { return share > 0 && unit_(random_) < share; }
   size_t pick(size_t count) { return random_() % count; }
+  int64_t older(int64_t revision) {
+    return compacted_ + static_cast<int64_t>(pick(static_cast<size_t>(revision - compacted_ + 1)));
+  }
   void submit(Request request);
   void close(uint64_t client);
   void follow(uint64_t client, int64_t revision, std::shared_ptr<RemoteListener> listener);

@@ -15,6 +15,7 @@ using Action = Election::Action;
 using Phase = Election::Phase;
 
 constexpr int64_t kTimeoutMs = 1000;
+constexpr int64_t kFirstProbeMs = kTimeoutMs - Election::kBetweenProbesMs;
 
 EpochValue epoch_of(uint64_t number, const std::string& holder, bool ready = true) {
   EpochValue value;
@@ -80,6 +81,7 @@ struct Standby {
   }
 
   void decide_to_take() {
+    look(state_of(text_of(3, "n1"), 10), kFirstProbeMs);
     REQUIRE(election.next(kTimeoutMs) == Action::kProbe);
     election.on_probed(done(), state_of(text_of(3, "n1"), 10), kTimeoutMs);
     REQUIRE(election.next(kTimeoutMs) == Action::kTake);
@@ -90,7 +92,7 @@ struct Standby {
     REQUIRE(election.leads());
   }
 
-  // As an epoch begins.
+  // As an epoch begins, and before silence has lasted for the timeout.
   void look(const RemoteState& state, int64_t now_ms) {
     REQUIRE(election.next(now_ms) == Action::kProbe);
     election.on_probed(done(), state, now_ms);
@@ -103,8 +105,8 @@ struct Standby {
 TEST_CASE("a silent primary is succeeded") {
   Standby standby;
   Election& election = standby.election;
-  CHECK(election.due_ms() == kTimeoutMs);
-  CHECK(election.next(kTimeoutMs - 1) == Action::kNone);
+  CHECK(election.due_ms() == kFirstProbeMs);
+  CHECK(election.next(kFirstProbeMs - 1) == Action::kNone);
   standby.decide_to_take();
   CHECK(election.next(kTimeoutMs) == Action::kNone);  // each action once
   CHECK(election.fence() == text_of(3, "n1"));
@@ -120,9 +122,12 @@ TEST_CASE("a primary with a longer timeout, and so a longer lease, is waited for
   EpochValue of_n1 = epoch_of(3, "n1");
   of_n1.failover_timeout_ms = 3 * kTimeoutMs;
   const std::string text = encode_epoch(of_n1);
-  Election election({"n2", "n2-run", kTimeoutMs, 0});
+  Standby standby;
+  Election& election = standby.election;
   REQUIRE(election.begin(state_of(text, 10), 0).ok());
-  CHECK(election.due_ms() == 3 * kTimeoutMs);
+  constexpr int64_t kFirstMs = 3 * kTimeoutMs - Election::kBetweenProbesMs;
+  CHECK(election.due_ms() == kFirstMs);
+  standby.look(state_of(text, 10), kFirstMs);
   REQUIRE(election.next(3 * kTimeoutMs) == Action::kProbe);
   election.on_probed(done(), state_of(text, 10), 3 * kTimeoutMs);
   REQUIRE(election.next(3 * kTimeoutMs) == Action::kTake);
@@ -136,15 +141,15 @@ TEST_CASE("what is newer starts the count of silence again, what is not does not
   Standby standby;
   Election& election = standby.election;
   election.on_frame(3, 11, 100);
-  CHECK(election.due_ms() == 100 + kTimeoutMs);
+  CHECK(election.due_ms() == 100 + kFirstProbeMs);
   election.on_frame(3, 11, 200);
   election.on_frame(2, 12, 200);
-  CHECK(election.due_ms() == 100 + kTimeoutMs);
+  CHECK(election.due_ms() == 100 + kFirstProbeMs);
   beat(election, 3, 5, 300);
-  CHECK(election.due_ms() == 300 + kTimeoutMs);
+  CHECK(election.due_ms() == 300 + kFirstProbeMs);
   beat(election, 3, 5, 400);
   beat(election, 2, 6, 400);
-  CHECK(election.due_ms() == 300 + kTimeoutMs);
+  CHECK(election.due_ms() == 300 + kFirstProbeMs);
 }
 
 TEST_CASE("the frames of a new epoch may have lower numbers, since its TIDY has removed some") {
@@ -152,7 +157,7 @@ TEST_CASE("the frames of a new epoch may have lower numbers, since its TIDY has 
   CHECK(standby.election.on_epoch(text_of(4, "n3"), 100).ok());
   standby.look(state_of(text_of(4, "n3"), 7), 100);
   standby.election.on_frame(4, 8, 500);
-  CHECK(standby.election.due_ms() == 500 + kTimeoutMs);
+  CHECK(standby.election.due_ms() == 500 + kFirstProbeMs);
 
   // The state was read between TAKE and TIDY.
   Election late({"n2", "n2-run", kTimeoutMs, 0});
@@ -163,7 +168,7 @@ TEST_CASE("the frames of a new epoch may have lower numbers, since its TIDY has 
   REQUIRE(late.next(110) == Action::kProbe);
   late.on_probed(done(), state_of(text_of(4, "n3", true), 10), 110);
   late.on_frame(4, 11, 200);
-  CHECK(late.due_ms() == 200 + kTimeoutMs);
+  CHECK(late.due_ms() == 200 + kFirstProbeMs);
 }
 
 TEST_CASE("the state is read as an epoch begins, and its first probe knows what is newer") {
@@ -174,8 +179,9 @@ TEST_CASE("the state is read as an epoch begins, and its first probe knows what 
     CHECK(election.on_epoch(text, 100).ok());
     CHECK(election.due_ms() == 100);
     standby.look(state_of(text, 12), 110);
-    CHECK(election.due_ms() == 110 + kTimeoutMs);
+    CHECK(election.due_ms() == 110 + kFirstProbeMs);
   }
+  standby.look(state_of(text_of(4, "n3"), 12), 110 + kFirstProbeMs);
   REQUIRE(election.next(110 + kTimeoutMs) == Action::kProbe);
   election.on_probed(done(), state_of(text_of(4, "n3"), 12), 120 + kTimeoutMs);
   CHECK(election.phase() == Phase::kTake);
@@ -187,32 +193,50 @@ TEST_CASE("the state is read as an epoch begins, and its first probe knows what 
   other.election.on_probed(failed(), {}, 400);
   CHECK(other.election.phase() == Phase::kFollow);
   other.look(state_of(text_of(4, "n3"), 0), 410);
-  CHECK(other.election.due_ms() == 410 + kTimeoutMs);
+  CHECK(other.election.due_ms() == 410 + kFirstProbeMs);
 }
 
 TEST_CASE("a probe that finds something newer is not followed by TAKE") {
-  for (const RemoteState& state :
-       {state_of(text_of(3, "n1"), 11), state_of(text_of(3, "n1"), 10, 3, 1),
-        state_of(text_of(4, "n3"), 10)}) {
-    Standby standby;
-    REQUIRE(standby.election.next(kTimeoutMs) == Action::kProbe);
-    standby.election.on_probed(done(), state, 1005);
-    CHECK(standby.election.phase() == Phase::kFollow);
-    CHECK(standby.election.next(1004 + kTimeoutMs) == Action::kNone);
-    CHECK(standby.election.due_ms() == 1005 + kTimeoutMs);
+  for (const bool first : {true, false}) {
+    for (const RemoteState& state :
+         {state_of(text_of(3, "n1"), 11), state_of(text_of(3, "n1"), 10, 3, 1),
+          state_of(text_of(4, "n3"), 10)}) {
+      Standby standby;
+      if (!first) standby.look(state_of(text_of(3, "n1"), 10), kFirstProbeMs);
+      REQUIRE(standby.election.next(kTimeoutMs) == Action::kProbe);
+      standby.election.on_probed(done(), state, 1005);
+      CHECK(standby.election.phase() == Phase::kFollow);
+      CHECK(standby.election.due_ms() == 1005 + kFirstProbeMs);
+    }
   }
   // Also if it was heard while the probe was on its way.
   Standby standby;
+  standby.look(state_of(text_of(3, "n1"), 10), kFirstProbeMs);
   REQUIRE(standby.election.next(kTimeoutMs) == Action::kProbe);
   beat(standby.election, 3, 1, 1002);
   standby.election.on_probed(done(), state_of(text_of(3, "n1"), 10), 1005);
   CHECK(standby.election.phase() == Phase::kFollow);
 }
 
+// After an outage of the log, this node may reach it before the primary does.
+TEST_CASE("between the two probes a primary has time to be heard of") {
+  Standby standby;
+  Election& election = standby.election;
+  standby.look(state_of(text_of(3, "n1"), 10), kFirstProbeMs);
+  CHECK(election.due_ms() == kTimeoutMs);
+  beat(election, 3, 1, 900);
+  CHECK(election.due_ms() == 900 + kFirstProbeMs);
+  // The first one was late: so is the second one.
+  standby.look(state_of(text_of(3, "n1"), 10), 5000);
+  CHECK(election.due_ms() == 5000 + Election::kBetweenProbesMs);
+}
+
 TEST_CASE("the last beat of an earlier epoch is no sign of life") {
   Standby standby;
+  const RemoteState state = state_of(text_of(3, "n1"), 10, 2, 99);
+  standby.look(state, kFirstProbeMs);
   REQUIRE(standby.election.next(kTimeoutMs) == Action::kProbe);
-  standby.election.on_probed(done(), state_of(text_of(3, "n1"), 10, 2, 99), kTimeoutMs);
+  standby.election.on_probed(done(), state, kTimeoutMs);
   CHECK(standby.election.phase() == Phase::kTake);
 }
 
@@ -246,7 +270,7 @@ TEST_CASE("a node that is overtaken while it takes follows") {
   CHECK(election.phase() == Phase::kFollow);
   CHECK(election.epoch() == epoch_of(5, "n3"));
   standby.look(state_of(text_of(5, "n3"), 10), 1200);
-  CHECK(election.due_ms() == 1200 + kTimeoutMs);
+  CHECK(election.due_ms() == 1200 + kFirstProbeMs);
 
   // Its last answer may come after the news.
   Standby other;
@@ -321,9 +345,9 @@ TEST_CASE("after RESIGN nobody waits, and the preferred node goes first") {
 
 TEST_CASE("delays, lag, and nodes that never take") {
   Standby delayed(70);
-  CHECK(delayed.election.due_ms() == kTimeoutMs + 70);
+  CHECK(delayed.election.due_ms() == kFirstProbeMs + 70);
   delayed.election.set_lag(Election::kLagMs + 1);
-  CHECK(delayed.election.due_ms() == kTimeoutMs + 70 + Election::kLagMs);
+  CHECK(delayed.election.due_ms() == kFirstProbeMs + 70 + Election::kLagMs);
   Standby never(0, true);
   CHECK(never.election.due_ms() == INT64_MAX);
 }
@@ -331,21 +355,24 @@ TEST_CASE("delays, lag, and nodes that never take") {
 TEST_CASE("while the group is paused only the holder's own node takes its epoch") {
   Standby standby;
   Election& election = standby.election;
-  REQUIRE(election.next(kTimeoutMs) == Action::kProbe);
+  const RemoteState state = state_of(text_of(3, "n1"), 10);
   election.set_paused(true);
-  election.on_probed(done(), state_of(text_of(3, "n1"), 10), kTimeoutMs);
-  CHECK(election.phase() == Phase::kFollow);
-  // It looks again, and takes when a look shows that the pause has ended.
-  CHECK(election.due_ms() == 2 * kTimeoutMs);
-  REQUIRE(election.next(2 * kTimeoutMs) == Action::kProbe);
+  standby.look(state, kFirstProbeMs);
+  // It looks again, and takes when looks show that the pause has ended.
+  CHECK(election.due_ms() == 2 * kFirstProbeMs);
   election.set_paused(false);
-  election.on_probed(done(), state_of(text_of(3, "n1"), 10), 2 * kTimeoutMs);
+  standby.look(state, 2 * kFirstProbeMs);
+  REQUIRE(election.next(kFirstProbeMs + kTimeoutMs) == Action::kProbe);
+  election.on_probed(done(), state, kFirstProbeMs + kTimeoutMs);
   CHECK(election.phase() == Phase::kTake);
   for (const char* holder : {"n2", ""}) {
     Standby other;
     other.election.set_paused(true);
     REQUIRE(other.election.on_epoch(text_of(4, holder), 10).ok());
-    if (*holder != '\0') other.look(state_of(text_of(4, holder), 10), 10);
+    if (*holder != '\0') {
+      other.look(state_of(text_of(4, holder), 10), 10);
+      other.look(state_of(text_of(4, holder), 10), 10 + kFirstProbeMs);
+    }
     REQUIRE(other.election.next(10 + kTimeoutMs) == Action::kProbe);
     other.election.on_probed(done(), state_of(text_of(4, holder), 10), 10 + kTimeoutMs);
     CHECK(other.election.phase() == Phase::kTake);
@@ -359,11 +386,11 @@ TEST_CASE("while the log does not answer nobody takes, and then the count begins
   standby.election.on_log_found(5000);
   CHECK(standby.election.due_ms() == 5000);
   standby.look(state_of(text_of(3, "n1"), 20), 5000);
-  CHECK(standby.election.due_ms() == 5000 + kTimeoutMs);
+  CHECK(standby.election.due_ms() == 5000 + kFirstProbeMs);
   // A probe without an answer is the same.
   REQUIRE(standby.election.next(6000) == Action::kProbe);
   standby.election.on_probed(failed(), {}, 6300);
-  CHECK(standby.election.due_ms() == 6300 + kTimeoutMs);
+  CHECK(standby.election.due_ms() == 6300 + kFirstProbeMs);
   // The log is lost while the state is read: what was read does not decide.
   CHECK(standby.election.on_epoch(text_of(4, "n3"), 6400).ok());
   REQUIRE(standby.election.next(6400) == Action::kProbe);

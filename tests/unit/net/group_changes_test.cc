@@ -223,3 +223,66 @@ TEST_CASE("what is told of a node changes while it runs, and whether it takes ov
   b.node().announce("10.0.0.2", 7000, 1);
   CHECK(group.until([&] { return b.leads(); }, 1500).has_value());
 }
+
+// By an APPEND whose first try arrives when a retry was acknowledged, and its frame trimmed: the
+// epoch is still the same, and nothing is at its number.
+TEST_CASE("a frame that comes back after it was trimmed does not make a log whole") {
+  GroupNodeOptions options;
+  options.checkpoint_copies = 1;
+  GroupRun group(3, options);
+  GroupNodeRun& a = group.add_primary();
+  a.write();
+  group.run(100);
+  const LogPosition at = a.position();  // of a standby that was stopped then
+  const std::string frame = group.service.frames().at(at.seq);
+  for (uint64_t i = 0; i < 3 * LogTrim::kStepFrames; ++i) {
+    a.write();
+    group.run(5);
+  }
+  a.checkpoint = a.last();
+  REQUIRE(group.until([&] { return group.service.frames().count(at.seq) == 0; }).has_value());
+  const std::unique_ptr<RemoteLog> late = group.service.connect();
+  late->append(group.service.state().epoch, at.seq, std::make_shared<const std::string>(frame),
+               [](const RemoteAnswer&) {});
+  REQUIRE(group.until([&] { return group.service.frames().count(at.seq) != 0; }).has_value());
+  GroupNodeRun& b = group.add("b", at);
+  REQUIRE(group.until([&] { return b.ended.has_value(); }).has_value());
+  CHECK(b.reason.code() == StatusCode::kStale);
+  late->close();
+}
+
+TEST_CASE("a stall of etcd does not cost a healthy primary its epoch") {
+  for (int64_t stalled_ms = 800; stalled_ms <= 2600; stalled_ms += 100) {
+    for (const uint64_t seed : {1, 2, 3, 4}) {
+      GroupRun group(seed);
+      GroupNodeRun& a = group.add_primary();
+      group.add_standby();
+      group.run(300 + 37 * static_cast<int64_t>(seed));
+      group.service.set_stalled(true);
+      group.run(stalled_ms);
+      group.service.set_stalled(false);
+      group.run(3000);
+      CHECK_MESSAGE(!a.ended.has_value(), "stalled for ", stalled_ms, " ms");
+    }
+  }
+}
+
+TEST_CASE("a standby whose etcd is restored from an old backup ends, and says so") {
+  GroupRun group(20);
+  GroupNodeRun& a = group.add_primary();
+  GroupNodeRun& b = group.add_standby();
+  group.run(300);
+  const std::string old = group.service.state().epoch;
+  a.kill();
+  REQUIRE(group.until([&] { return b.leads(); }).has_value());
+  GroupNodeRun& c = group.add("c");
+  REQUIRE(group.until([&] { return c.has_caught_up; }).has_value());
+  group.run(300);
+  b.kill();
+  group.service.put_epoch(old);
+  group.service.lose_followers();
+  REQUIRE(group.until([&] { return c.ended.has_value(); }).has_value());
+  CHECK(c.ended == 1);
+  CHECK_MESSAGE(c.reason.message().ends_with("etcd was restored from an old backup"),
+                c.reason.message());
+}

@@ -20,13 +20,13 @@ namespace {
 
 const EpochValue kEpoch{"cluster", 1, "n1", "r1", true, "", 0};
 
-// A log of ten frames, and a node that follows it.
+// A log of some frames, and a node that follows it.
 struct Feeding {
-  Feeding() : log(service.connect()) {
+  explicit Feeding(uint64_t count = 10) : log(service.connect()) {
     service.put_epoch(encode_epoch(kEpoch));
     LogPosition place{"cluster", "1", 1, 0, 0, 0, 0};
     places.push_back(place);
-    for (uint64_t seq = 1; seq <= 10; ++seq) {
+    for (uint64_t seq = 1; seq <= count; ++seq) {
       const std::string frame = encode_frame({true, 1, seq, seq, seq, place.chain},
                                              unit_of(seq, "unit " + std::to_string(seq)));
       service.put_frame(seq, frame);
@@ -119,4 +119,15 @@ TEST_CASE("a node past which the log was trimmed while it was cut off does not w
   node.run();
   REQUIRE(node.broken.has_value());
   CHECK(*node.broken == StatusCode::kStale);
+}
+
+// More than a page of frames that a primary had in flight as everything was killed.
+TEST_CASE("a node has read a log in which many frames lie behind a hole") {
+  Feeding node(60);
+  node.service.erase_frame(5);
+  node.feed.start(node.places[0], "");
+  node.run();
+  CHECK(node.applied == std::vector<Lsn>{1, 2, 3, 4});
+  CHECK(node.feed.has_read());
+  CHECK(!node.broken.has_value());
 }

@@ -150,3 +150,17 @@ TEST_CASE("a walk during which a followed commit moves keys is stale, whenever i
   CHECK(follower.journal().finish_walk() == Lsn{2});
   follower.journal().end_checkpoint(std::nullopt);
 }
+
+TEST_CASE("a standby ends though a commit that moves keys never gets into its log") {
+  Follower follower;
+  struct Walk : CheckpointWalk {
+    bool step(ByteBuffer&, uint64_t&) override { return false; }
+  };
+  follower.store->start_checkpoints([] { return std::make_unique<Walk>(); },
+                                    [] { return int64_t{1}; });
+  follower.journal().follow_begins(commit_of(1, true));
+  follower.store->checkpointer()->request();
+  auto end =
+      std::async(std::launch::async, [&] { return follower.store->close(CloseMode::kFlush).ok(); });
+  REQUIRE(is_done(end, milliseconds(30'000)));
+}
