@@ -39,8 +39,8 @@ struct Arguments {
 };
 
 constexpr const char* kHelp =
-    "\nInspects a data directory without changing it. A server may be using the directory; then\n"
-    "the end shown is the end at that moment. Only `lead` changes it, and no server may run.\n"
+    "\nInspects a data directory. A server may be using it; then the end shown is the end at that\n"
+    "moment. Only `lead` changes the directory, and needs the server stopped.\n"
     "\n"
     "  verify         check for damage, and show where it begins\n"
     "  stat           show the contents by kind of record\n"

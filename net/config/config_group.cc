@@ -111,7 +111,7 @@ std::vector<Directive> etcd_rows() {
        .default_value = "local",
        .choices = "local, etcd",
        .binding = &set_choice<&Settings::journal>,
-       .summary = "where the journal decides: on this machine's disk, or in an etcd cluster"},
+       .summary = "where a change becomes durable: on this machine's disk, or in an etcd cluster"},
       {.name = "etcd-endpoints",
        .kind = kOurs,
        .change = kRestart,
@@ -188,7 +188,8 @@ std::vector<Directive> replica_rows() {
        .type = kSpecial,
        .parse = parse_address,
        .expected = "an address or a name, without blanks and commas",
-       .summary = "address at which clients reach this node; empty = that of the way to etcd"},
+       .summary = "address at which clients reach this node; empty = the local address of the "
+                  "connection to etcd"},
       {.name = "replica-announce-port",
        .alias = "slave-announce-port",
        .type = kInteger,

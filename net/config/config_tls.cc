@@ -77,7 +77,7 @@ std::vector<Directive> client_rows() {
        .choices = "no, yes, optional",
        .reload = true,
        .binding = &set_choice<&Settings::http_tls_auth_clients>,
-       .summary = "the same for clients of http-tls-port, which have tokens"},
+       .summary = "whether clients of http-tls-port, which have tokens, also need a certificate"},
       {.name = "tls-handshake-timeout",
        .kind = kOurs,
        .type = kInteger,

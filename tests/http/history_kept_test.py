@@ -10,7 +10,7 @@ import os
 import sys
 import time
 
-from harness import require, require_equal, run, scratch, wait_until
+from harness import alone, require, require_equal, run, scratch, wait_until
 from harness.history import (SAMPLED_S, STEP_MS, first_sample, history, known, next_sample, sums,
                              work)
 from harness.holds import Probe, best_of
@@ -130,6 +130,7 @@ def test_a_step_of_the_wall_clock(options):
 # --- Its cost ---
 
 
+@alone
 def test_many_queues(options):
     """A sample of 10,000 queues, all of which have changed, holds nobody; nor does the overview."""
     count = 10_000
@@ -168,4 +169,4 @@ def test_many_queues(options):
 
 if __name__ == "__main__":
     # Samples take their time, and are taken by one thread whatever their number.
-    sys.exit(run(sys.modules[__name__]))
+    sys.exit(run(sys.modules[__name__], at_once=4))

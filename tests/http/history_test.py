@@ -142,4 +142,4 @@ def test_an_adopted_queue(options):
 
 if __name__ == "__main__":
     # Samples take their time, and are taken by one thread whatever their number.
-    sys.exit(run(sys.modules[__name__]))
+    sys.exit(run(sys.modules[__name__], at_once=4))

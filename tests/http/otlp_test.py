@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from harness import require, require_equal, run, scratch, wait_until
+from harness import alone, require, require_equal, run, scratch, wait_until
 from harness.certificates import Certificates
 from harness.holds import measured
 from harness.http_client import Client, serve
@@ -423,6 +423,7 @@ def slowest_of(connection, duration_s):
     return slowest
 
 
+@alone
 def test_a_slow_collector_disturbs_nobody(options):
     """A collector that accepts and never answers: commands are as quick, exports do not pile up,
     and the server ends at once."""
@@ -460,4 +461,4 @@ def test_bad_settings(options):
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.modules[__name__]))
+    sys.exit(run(sys.modules[__name__], at_once=4))
