@@ -223,3 +223,36 @@ TEST_CASE("what is told of a node changes while it runs, and whether it takes ov
   b.node().announce("10.0.0.2", 7000, 1);
   CHECK(group.until([&] { return b.leads(); }, 1500).has_value());
 }
+
+TEST_CASE("a primary that resigns hands over to a node that may lead") {
+  GroupRun group(20);
+  group.begin_three(false);
+  group.nodes[1]->node().announce("127.0.0.1", 7000, 0);
+  group.run(500);
+  group.nodes[0]->node().resign("", kFencedExitCode, INT64_MAX);
+  const auto took = group.until([&] { return group.nodes[2]->answers_reads(); });
+  REQUIRE(took.has_value());
+  CHECK(*took <= 100);
+}
+
+TEST_CASE("a hold that cannot be read keeps the whole log, until it is gone") {
+  GroupNodeOptions options;
+  options.checkpoint_copies = 1;
+  GroupRun group(21, options);
+  GroupNodeRun& a = group.add_primary();
+  const std::unique_ptr<RemoteLog> log = group.service.connect();
+  bool is_put = false;
+  log->put_record(RemoteRecordKind::kHold, "x", "", "what",
+                  [&](const RemoteAnswer&) { is_put = true; });
+  REQUIRE(group.until([&] { return is_put; }).has_value());
+  for (uint64_t i = 0; i < 3 * LogTrim::kStepFrames; ++i) {
+    a.write();
+    group.run(5);
+  }
+  a.checkpoint = a.last();
+  group.run(5000);
+  CHECK(group.service.state().trim.empty());
+  group.service.expire(RemoteRecordKind::kHold, "x");
+  CHECK(group.until([&] { return !group.service.state().trim.empty(); }).has_value());
+  log->close();
+}
