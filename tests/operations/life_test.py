@@ -215,6 +215,23 @@ def test_a_unix_socket_with_a_relative_path(options):
         require_equal(reply, b"+OK\r\n", "DEBUG")
 
 
+def test_what_is_at_the_path_of_the_unix_socket(options):
+    """A socket that a killed server has left is replaced; all else stays: exit 1, naming it."""
+    with options.server({"unixsocket": "s"}) as server:
+        path = os.path.join(server.directory, "s")
+        server.kill()
+        require(stat.S_ISSOCK(os.stat(path).st_mode), "the socket is left behind")
+        server.start()
+        require_equal(ask_a_unix_socket(path, b"PING\r\n", b"\n"), b"+PONG\r\n", "PING")
+    with scratch() as directory:
+        path = pathlib.Path(directory, "file")
+        path.write_text("kept", encoding="ascii")
+        code, output = options.run("--unixsocket", str(path), "--port", "0", "--http-port", "0",
+                                   "--appendonly", "no", "--save", "", "--dir", directory)
+        require(code == 1 and str(path) in output, f"exit code {code}: {output}")
+        require_equal(path.read_text(encoding="ascii"), "kept", "the file")
+
+
 def load(server, stop, acknowledged, index):
     """Increments a counter of its own until the server is gone; notes what was acknowledged."""
     try:
