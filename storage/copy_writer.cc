@@ -30,20 +30,22 @@ Status failed(const std::error_code& error, const std::string& what) {
   return error ? io_error(what + ": " + error.message()) : Status();
 }
 
-Status sync_folder(const std::string& folder) {
+rocksdb::Env* used(rocksdb::Env* env) { return env != nullptr ? env : rocksdb::Env::Default(); }
+
+Status sync_folder(const std::string& folder, rocksdb::Env* env) {
   std::unique_ptr<rocksdb::Directory> opened;
-  rocksdb::Status status = rocksdb::Env::Default()->NewDirectory(folder, &opened);
+  rocksdb::Status status = used(env)->NewDirectory(folder, &opened);
   if (status.ok()) status = opened->Fsync();
   return from_rocksdb(status, "cannot sync " + folder);
 }
 
-Status write_file(const std::string& name, const std::string& text) {
-  return from_rocksdb(rocksdb::WriteStringToFile(rocksdb::Env::Default(), text, name, true),
+Status write_file(const std::string& name, const std::string& text, rocksdb::Env* env) {
+  return from_rocksdb(rocksdb::WriteStringToFile(used(env), text, name, true),
                       "cannot write " + name);
 }
 
 // Moves what is there of the parts.
-Status move_parts(const std::string& from, const std::string& to) {
+Status move_parts(const std::string& from, const std::string& to, rocksdb::Env* env) {
   std::error_code error;
   for (const char* part : kParts) {
     if (!fs::exists(from + "/" + part)) continue;
@@ -51,8 +53,8 @@ Status move_parts(const std::string& from, const std::string& to) {
     if (error) return failed(error, "cannot move " + from + "/" + part + " to " + to);
   }
   // The new names first: a crash in between must not leave a part without any.
-  if (Status status = sync_folder(to); !status.ok()) return status;
-  return sync_folder(from);
+  if (Status status = sync_folder(to, env); !status.ok()) return status;
+  return sync_folder(from, env);
 }
 
 Status remove_folder(const std::string& folder) {
@@ -61,24 +63,27 @@ Status remove_folder(const std::string& folder) {
   return failed(error, "cannot remove " + folder);
 }
 
-Status set_old_aside(const std::string& directory) {
+Status set_old_aside(const std::string& directory, rocksdb::Env* env) {
   const std::string incoming = incoming_of(directory);
   const std::string replaced = replaced_of(directory);
   std::error_code error;
   fs::create_directory(replaced, error);
   if (error) return failed(error, "cannot create " + replaced);
-  if (Status status = move_parts(directory, replaced); !status.ok()) return status;
+  if (Status status = move_parts(directory, replaced, env); !status.ok()) return status;
   fs::rename(incoming + "/" + kAccepted, incoming + "/" + kInstall, error);
   if (error) return failed(error, "cannot rename " + incoming + "/" + kAccepted);
-  return sync_folder(incoming);
+  return sync_folder(incoming, env);
 }
 
 }  // namespace
 
 // --- Writing -------------------------------------------------------------------------------------
 
-CopyWriter::CopyWriter(std::string directory, bool in_group)
-    : directory_(std::move(directory)), incoming_(incoming_of(directory_)), in_group_(in_group) {}
+CopyWriter::CopyWriter(std::string directory, bool in_group, rocksdb::Env* env)
+    : directory_(std::move(directory)),
+      incoming_(incoming_of(directory_)),
+      in_group_(in_group),
+      env_(env) {}
 
 CopyWriter::~CopyWriter() = default;
 
@@ -87,6 +92,7 @@ Status CopyWriter::begin(const CopyHead& head) {
   if (fs::exists(incoming_)) return io_error(incoming_ + " is there already");
   RocksdbLogOptions options;
   options.directory = incoming_;
+  options.env = env_;
   auto log = open_rocksdb_log(options);
   if (!log.ok()) return log.status();
   log_ = std::move(*log);
@@ -122,33 +128,34 @@ Status CopyWriter::end() {
   if (status.ok()) status = log_->sync();
   if (status.ok()) status = log_->set_mark(head_.last_lsn);
   log_.reset();
-  if (status.ok()) status = sync_folder(incoming_ + "/log");
+  if (status.ok()) status = sync_folder(incoming_ + "/log", env_);
   if (status.ok() && in_group_ && !head_.mark.empty()) {
     const Result<LogPosition> mark = decode_position(head_.mark);
-    status = mark.ok() ? write_lead_mark(incoming_, *mark) : mark.status();
+    status = mark.ok() ? write_lead_mark(incoming_, *mark, env_) : mark.status();
   }
-  return status.ok() ? sync_folder(incoming_) : status;
+  return status.ok() ? sync_folder(incoming_, env_) : status;
 }
 
 // --- Putting it in place -------------------------------------------------------------------------
 
-Status accept_copy(const std::string& directory) {
+Status accept_copy(const std::string& directory, rocksdb::Env* env) {
   const std::string incoming = incoming_of(directory);
-  if (Status status = sync_folder(directory); !status.ok()) return status;
-  if (Status status = write_file(incoming + "/" + kAccepted, "\n"); !status.ok()) return status;
-  return sync_folder(incoming);
+  if (Status status = sync_folder(directory, env); !status.ok()) return status;
+  if (Status status = write_file(incoming + "/" + kAccepted, "\n", env); !status.ok())
+    return status;
+  return sync_folder(incoming, env);
 }
 
-Result<bool> install_copy(const std::string& directory) {
+Result<bool> install_copy(const std::string& directory, rocksdb::Env* env) {
   const std::string incoming = incoming_of(directory);
   if (fs::exists(incoming + "/" + kAccepted)) {
-    if (Status status = set_old_aside(directory); !status.ok()) return status;
+    if (Status status = set_old_aside(directory, env); !status.ok()) return status;
   }
   const bool installs = fs::exists(incoming + "/" + kInstall);
   if (installs) {
-    if (Status status = move_parts(incoming, directory); !status.ok()) return status;
-    if (Status status = forget_load_anew(directory); !status.ok()) return status;
-    if (Status status = sync_folder(directory); !status.ok()) return status;
+    if (Status status = move_parts(incoming, directory, env); !status.ok()) return status;
+    if (Status status = forget_load_anew(directory, env); !status.ok()) return status;
+    if (Status status = sync_folder(directory, env); !status.ok()) return status;
   }
   if (Status status = remove_folder(incoming); !status.ok()) return status;
   if (Status status = remove_folder(replaced_of(directory)); !status.ok()) return status;
@@ -188,17 +195,18 @@ std::string load_anew_cluster(const std::string& directory) {
   return id;
 }
 
-Status ask_to_load_anew(const std::string& directory, const std::string& cluster_id) {
-  if (Status status = write_file(anew_of(directory), cluster_id + "\n"); !status.ok())
+Status ask_to_load_anew(const std::string& directory, const std::string& cluster_id,
+                        rocksdb::Env* env) {
+  if (Status status = write_file(anew_of(directory), cluster_id + "\n", env); !status.ok())
     return status;
-  return sync_folder(directory);
+  return sync_folder(directory, env);
 }
 
-Status forget_load_anew(const std::string& directory) {
+Status forget_load_anew(const std::string& directory, rocksdb::Env* env) {
   std::error_code error;
   if (!fs::remove(anew_of(directory), error) && !error) return {};
   if (error) return failed(error, "cannot remove " + anew_of(directory));
-  return sync_folder(directory);
+  return sync_folder(directory, env);
 }
 
 }  // namespace sluice

@@ -13,14 +13,20 @@
 #include "storage/copy_stream.h"
 #include "storage/log.h"
 
+namespace rocksdb {
+class Env;
+}
+
 namespace sluice {
+
+// An `env` here: as of RocksdbLogOptions.
 
 // Into `<directory>/incoming-copy`, which must not exist. Used by one thread.
 class CopyWriter final : public CopySink {
  public:
   // `in_group`: the new directory continues in the replicated log where the copy ends. Otherwise it
   // belongs to no group.
-  CopyWriter(std::string directory, bool in_group);
+  CopyWriter(std::string directory, bool in_group, rocksdb::Env* env = nullptr);
   ~CopyWriter() override;
 
   Status begin(const CopyHead& head) override;
@@ -35,6 +41,7 @@ class CopyWriter final : public CopySink {
   const std::string directory_;
   const std::string incoming_;
   const bool in_group_;
+  rocksdb::Env* const env_;
   CopyHead head_;
   std::unique_ptr<Log> log_;
   std::unique_ptr<CheckpointWriter> checkpoint_;
@@ -42,12 +49,12 @@ class CopyWriter final : public CopySink {
 
 // The copy in `<directory>/incoming-copy` is whole and wanted: install_copy() puts it in place from
 // here on, also after a crash. REQUIRES: CopyWriter::end() was called.
-Status accept_copy(const std::string& directory);
+Status accept_copy(const std::string& directory, rocksdb::Env* env = nullptr);
 
 // Completes or removes what a copy has left. REQUIRES: the caller has the directory's lock, and it
 // is not open. Puts an accepted copy in place of the data, and removes any other. Returns whether a
 // copy was put in place.
-Result<bool> install_copy(const std::string& directory);
+Result<bool> install_copy(const std::string& directory, rocksdb::Env* env = nullptr);
 
 // install_copy() with the lock, if there is anything to do.
 Status finish_copy(const std::string& directory);
@@ -70,7 +77,9 @@ class DirectoryLock {
 // names the cluster id of the group whose data these are; empty: whatever group it is (--reinit).
 bool is_to_load_anew(const std::string& directory);
 std::string load_anew_cluster(const std::string& directory);
-Status ask_to_load_anew(const std::string& directory, const std::string& cluster_id);
-Status forget_load_anew(const std::string& directory);
+// On return it is on disk.
+Status ask_to_load_anew(const std::string& directory, const std::string& cluster_id,
+                        rocksdb::Env* env = nullptr);
+Status forget_load_anew(const std::string& directory, rocksdb::Env* env = nullptr);
 
 }  // namespace sluice

@@ -27,8 +27,8 @@ Result<std::optional<LogPosition>> read_lead_mark(const std::string& directory) 
 }
 
 // The rename makes the change atomic; the sync of the directory makes it durable.
-Status write_lead_mark(const std::string& directory, const LogPosition& mark) {
-  rocksdb::Env* const env = rocksdb::Env::Default();
+Status write_lead_mark(const std::string& directory, const LogPosition& mark, rocksdb::Env* env) {
+  if (env == nullptr) env = rocksdb::Env::Default();
   const std::string name = group_base_path(directory);
   const std::string next = name + ".next";
   rocksdb::Status status =

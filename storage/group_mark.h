@@ -13,13 +13,18 @@
 #include "storage/group_keys.h"
 #include "storage/recovery.h"
 
+namespace rocksdb {
+class Env;
+}
+
 namespace sluice {
 
 // Nothing: the directory has no such file. Errors: it cannot be read (kIoError), or is not as it
 // was written (kDamaged).
 Result<std::optional<LogPosition>> read_lead_mark(const std::string& directory);
-// On return it is on disk.
-Status write_lead_mark(const std::string& directory, const LogPosition& mark);
+// On return it is on disk. `env`: as of RocksdbLogOptions.
+Status write_lead_mark(const std::string& directory, const LogPosition& mark,
+                       rocksdb::Env* env = nullptr);
 
 // Where a directory that was recovered stands in the replicated log. Nothing: it belongs to no
 // group. With seq 0 it is to begin one, or has not followed it yet. Errors: as of read_lead_mark;

@@ -45,6 +45,7 @@ struct Client {
   // is needed.
   std::shared_ptr<User> user;
   std::string address;  // "127.0.0.1:5555", for CLIENT LIST, MONITOR, SLOWLOG
+  bool unix_socket = false;
   std::string name;
   std::string library_name;
   std::string library_version;

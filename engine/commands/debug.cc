@@ -19,9 +19,8 @@ bool may_debug(const Call& call) {
     case DebugAccess::kEverybody:
       return true;
     case DebugAccess::kLocal: {
-      const Bytes address = call.client.address;  // that of a Unix socket begins with its path
-      return address.starts_with("127.") || address.starts_with("[::1]") ||
-             address.starts_with("/");
+      const Bytes address = call.client.address;
+      return call.client.unix_socket || address.starts_with("127.") || address.starts_with("[::1]");
     }
     case DebugAccess::kNobody:
       break;

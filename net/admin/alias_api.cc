@@ -61,9 +61,6 @@ const char* status_of(Bytes state) {
   return state == "expired" ? "timeout" : "queued";
 }
 
-// Maximum total size of payloads and results read for one response; those of further executions are
-// treated as empty.
-
 // The members `names` of the job's result, or of its payload where the result has none.
 json said_of(const RespValue& job, std::initializer_list<const char*> names) {
   const json payload = object_of(job.find("payload"));

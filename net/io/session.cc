@@ -71,6 +71,7 @@ Session::Session(IoThread& thread, int fd, Endpoints endpoints)
   ServerState& state = thread.state();
   client_.id = state.next_client_id.fetch_add(1, std::memory_order_relaxed);
   client_.address = endpoints.address;
+  client_.unix_socket = endpoints.unix_socket;
   if (endpoints.tls) tls_ = thread.state().tls->open(TlsPort::kResp, fd);
   port_ =
       std::make_shared<SessionPort>(thread, *this, client_.id, std::move(endpoints), active_ms_);

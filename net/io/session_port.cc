@@ -231,7 +231,8 @@ void SessionPort::describe(const Client& client, ClientFacts& facts) {
   facts.pattern_subscriptions = client.patterns.size();
   facts.shard_subscriptions = client.shard_channels.size();
   facts.is_pubsub = client.subscriptions() != 0;
-  facts.flags = flag_letters(flags_of(client, false), facts.is_pubsub, facts.multi >= 0, false);
+  facts.flags =
+      flag_letters(flags_of(client, false), facts.is_pubsub, facts.multi >= 0, client.unix_socket);
   facts.idle_s = 0;
   facts.is_self = true;
 }

@@ -17,6 +17,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import sys
 import tarfile
 import tempfile
@@ -187,6 +188,10 @@ def anonymous(member):
     return member
 
 
+def newest_format():
+    return max(int(re.match(r"format-(\d+)", path.name)[1]) for path in GOLDEN.iterdir())
+
+
 def check_directory(program, path):
     with tempfile.TemporaryDirectory(prefix="sluice-format-") as directory:
         with tarfile.open(path) as archive:
@@ -196,6 +201,10 @@ def check_directory(program, path):
         # Twice: as it was left, and what this server made of it. Pops change it and come last.
         for reads in (len(lines) - POPS, len(lines)):
             with Server(program, DISK, directory=directory) as server:
+                # Before the first record that an older version would take for damage.
+                text = pathlib.Path(directory, "FORMAT").read_text(encoding="ascii")
+                require(f"format {newest_format()}\nstate ready\n" in text,
+                        f"{path.name} is not raised: {text}")
                 connection = server.connect()
                 for line in lines[:reads]:
                     words, reply = json.loads(line)

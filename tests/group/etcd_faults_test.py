@@ -99,16 +99,18 @@ def test_leader_stopped(options):
 
 
 def test_majority_gone(options):
-    """without a majority a frame is unknown; once it is back the same frame is committed"""
+    """without a majority a frame is unknown and a watch ends; later that frame is committed"""
     with EtcdCluster(3) as cluster, LogTalk(options, cluster.endpoints()) as log:
         fence = log.lead()
         leader = cluster.wait_for_leader()
+        log.follow(log.done("state", 0).revision)
         others = [member for member in range(3) if member != leader]
         for member in others:
             cluster.kill(member)
         for _ in range(4):
             require_equal(log.call("append", fence, 1, "x").outcome, "unknown", "append")
         require_equal(log.call("state", 0).outcome, "unknown", "a linearizable read")
+        wait_until(lambda: log.told("lost"), what="the end of the watch")
         for member in others:
             cluster.start(member)
         require_equal(log.until_known("append", fence, 1, "x").outcome, "done", "the same frame")

@@ -184,6 +184,23 @@ def test_bad_input(options):
         require_equal(group.nodes[0].exits, [], "exits")
 
 
+def test_strangers(options):
+    """in protected mode the port of Sentinel tells other machines who leads, and changes nothing"""
+    address = harness.own_address()
+    if address is None:
+        raise harness.Skipped("this machine has the loopback interface only")
+    with Group(options.program, nodes=1, directives={"bind": f"{LOOPBACK} {address}"}) as group:
+        node = group.nodes[0]
+        with Connection(address, node.sentinel_port, 5) as stranger:
+            told = stranger.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster").value
+            require_equal(told, [LOOPBACK.encode(), str(node.port).encode()], "who leads")
+            reply = stranger.call("SENTINEL", "FAILOVER", "mymaster").raw
+            require(reply.startswith(b"-NOAUTH"), reply)
+        with Connection(LOOPBACK, node.sentinel_port, 5) as friend:
+            reply = friend.call("SENTINEL", "FAILOVER", "mymaster").raw
+            require(reply.startswith(b"-NOGOODSLAVE"), reply)
+
+
 def test_without_etcd(options):
     """a node that has lost etcd names nobody by Sentinel; when etcd is back it names the primary"""
     with Group(options.program, relayed=True) as group:

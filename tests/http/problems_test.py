@@ -15,7 +15,8 @@ from access_test import ROUTES
 from harness import require, require_equal, run, wait_until
 from harness.http_client import (ADMIN_TOKEN, OPERATE_TOKEN, THREADS, Client, Raw, quoted,
                                  require_problem, serve)
-from harness.surroundings import JOURNAL_FAILED, largest_file, limit_files, slow_disk
+from harness.surroundings import (JOURNAL_FAILED, SYNC_S, largest_file, limit_files,
+                                  slow_disk)
 
 QUEUE = "/api/v1/queues/q"
 JOBS = QUEUE + "/jobs"
@@ -280,6 +281,32 @@ def test_503_while_the_disk_does_not_follow(options):
                 writer.join()
         with Client(server) as client:
             client.expect(201, "POST", JOBS, {"payload": ""})
+
+
+def test_who_has_waited_hears_of_a_job_when_it_is_durable(options):
+    """A waiting :pop is answered no sooner than the sync of the job that it got."""
+    with slow_disk() as environment:
+        server = serve(options, {"appendonly": "yes", "appendfsync": "always"},
+                       environment=environment)
+        answers = []
+
+        def wait():
+            with Client(server) as waiting:
+                answer = waiting.post(QUEUE + ":pop", {"wait_ms": 30_000})
+                answers.append((time.monotonic(), [job["id"] for job in answer.json["jobs"]]))
+        waiter = threading.Thread(target=wait)
+        with Client(server) as client, server.connect(30) as writer:
+            client.expect(201, "POST", JOBS, {"id": "first", "payload": ""})
+            client.expect(200, "POST", QUEUE + ":pop", {})
+            waiter.start()
+            wait_until(lambda: client.get(QUEUE).json["stats"]["waiting_pops"] == 1,
+                       what="the waiting pop")
+            began = time.monotonic()
+            writer.send("Q.ADD", "q", "late", "")
+            waiter.join()
+        at, jobs = answers[0]
+        require_equal(jobs, ["late"], "what it got")
+        require(at - began >= SYNC_S, f"it heard of it after {at - began:.3f} s")
 
 
 def test_409_while_a_checkpoint_is_written(options):

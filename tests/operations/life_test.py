@@ -204,6 +204,34 @@ def test_a_unix_socket(options):
         require(not os.path.exists(path), "the socket was left behind")
 
 
+def test_a_unix_socket_with_a_relative_path(options):
+    """CLIENT INFO and CLIENT LIST say U of its clients, and DEBUG takes them for local ones."""
+    with options.server({"unixsocket": "s", "enable-debug-command": "local"}) as server:
+        path = os.path.join(server.directory, "s")
+        for words in (b"CLIENT INFO\r\n", b"CLIENT LIST\r\n"):
+            reply = ask_a_unix_socket(path, words, b"cmd=")
+            require(b" flags=U " in reply, reply)
+        reply = ask_a_unix_socket(path, b"DEBUG SLEEP 0\r\n", b"\n")
+        require_equal(reply, b"+OK\r\n", "DEBUG")
+
+
+def test_what_is_at_the_path_of_the_unix_socket(options):
+    """A socket that a killed server has left is replaced; all else stays: exit 1, naming it."""
+    with options.server({"unixsocket": "s"}) as server:
+        path = os.path.join(server.directory, "s")
+        server.kill()
+        require(stat.S_ISSOCK(os.stat(path).st_mode), "the socket is left behind")
+        server.start()
+        require_equal(ask_a_unix_socket(path, b"PING\r\n", b"\n"), b"+PONG\r\n", "PING")
+    with scratch() as directory:
+        path = pathlib.Path(directory, "file")
+        path.write_text("kept", encoding="ascii")
+        code, output = options.run("--unixsocket", str(path), "--port", "0", "--http-port", "0",
+                                   "--appendonly", "no", "--save", "", "--dir", directory)
+        require(code == 1 and str(path) in output, f"exit code {code}: {output}")
+        require_equal(path.read_text(encoding="ascii"), "kept", "the file")
+
+
 def load(server, stop, acknowledged, index):
     """Increments a counter of its own until the server is gone; notes what was acknowledged."""
     try:
@@ -366,6 +394,21 @@ def test_protected_mode(options):
             friend.call("CONFIG", "SET", "protected-mode", "no")
         with harness.Connection(address, server.port) as stranger:
             require_equal(stranger.call("PING").raw, b"+PONG\r\n")
+
+
+def test_local_debugging(options):
+    """enable-debug-command local: DEBUG over loopback only."""
+    address = harness.own_address()
+    if address is None:
+        raise harness.Skipped("this machine has the loopback interface only")
+    directives = {"bind": f"127.0.0.1 {address}", "protected-mode": "no",
+                  "enable-debug-command": "local"}
+    with options.server(directives) as server:
+        with harness.Connection(address, server.port) as stranger:
+            reply = stranger.call("DEBUG", "SLEEP", "0")
+            require(reply.raw.startswith(b"-ERR DEBUG command not allowed"), reply.raw)
+        with server.connect() as friend:
+            require_equal(friend.call("DEBUG", "SLEEP", "0").raw, b"+OK\r\n", "over loopback")
 
 
 def test_what_is_due_at_the_end(options):

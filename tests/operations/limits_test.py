@@ -233,6 +233,9 @@ def test_without_a_password(options):
         with server.connect() as connection:
             require_equal(connection.call("AUTH", "secret").raw, b"+OK\r\n")
             require_equal(connection.call("SET", "a", "x" * 100_000).raw, b"+OK\r\n")
+        with server.connect() as connection:
+            replies = connection.pipeline([("AUTH", "secret"), ("SET", "a", "x" * 100_000)])
+            require_equal([reply.raw for reply in replies], [b"+OK\r\n"] * 2, "in one pipeline")
 
 
 def test_one_byte_at_a_time(options):

@@ -173,8 +173,14 @@ def test_reload(options):
 
 def test_sessions(options):
     """A client resumes its session, but not one from before a reload or without caching."""
-    with tls_server(options, tls_auth_clients="no") as (server, certificates):
-        context = certificates.context(client=None, version=ssl.TLSVersion.TLSv1_2)
+    for client in None, "client":
+        check_sessions(options, client)
+
+
+def check_sessions(options, client):
+    auth_clients = "no" if client is None else "yes"
+    with tls_server(options, tls_auth_clients=auth_clients) as (server, certificates):
+        context = certificates.context(client=client, version=ssl.TLSVersion.TLSv1_2)
 
         def connect(session):
             with TlsConnection(server.tls_port, context, session=session) as connection:

@@ -21,6 +21,7 @@
 
 #include "engine/base/crc32c.h"
 #include "engine/ports/journal.h"
+#include "engine/unit/effects.h"
 #include "storage/format.h"
 #include "storage/store.h"
 
@@ -89,6 +90,16 @@ inline std::string encode_record(uint32_t key, uint64_t value, size_t filling = 
   std::memcpy(record.data() + 8, &value, 8);
   for (size_t i = 0; i < filling; ++i) record[16 + i] = static_cast<char>(value + i);
   return record;
+}
+
+// Records of the engine, between which the journal divides a unit that is too long for the log.
+inline std::string encode_effects(uint32_t count, size_t value_bytes) {
+  ByteBuffer records;
+  EffectEncoder encoder(records);
+  for (uint32_t i = 0; i < count; ++i) {
+    encoder.put_string(0, std::to_string(i), std::string(value_bytes, 'x'), 0);
+  }
+  return std::string(records.view());
 }
 
 // A unit with these records, as the log has it.

@@ -56,7 +56,7 @@ TEST_CASE("the directives of a group reach the typed settings") {
   CHECK_EQ(config.settings()->replica_priority, 0);
   CHECK_EQ(config.settings()->replica_announce_ip, "n1.example");
   CHECK_EQ(config.settings()->replica_announce_port, 7000);
-  for (const char* wrong : {"a b", "a,b"}) {
+  for (const char* wrong : {"a b", "a,b", "a\tb", "a\r", "a\nrole:master"}) {
     CHECK_EQ(set_one(config, "replica-announce-ip", wrong),
              refused("replica-announce-ip", "an address has no blanks and no commas"));
   }

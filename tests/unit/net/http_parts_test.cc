@@ -8,6 +8,7 @@
 #include "net/config/config.h"
 #include "net/config/config_special.h"
 #include "net/config/endpoint.h"
+#include "net/http/change_log.h"
 #include "net/http/head_check.h"
 #include "net/http/json_text.h"
 #include "net/http/message.h"
@@ -250,6 +251,26 @@ TEST_CASE("tokens: what one has let in goes with it") {
   CHECK(none.still_grants(Access::kRead, guest, acl));
   CHECK_FALSE(after.still_grants(Access::kRead, guest, acl));
   CHECK(after.still_grants(Access::kOpen, guest, acl));
+}
+
+TEST_CASE("changes: the newest ones are kept, and those of a kind within a minute are one") {
+  ChangeLog log;
+  const Principal principal{Role::kOperate, user_of_role(Role::kOperate), hash_password("a")};
+  const auto add = [&](const std::vector<std::string>& words, int64_t now_ms) {
+    log.add(principal, 0, words, 1, now_ms);
+  };
+  for (size_t i = 0; i <= ChangeLog::kMost; ++i) add({"DEL", "q"}, static_cast<int64_t>(i));
+  CHECK_EQ(log.newest().size(), ChangeLog::kMost);
+  CHECK_EQ(log.newest().back().at_ms, 1);
+  int64_t now_ms = 1000;
+  add({"Q.CANCEL", "q", "a"}, now_ms);
+  add({"Q.CANCEL", "q", "b"}, now_ms += ChangeLog::kTogetherMs - 1);
+  add({"Q.CANCEL", "q", "c"}, now_ms += ChangeLog::kTogetherMs);
+  const std::vector<Change> changes = log.newest();
+  CHECK_EQ(changes[0].count, 1);
+  CHECK_EQ(changes[1].count, 2);
+  CHECK(changes[1].words == std::vector<std::string>{"Q.CANCEL", "q", "a"});
+  CHECK_EQ(changes[2].words[0], "DEL");
 }
 
 TEST_CASE("an endpoint: host, port, path, and what it may not be") {

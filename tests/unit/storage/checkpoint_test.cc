@@ -452,3 +452,27 @@ TEST_CASE("a walk that is stale at its very end does not count") {
   journal.end_checkpoint(std::nullopt);
   CHECK(journal.takes_moves());
 }
+
+TEST_CASE("a walk is stale too if the unit that moves keys is large, or is divided") {
+  TempDirectory directory;
+  StoreOptions options = store_options(directory.path());
+  options.journal.max_unit_bytes = 300;
+  Running run = start(options);
+  GroupCommitJournal& journal = run.store->journal();
+  for (const bool moves : {false, true}) {
+    journal.begin_checkpoint();
+    ByteBuffer large;
+    large.append(encode_effects(1, 200));
+    journal.append_large(large, 1, 1000, moves);
+    CHECK(journal.walk_is_stale() == moves);
+    journal.end_checkpoint(std::nullopt);
+    journal.begin_checkpoint();
+    const std::string divided = encode_effects(4, 200);
+    const Lsn before = journal.last_lsn();
+    const Lsn last =
+        moves ? journal.append_moves(divided, 4, 1000) : journal.append(divided, 4, 1000);
+    CHECK(last == before + 4);
+    CHECK(journal.walk_is_stale() == moves);
+    journal.end_checkpoint(std::nullopt);
+  }
+}

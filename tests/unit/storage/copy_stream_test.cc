@@ -2,6 +2,8 @@
 // place in the replicated log, or an error that names the place. Never less.
 #include "storage/copy_stream.h"
 
+#include <rocksdb/env.h>
+
 #include <atomic>
 #include <chrono>
 #include <random>
@@ -10,6 +12,7 @@
 #include "storage/copy_writer.h"
 #include "storage/group_mark.h"
 #include "tests/support/copy_source.h"
+#include "tests/support/fault_fs.h"
 #include "tests/support/test.h"
 
 using namespace sluice;
@@ -58,6 +61,11 @@ void require_copied(const std::string& directory, bool in_group = true) {
   CHECK(back.recovered.position ==
         (in_group ? encode_position(copied_position(kCopiedLast)) : std::string()));
 }
+
+struct FailingDisk {
+  std::shared_ptr<FaultFs> fs = std::make_shared<FaultFs>(rocksdb::FileSystem::Default());
+  std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(fs);
+};
 
 bool has_leftovers(const std::string& directory) {
   return fs::exists(directory + "/incoming-copy") || fs::exists(directory + "/replaced-data");
@@ -269,6 +277,67 @@ TEST_CASE("a copy takes the place of other data, also after a crash at any step"
     CHECK(!has_leftovers(path));
     CHECK(read_file(path + "/node-id") == "kept");
   }
+}
+
+TEST_CASE("an accepted copy is whole after a power cut") {
+  TempDirectory source(true);
+  const std::unique_ptr<Log> log = make_copied_log(source.path());
+  const LogPosition mark = {"cluster", "1", 0, 0, 5, 0};
+  const FailingDisk disk;
+  TempDirectory directory(true);
+  const std::string& path = directory.path();
+  CopyWriter writer(path, true, disk.env.get());
+  CopyChecker checker(&writer);
+  REQUIRE(checker.take(join_items(copy_items(*log, encode_position(mark)))).ok());
+  REQUIRE(checker.finish().ok());
+  REQUIRE(accept_copy(path, disk.env.get()).ok());
+  disk.fs->lose_unsynced(1, true);
+  REQUIRE(finish_copy(path).ok());
+  require_copied(path);
+  const auto found = read_lead_mark(path);
+  REQUIRE_MESSAGE(found.ok(), found.status().message());
+  CHECK(*found == mark);
+}
+
+TEST_CASE("whose data a copy is to replace is known after a power cut") {
+  const FailingDisk disk;
+  TempDirectory directory(true);
+  REQUIRE(ask_to_load_anew(directory.path(), "cluster", disk.env.get()).ok());
+  disk.fs->lose_unsynced(1, true);
+  CHECK(load_anew_cluster(directory.path()) == "cluster");
+}
+
+TEST_CASE("names are synced where they come to first, and an install that fails is completed") {
+  const std::string copy = make_copy();
+  std::vector<std::string> synced;
+  for (uint64_t operation = 1;; ++operation) {
+    CAPTURE(operation);
+    const FailingDisk disk;
+    TempDirectory directory(true);
+    const std::string& path = directory.path();
+    REQUIRE(read_back(path).status.ok());
+    REQUIRE(ask_to_load_anew(path, "").ok());
+    CopyWriter writer(path, true);
+    CopyChecker checker(&writer);
+    REQUIRE(checker.take(copy).ok());
+    REQUIRE(checker.finish().ok());
+    REQUIRE(accept_copy(path).ok());
+    disk.fs->fail_at(operation, FaultKind::kIoError, false);
+    const bool installed = install_copy(path, disk.env.get()).ok();
+    CHECK(installed != disk.fs->has_failed());
+    if (!installed) {
+      const std::string failed = disk.fs->failed_operation();
+      const size_t at = failed.find(path) + path.size();
+      synced.push_back(failed.substr(at, failed.find(" after ") - at));
+      REQUIRE(finish_copy(path).ok());
+    }
+    require_copied(path);
+    CHECK(!is_to_load_anew(path));
+    CHECK(!has_leftovers(path));
+    if (installed) break;
+  }
+  CHECK(synced == std::vector<std::string>{"/replaced-data", "", "/incoming-copy", "",
+                                           "/incoming-copy", "", ""});
 }
 
 TEST_CASE("what a copy has left is not touched while another process has the directory") {

@@ -389,6 +389,38 @@ TEST_CASE("always: a commit of several values of the log is synced before it is 
   CHECK(replay.state.size() == kKeys);
 }
 
+TEST_CASE("units that a killed process has only written are synced with those after its restart") {
+  Disk disk;
+  Lsn synced = 0;
+  {
+    MapReplay replay;
+    auto opened = Store::open(disk.options(SyncMode::kEverySecond), replay);
+    REQUIRE(opened.ok());
+    MapEngine engine(&(*opened)->journal());
+    for (uint32_t key = 0; key < 50; ++key) engine.set(key, key);
+    REQUIRE((*opened)->journal().flush());
+    CHECK((*opened)->close(CloseMode::kDiscard).ok());
+  }
+  {
+    MapReplay replay;
+    auto opened = Store::open(disk.options(SyncMode::kEverySecond), replay);
+    REQUIRE(opened.ok());
+    GroupCommitJournal& journal = (*opened)->journal();
+    MapEngine engine(&journal, replay.state);
+    synced = engine.set(50, 50);
+    REQUIRE(journal.sync());
+    disk.fs->freeze();
+    CHECK((*opened)->close(CloseMode::kDiscard).ok());
+  }
+  CHECK(synced == 51);
+  disk.fs->lose_unsynced(1, true);
+  disk.fs->heal();
+  const ReadBack back = read_back(disk.options(SyncMode::kEverySecond));
+  REQUIRE_MESSAGE(back.status.ok(), back.status.message());
+  CHECK(back.recovered.last_lsn == synced);
+  CHECK(back.state.size() == synced);
+}
+
 TEST_CASE("detached, a failed checkpoint is reported and the server lives on") {
   Disk disk;
   StoreOptions options = disk.options(SyncMode::kAlways);

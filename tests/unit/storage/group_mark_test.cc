@@ -1,6 +1,9 @@
 // The mark by which a data directory begins a group, and which position counts.
 #include "storage/group_mark.h"
 
+#include <rocksdb/env.h>
+
+#include "tests/support/fault_fs.h"
 #include "tests/support/storage_support.h"
 #include "tests/support/test.h"
 
@@ -28,6 +31,25 @@ TEST_CASE("a mark is read as it was written, and the next one replaces it") {
   for (const Lsn lsn : {Lsn{7}, Lsn{9}}) {
     REQUIRE(write_lead_mark(directory.path(), position_of("c" + std::to_string(lsn), 0, lsn)).ok());
     CHECK(*read_lead_mark(directory.path()) == position_of("c" + std::to_string(lsn), 0, lsn));
+  }
+}
+
+TEST_CASE("after a power cut the mark is the one that was written last") {
+  const LogPosition first = position_of("first", 0, 7);
+  const LogPosition second = position_of("second", 0, 9);
+  bool written = false;
+  for (uint64_t operation = 1; !written; ++operation) {
+    CAPTURE(operation);
+    const auto disk = std::make_shared<FaultFs>(rocksdb::FileSystem::Default());
+    const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(disk);
+    TempDirectory directory(true);
+    REQUIRE(write_lead_mark(directory.path(), first, env.get()).ok());
+    disk->freeze_at(operation);
+    written = write_lead_mark(directory.path(), second, env.get()).ok();
+    disk->lose_unsynced(operation, true);
+    const auto mark = read_lead_mark(directory.path());
+    REQUIRE_MESSAGE(mark.ok(), mark.status().message());
+    CHECK(*mark == (written ? second : first));
   }
 }
 

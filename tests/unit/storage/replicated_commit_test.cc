@@ -545,3 +545,20 @@ TEST_CASE("a commit says that one of its units moves keys") {
     CHECK(commits_of(leader.service).back().moves == moves);
   }
 }
+
+TEST_CASE("a commit says so too if the unit that moves keys is divided") {
+  TempDirectory directory;
+  StoreOptions options = group_options(directory.path());
+  options.journal.max_unit_bytes = 300;
+  Leader leader(options);
+  GroupCommitJournal& journal = leader.store->journal();
+  const std::string records = encode_effects(4, 200);
+  for (const bool moves : {false, true, false}) {
+    const Lsn before = journal.last_lsn();
+    const Lsn last =
+        moves ? journal.append_moves(records, 4, 1000) : journal.append(records, 4, 1000);
+    CHECK(last == before + 4);
+    CHECK(journal.sync());
+    CHECK(commits_of(leader.service).back().moves == moves);
+  }
+}
