@@ -332,7 +332,7 @@ Words BodyReader::fields() {
     } else if (value.is_boolean()) {
       words.push_back(value.get<bool>() ? "on" : "off");
     } else if (const auto text = text_of(value)) {
-      words.push_back(with_plain_durations(*text));
+      words.push_back(plain_value(name, *text));
     } else {
       fail(name, "must be a plain value");
     }
