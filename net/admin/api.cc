@@ -120,9 +120,16 @@ void JsonList::put(const json& members) {
   }
 }
 
-void JsonList::add(const json& element) {
+void JsonList::add(const json& element) { add_text(dump_json(element)); }
+
+void JsonList::add(const RespValue& element) {
   if (size_++ != 0) elements_ += ',';
-  elements_ += dump_json(element);
+  append_json(element, elements_);
+}
+
+void JsonList::add_text(Bytes element) {
+  if (size_++ != 0) elements_ += ',';
+  elements_ += element;
 }
 
 void JsonList::respond(Exchange& exchange, const json& cursor) {
