@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -59,11 +60,13 @@ int run(const std::vector<std::string>& words) {
   return arguments.command()->run(context);
 }
 
-// Prints one line to standard error; a JSON object if the command was to print JSON.
-void print_failure(const Failure& failure, bool as_json) {
+// Prints one line to standard error; a JSON object if the command was to print JSON. Returns the
+// exit code.
+int print_failure(const Failure& failure, bool as_json) {
+  std::fflush(stdout);
   if (!as_json) {
     std::fprintf(stderr, "sluice: %s\n", printable(failure.text).c_str());
-    return;
+    return failure.code;
   }
   const size_t word = failure.text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ");
   const bool has_code = failure.code == kServerError && word != 0 && word != std::string::npos &&
@@ -77,6 +80,7 @@ void print_failure(const Failure& failure, bool as_json) {
   if (!failure.nearest.empty()) error["nearest"] = failure.nearest;
   const std::string text = dump_json({{"error", std::move(error)}});
   std::fprintf(stderr, "%s\n", text.c_str());
+  return failure.code;
 }
 
 }  // namespace
@@ -89,13 +93,13 @@ int main(int count, char** values) {
   std::signal(SIGPIPE, SIG_IGN);
   int code = 0;
   const std::vector<std::string> words(values + 1, values + count);
+  const bool as_json = std::find(words.begin(), words.end(), "--json") != words.end();
   try {
     code = sluice::cli::run(words);
   } catch (const Failure& failure) {
-    std::fflush(stdout);
-    const bool as_json = std::find(words.begin(), words.end(), "--json") != words.end();
-    sluice::cli::print_failure(failure, as_json);
-    code = failure.code;
+    code = sluice::cli::print_failure(failure, as_json);
+  } catch (const std::exception& error) {
+    code = sluice::cli::print_failure({sluice::cli::kServerError, error.what()}, as_json);
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     // A closed pipe (head, less) is not worth a message.

@@ -48,13 +48,13 @@ std::optional<int64_t> parse_duration_ms(Bytes text) {
   return sum_ms;
 }
 
-std::string with_plain_durations(Bytes text) {
+std::string with_plain_durations(Bytes text, unsigned parts) {
   std::string plain;
-  for (;;) {
+  for (;; parts >>= 1U) {
     const size_t end = std::min(text.find_first_of(":/"), text.size());
     const Bytes part = text.substr(0, end);
     const bool has_unit = !part.empty() && is_digit(part.front()) && !is_digit(part.back());
-    const auto ms = has_unit ? parse_duration_ms(part) : std::nullopt;
+    const auto ms = has_unit && (parts & 1U) != 0 ? parse_duration_ms(part) : std::nullopt;
     plain += ms ? std::to_string(*ms) : std::string(part);
     if (end == text.size()) return plain;
     plain += text[end];

@@ -17,7 +17,8 @@ namespace sluice {
 std::optional<int64_t> parse_duration_ms(Bytes text);
 
 // Splits a text at ':' and '/' ("20/1s:40") and writes its durations in milliseconds
-// ("20/1000:40"). Parts that are not durations stay as they are.
-std::string with_plain_durations(Bytes text);
+// ("20/1000:40"). Parts that are not durations stay as they are, and so does part i unless bit i of
+// `parts` is set.
+std::string with_plain_durations(Bytes text, unsigned parts = ~0U);
 
 }  // namespace sluice

@@ -226,6 +226,7 @@ ScopeCount count_of(const Group& group) {
           .waiting = group.waiting,
           .slots = group.limiter.used,
           .max_active = group.limiter.max_active,
+          .paused = group.config.limits.paused,
           .size = group.waiting + group.active};
 }
 

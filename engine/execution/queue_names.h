@@ -147,9 +147,10 @@ struct ScopeCount {
   uint64_t waiting = 0;  // in any state
   uint64_t slots = 0;    // in use
   uint64_t max_active = 0;
-  uint64_t size = 0;  // the jobs of a group, the slots in use of a key
+  Paused paused = Paused::kNone;  // of a group
+  uint64_t size = 0;              // the jobs of a group, the slots in use of a key
 
-  // Adds everything except the cap.
+  // Adds the numbers, except the cap.
   void add(const ScopeCount& other);
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/base/durations.h"
 #include "engine/queue/queue_error.h"
 
 namespace sluice {
@@ -24,37 +25,39 @@ constexpr FieldHelp kConfigFieldHelp[] = {
     {"max_total", kCount, "", "the most waiting and active jobs"},
     {"full", "reject or displace", "reject displace",
      "displace: a new job replaces the last job of a less urgent band"},
-    {"ttl_ms", kDuration, "", "how long a job may be pending; 0: no limit"},
+    {"ttl_ms", kDuration, "", "how long a job may be pending; 0: no limit", 0b1},
     {"order", "fifo, lifo or lifo:BAND", "fifo lifo",
      "the order in a group; with a band, more urgent bands stay fifo"},
     {"weight", "a number from 0.000001 to 1000000", "", "the share of a group with fair on"},
     {"fair", "off or on", kSwitch, "on: the group that has received the smallest share goes first"},
-    {"aging_ms", kDuration, "", "the waiting time that makes a job one band more urgent; 0: never"},
+    {"aging_ms", kDuration, "", "the waiting time that makes a job one band more urgent; 0: never",
+     0b1},
     {"reserve", "none or BAND:SLOTS", "none",
      "the number of slots that less urgent bands leave free"},
     {"adaptive", "off or MIN:MAX:LOW_MS:HIGH_MS[:STEP]", "off",
-     "moves the cap on slots by the mean of the last 100 runs"},
+     "moves the cap on slots by the mean of the last 100 runs", 0b1100},
     {"rate", "none or N/MS[:BURST], such as 20/1000 or 20/1s:40", "none",
-     "the most jobs that start in an interval"},
+     "the most jobs that start in an interval", 0b10},
     {"lease_ms", "milliseconds from 100 to 604800000, or a number with a unit (30s)", "",
-     "the term of leases"},
-    {"max_run_ms", kDuration, "", "the longest run; 0: no limit"},
-    {"disconnect_grace_ms", kDuration, "", "how long a tied lease outlives its connection"},
+     "the term of leases", 0b1},
+    {"max_run_ms", kDuration, "", "the longest run; 0: no limit", 0b1},
+    {"disconnect_grace_ms", kDuration, "", "how long a tied lease outlives its connection", 0b1},
     {"retry", "a number up to 10000", "", "the number of retries after failures"},
     {"crash_limit", "a number up to 10000", "", "how often the lease of a job may expire"},
-    {"backoff", "BASE:MAX in milliseconds or with units (1s:5m)", "", "the delay before a retry"},
+    {"backoff", "BASE:MAX in milliseconds or with units (1s:5m)", "", "the delay before a retry",
+     0b11},
     {"paused", "none, in, out or all", "none in out all",
      "in: no jobs are added; out: no jobs are started"},
     {"retain_completed", "COUNT[:MS[:BYTES]], such as 1000:1h", "",
-     "how many completed and cancelled jobs are retained, and for how long"},
+     "how many completed and cancelled jobs are retained, and for how long", 0b10},
     {"retain_failed", "COUNT[:MS[:BYTES]], such as 10000:7d", "",
-     "the same for failed and expired jobs"},
+     "the same for failed and expired jobs", 0b10},
     {"events", "COUNT[:MS], such as 100000:1d", "",
-     "how many events are retained, and for how long"},
+     "how many events are retained, and for how long", 0b10},
     {"max_payload", "bytes, up to 536870912", "", "the largest payload"},
     {"log_bytes", "bytes, up to 1048576", "", "the most that is kept of a job's log; 0: none"},
     {"fencing", "on or off", "on off", "off: * is accepted in place of a lease"},
-    {"worker_ttl_ms", kDuration, "", "how long a worker without a lease is shown"},
+    {"worker_ttl_ms", kDuration, "", "how long a worker without a lease is shown", 0b1},
 };
 // The one field of rules for workers.
 constexpr FieldHelp kQuiet = {"quiet", "off or on", kSwitch, "on: the workers get no new jobs"};
@@ -141,6 +144,11 @@ FieldAdvice advise_name(Bytes field) {
 }  // namespace
 
 std::span<const FieldHelp> config_field_help() { return kConfigFieldHelp; }
+
+std::string plain_value(Bytes field, Bytes value) {
+  const FieldHelp* row = find_help(kConfigFieldHelp, field);
+  return with_plain_durations(value, row == nullptr ? 0 : row->durations);
+}
 
 bool takes_band(Bytes field) {
   return equals_ignore_case(field, "pri") || equals_ignore_case(field, "default_pri") ||

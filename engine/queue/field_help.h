@@ -13,14 +13,19 @@
 namespace sluice {
 
 struct FieldHelp {
-  Bytes name;     // as in BADFIELD
-  Bytes takes;    // the form of its values
-  Bytes words;    // the allowed words, separated by blanks; empty if values are not words
-  Bytes meaning;  // empty for options
+  Bytes name;              // as in BADFIELD
+  Bytes takes;             // the form of its values
+  Bytes words;             // the allowed words, separated by blanks; empty if values are not words
+  Bytes meaning;           // empty for options
+  unsigned durations = 0;  // bit i: part i of the value (durations.h) is one
 };
 
 // The fields of Q.CONFIG, in the order of config_fields().
 std::span<const FieldHelp> config_field_help();
+
+// The value of a field of Q.CONFIG with the durations that it takes in milliseconds. Other parts
+// stay as they are: 5m is no number of jobs or bytes.
+std::string plain_value(Bytes field, Bytes value);
 
 // An explanation of a BADFIELD error.
 struct FieldAdvice {

@@ -120,9 +120,16 @@ void JsonList::put(const json& members) {
   }
 }
 
-void JsonList::add(const json& element) {
+void JsonList::add(const json& element) { add_text(dump_json(element)); }
+
+void JsonList::add(const RespValue& element) {
   if (size_++ != 0) elements_ += ',';
-  elements_ += dump_json(element);
+  append_json(element, elements_);
+}
+
+void JsonList::add_text(Bytes element) {
+  if (size_++ != 0) elements_ += ',';
+  elements_ += element;
 }
 
 void JsonList::respond(Exchange& exchange, const json& cursor) {
@@ -332,7 +339,7 @@ Words BodyReader::fields() {
     } else if (value.is_boolean()) {
       words.push_back(value.get<bool>() ? "on" : "off");
     } else if (const auto text = text_of(value)) {
-      words.push_back(with_plain_durations(*text));
+      words.push_back(plain_value(name, *text));
     } else {
       fail(name, "must be a plain value");
     }

@@ -38,6 +38,8 @@ class JsonList {
   // Sets the other members.
   void put(const nlohmann::json& members);
   void add(const nlohmann::json& element);
+  void add(const RespValue& element);
+  void add_text(Bytes element);
   size_t size() const { return size_; }
   // Call one of these once. A null cursor means that the list is complete.
   void respond(Exchange& exchange, const nlohmann::json& cursor);

@@ -4,6 +4,7 @@
 // resumes after it without a gap. Events that are no longer kept are reported (TRIMMED), never
 // skipped.
 #include <algorithm>
+#include <array>
 
 #include "engine/base/numbers.h"
 #include "net/admin/api.h"
@@ -15,7 +16,6 @@ namespace sluice {
 
 namespace {
 
-using nlohmann::json;
 using OptionType = OptionRow::Type;
 
 // Events per part: a fraction of a millisecond, so that others do not wait.
@@ -24,14 +24,14 @@ constexpr const char* kStreamCount = "100";
 // A mark is not an event; it tells up to which number events have been examined.
 bool is_mark(const RespValue& event) { return event.items[2].text == "none"; }
 
-json event_of(const RespValue& event) {
-  json line = json::object();
-  line["seq"] = event.items[0].integer;
-  line["time"] = event.items[1].integer;
-  line["type"] = event.items[2].text;
-  put_bytes(line, "id", event.items[3].text);
-  line["fields"] = resp_to_json(event.items[4]);
-  return line;
+std::string text_of(const RespValue& event) {
+  constexpr std::array<Bytes, 5> kMembers = {"seq", "time", "type", "id", "fields"};
+  std::string text = "{";
+  for (size_t i = 0; i < kMembers.size(); ++i) {
+    if (i != 0) text += ',';
+    append_member(kMembers[i], event.items[i], text);
+  }
+  return text + "}";
 }
 
 // One stream. It waits for events before it sends its head, so that none is missed from the moment
@@ -100,8 +100,8 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
     for (const RespValue& event : reply.items) {
       after_ = std::to_string(event.items[0].integer);
       if (is_mark(event)) continue;
-      part_ += "id: " + after_ + "\nevent: " + event.items[2].text +
-               "\ndata: " + dump_json(event_of(event)) + "\n\n";
+      part_ += "id: " + after_ + "\nevent: " + event.items[2].text + "\ndata: " + text_of(event) +
+               "\n\n";
     }
     // Only a mark: there are more events to examine.
     part_.empty() ? go_on() : send();
@@ -151,12 +151,13 @@ void get_events(Exchange& exchange) {
   words.insert(words.end(), filters.begin(), filters.end());
   const RespValue reply = exchange.run(words);
   if (respond_error(exchange, reply)) return;
-  json events = json::array();
+  JsonList events("events");
   for (const RespValue& event : reply.items) {
-    if (!is_mark(event)) events.push_back(event_of(event));
+    if (!is_mark(event)) events.add_text(text_of(event));
     after = std::to_string(event.items[0].integer);
   }
-  respond_json(exchange, {{"events", std::move(events)}, {"next", after}});
+  events.put({{"next", after}});
+  events.respond(exchange);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -58,6 +59,9 @@ struct HistoryView {
   int64_t start_ms = 0;
   bool reduced = false;  // some of it has been dropped for want of memory
   HistoryColumns<kHistoryColumns> queue;
+  // All jobs that have failed up to the end of the last interval, for those who add what has
+  // happened since; nothing for a queue that has not been seen.
+  std::optional<uint64_t> failed_total;
   std::vector<std::pair<std::string, HistoryColumns<kHistoryBandColumns>>> bands;
 };
 
@@ -173,6 +177,7 @@ class History {
   bool read_entry(Bytes& from) REQUIRES(mutex_);
   bool read_file(Bytes file) REQUIRES(mutex_);
   bool sampled(HistoryRange range, int64_t slot) const REQUIRES(mutex_);
+  uint64_t unended_failures(const Entry& entry) const REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   std::atomic<bool> ready_{false};

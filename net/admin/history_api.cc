@@ -119,6 +119,7 @@ std::optional<json> sparkline(Exchange& exchange, const Sparklines& lines,
   const HistoryView view = exchange.service().state().history->view(
       {lines.database, queue}, HistoryRange::kHour, now_ms(exchange));
   json line = {{"reduced", view.reduced},
+               {"failed_total", view.failed_total ? json(*view.failed_total) : json(nullptr)},
                {"waiting", joined(view.queue[kWaiting], lines.size, HistoryKind::kLevel)},
                {"ended", joined(view.queue[kEnded], lines.size, HistoryKind::kCount)},
                {"failed", joined(view.queue[kFailed], lines.size, HistoryKind::kCount)}};

@@ -43,6 +43,13 @@ bool History::sampled(HistoryRange range, int64_t slot) const {
   return (range == HistoryRange::kHour ? hour_sampled_[number] : day_sampled_[number]) == slot;
 }
 
+// Those of the sample that is being taken, whose interval is not shown yet.
+uint64_t History::unended_failures(const Entry& entry) const {
+  if (slot_ == last_slot_ || entry.detail == nullptr) return 0;
+  const QueueRows::Values* row = entry.detail->hour.find_last(slot_);
+  return row == nullptr || (*row)[kFailed] == kNoValue ? 0 : unpack_value((*row)[kFailed]);
+}
+
 HistoryView History::view(const QueueName& queue, HistoryRange range, int64_t wall_ms) const {
   const HistorySteps steps = steps_of(range);
   const bool hour = range == HistoryRange::kHour;
@@ -68,6 +75,7 @@ HistoryView History::view(const QueueName& queue, HistoryRange range, int64_t wa
   const Entry& entry = found->second;
   const int64_t lost = hour ? entry.lost_hour : entry.lost_day;
   view.reduced = lost / size >= first;
+  view.failed_total = entry.last.failed - unended_failures(entry);
   std::vector<bool> known;
   for (int64_t slot = first; slot < first + steps.count; ++slot) {
     const bool kept = slot * size + size > entry.known_since && slot * size > lost;

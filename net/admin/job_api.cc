@@ -98,7 +98,7 @@ bool JobList::go_on() {
   if (respond_error(*exchange_, reply)) return false;
   const std::vector<RespValue>& jobs = reply.items[1].items;
   const size_t bytes = text_bytes(reply);
-  for (const RespValue& job : jobs) list_.add(resp_to_json(job));
+  for (const RespValue& job : jobs) list_.add(job);
   bytes_ += bytes;
   cursor_ = reply.items[0].text;
   looked_at_ += static_cast<size_t>(reply.items[2].integer);
@@ -130,8 +130,9 @@ void list_next(Exchange& exchange, Words words, int64_t count) {
   words.insert(words.end(), {"COUNT", std::to_string(count)});
   const RespValue reply = exchange.run(words);
   if (respond_error(exchange, reply)) return;
-  respond_json(exchange, {{"jobs", resp_to_json(reply.items[1])},
-                          {"cursor", cursor_json(reply.items[0].text)}});
+  JsonList list("jobs");
+  for (const RespValue& job : reply.items[1].items) list.add(job);
+  list.respond(exchange, cursor_json(reply.items[0].text));
 }
 
 void list_jobs(Exchange& exchange) {

@@ -124,9 +124,10 @@ inline constexpr const char* kOpenApiSchemas = R"json({
 "Histories": {"type": "object", "properties": {"step_ms": {"type": "integer"}, "start_ms":
   {"type": "integer"}, "queues": {"type": "array", "items": {"type": "object", "properties":
   {"queue": {"type": ["string", "null"]}, "queue_base64": {"type": "string"}, "reduced": {"type":
-  "boolean"}, "waiting": {"$ref": "#/components/schemas/Series"}, "ended": {"$ref":
-  "#/components/schemas/Series"}, "failed": {"$ref": "#/components/schemas/Series"}}, "required":
-  ["queue", "reduced", "waiting", "ended", "failed"], "additionalProperties": false}}, "cursor":
+  "boolean"}, "failed_total": {"type": ["integer", "null"]}, "waiting": {"$ref":
+  "#/components/schemas/Series"}, "ended": {"$ref": "#/components/schemas/Series"}, "failed":
+  {"$ref": "#/components/schemas/Series"}}, "required": ["queue", "reduced", "failed_total",
+  "waiting", "ended", "failed"], "additionalProperties": false}}, "cursor":
   {"type": ["string", "null"]}}, "required": ["step_ms", "start_ms", "queues", "cursor"],
   "additionalProperties": false},
 "Config": {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}},
@@ -156,9 +157,9 @@ inline constexpr const char* kOpenApiSchemas = R"json({
 "Group": {"type": "object", "properties": {"name": {"type": ["string", "null"]}, "pending":
   {"type": "integer"}, "active": {"type": "integer"}, "delayed": {"type": "integer"}, "blocked":
   {"type": "integer"}, "waiting": {"type": "integer"}, "slots": {"type": "integer"}, "max_active":
-  {"type": "integer"}, "utilization": {"type": ["number", "null"]}, "name_base64": {"type":
-  "string"}}, "required": ["name", "pending", "active", "delayed", "blocked", "waiting", "slots",
-  "max_active", "utilization"], "additionalProperties": false},
+  {"type": "integer"}, "utilization": {"type": ["number", "null"]}, "paused": {"type": "string"},
+  "name_base64": {"type": "string"}}, "required": ["name", "pending", "active", "delayed",
+  "blocked", "waiting", "slots", "max_active", "utilization"], "additionalProperties": false},
 "Groups": {"type": "object", "properties": {"groups": {"type": "array", "items": {"$ref":
   "#/components/schemas/Group"}}}, "required": ["groups"], "additionalProperties": false},
 "Keys": {"type": "object", "properties": {"keys": {"type": "array", "items": {"type": "object",

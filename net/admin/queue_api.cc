@@ -1,6 +1,7 @@
 // Routes about queues: the list, one queue with statistics and configuration, its bands, groups,
 // keys and tags.
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -303,6 +304,9 @@ void get_bands(Exchange& exchange) {
   respond_json(exchange, {{"bands", std::move(lines)}});
 }
 
+// By Paused.
+constexpr std::array<const char*, 4> kPausedWords = {"none", "in", "out", "all"};
+
 json group_line(const ScopeCount& group) {
   json line = {{"pending", group.pending},       {"active", group.active},
                {"delayed", group.delayed},       {"blocked", group.blocked},
@@ -346,7 +350,12 @@ bool GroupList::go_on() {
     return true;
   }
   const size_t end = std::min(groups_->size(), told_ + kLinesAtOnce);
-  for (; told_ < end; ++told_) list_.add(group_line((*groups_)[told_]));
+  for (; told_ < end; ++told_) {
+    const ScopeCount& group = (*groups_)[told_];
+    json line = group_line(group);
+    line["paused"] = kPausedWords.at(static_cast<size_t>(group.paused));
+    list_.add(line);
+  }
   if (told_ < groups_->size()) return true;
   if (largest_.rest()) {
     ScopeCount rest = *largest_.rest();
@@ -448,8 +457,9 @@ std::vector<Route> queue_routes() {
        .answer = "Bands"},
       {.pattern = "/api/v1/queues/{queue}/groups",
        .handler = get_groups,
-       .summary = "The 1,000 groups with the most jobs, in descending order; `*` is the sum of the "
-                  "others.",
+       .summary =
+           "The 1,000 groups with the most jobs, in descending order, each with its `paused`; "
+           "`*` is the sum of the others.",
        .answer = "Groups"},
       {.pattern = "/api/v1/queues/{queue}/groups/{group}",
        .handler = get_queue_group,

@@ -18,6 +18,11 @@ bool names_job(std::span<const std::string> words) {
          is_one_of(words[0], {"Q.CANCEL", "Q.RETRY", "Q.PURGE", "Q.MOVE"});
 }
 
+// Whether the word names the queue or the job: links lead there, and rights depend on it.
+bool is_name(std::span<const std::string> words, size_t i) {
+  return i == 1 || (i == 2 && names_job(words));
+}
+
 std::string shortened(Bytes word) {
   if (word.size() <= ChangeLog::kMostWordBytes) return std::string(word);
   return std::string(cut_text(word, ChangeLog::kMostWordBytes)) + "…";
@@ -34,7 +39,7 @@ std::vector<std::string> kept_words(std::span<const std::string> words) {
       kept.emplace_back("…");
       break;
     } else {
-      kept.push_back(shortened(words[i]));
+      kept.push_back(is_name(words, i) ? words[i] : shortened(words[i]));
     }
   }
   return kept;

@@ -2,7 +2,8 @@
 // gone.
 //
 // It keeps the last kMost changes since the server's start, each in bounded memory: the command
-// that a handler ran, shortened. One that is run again for another job, or for more of those that a
+// that a handler ran, shortened except for the names of its queue and job, which come from the
+// request's path or are ids. One that is run again for another job, or for more of those that a
 // filter chooses, raises the count of the change before it. Jobs that services add and workers take
 // are no such changes. Any thread.
 #pragma once

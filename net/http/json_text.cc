@@ -1,5 +1,6 @@
 #include "net/http/json_text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -164,6 +165,89 @@ void put_value(json& object, const std::string& name, const RespValue& value) {
     put_bytes(object, name, value.text);
   } else {
     object[name] = resp_to_json(value);
+  }
+}
+
+namespace {
+
+void append_escaped(char c, std::string& to) {
+  constexpr Bytes kHex = "0123456789abcdef";
+  constexpr Bytes kSpecial = "\"\\\b\f\n\r\t";
+  constexpr Bytes kNames = "\"\\bfnrt";
+  const size_t special = kSpecial.find(c);
+  if (special != Bytes::npos) {
+    to += '\\';
+    to += kNames[special];
+  } else if (static_cast<unsigned char>(c) < 0x20) {
+    to += "\\u00";
+    to += kHex[static_cast<size_t>(c) >> 4U];
+    to += kHex[static_cast<size_t>(c) & 15U];
+  } else {
+    to += c;
+  }
+}
+
+// The text must be UTF-8.
+void append_quoted(Bytes text, std::string& to) {
+  to += '"';
+  for (size_t at = 0; at < text.size();) {
+    const auto* special = std::find_if(text.begin() + at, text.end(), [](char c) {
+      return static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\';
+    });
+    const auto end = static_cast<size_t>(special - text.begin());
+    to.append(text.substr(at, end - at));
+    if (end < text.size()) append_escaped(text[end], to);
+    at = end + 1;
+  }
+  to += '"';
+}
+
+}  // namespace
+
+void append_member(Bytes name, const RespValue& value, std::string& to) {
+  to.append("\"").append(name);
+  if (value.kind == Kind::kText && !is_utf8(value.text)) {
+    to.append("\":null,\"").append(name).append("_base64\":\"");
+    to.append(to_base64(value.text)).append("\"");
+    return;
+  }
+  to += "\":";
+  append_json(value, to);
+}
+
+void append_json(const RespValue& value, std::string& to) {
+  switch (value.kind) {
+    case Kind::kInteger:
+      to += std::to_string(value.integer);
+      return;
+    case Kind::kText:
+    case Kind::kError:
+      if (is_utf8(value.text)) return append_quoted(value.text, to);
+      to.append("{\"base64\":\"").append(to_base64(value.text)).append("\"}");
+      return;
+    case Kind::kArray:
+      to += '[';
+      for (size_t i = 0; i < value.items.size(); ++i) {
+        if (i != 0) to += ',';
+        append_json(value.items[i], to);
+      }
+      to += ']';
+      return;
+    case Kind::kMap:
+      to += '{';
+      for (size_t i = 0; i + 1 < value.items.size(); i += 2) {
+        if (i != 0) to += ',';
+        std::string name;
+        append_quoted(name_to_json(value.items[i].text), name);
+        append_member(Bytes(name).substr(1, name.size() - 2), value.items[i + 1], to);
+      }
+      to += '}';
+      return;
+    case Kind::kNull:
+    case Kind::kDouble:
+    case Kind::kBoolean:
+      to += dump_json(resp_to_json(value));
+      return;
   }
 }
 

@@ -41,6 +41,12 @@ nlohmann::json config_to_json(const RespValue& config);
 // Sets the member `name` of `object` to a reply's value.
 void put_value(nlohmann::json& object, const std::string& name, const RespValue& value);
 
+// Appends the text of resp_to_json(value), with the members of maps in their order: lists of jobs
+// are read often, and a tree of values for them would take most of the time.
+void append_json(const RespValue& value, std::string& to);
+// Appends `"name":value`, as put_value() sets it. The name must need no escape.
+void append_member(Bytes name, const RespValue& value, std::string& to);
+
 // Compact output. Never fails, because invalid UTF-8 has been encoded before.
 std::string dump_json(const nlohmann::json& value);
 

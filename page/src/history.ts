@@ -83,7 +83,7 @@ export class Series {
   private totals: Totals | null = null;
   private past: Past | null = null;
   private hour: Hour | null = null;
-  // The number of failed jobs when `hour` was read, else when the queue was seen first.
+  // The number of failed jobs at the end of `hour`, else when the queue was seen first.
   private failed_before: number | null = null;
 
   // `now`: when the server counted them. When they arrive is another time: two answers may come at
@@ -151,9 +151,9 @@ export class Series {
 
   // --- Of the server ---
 
-  set_hour(hour: Hour, stats: Stats): void {
+  set_hour(hour: HourLine, stats: Stats): void {
     this.hour = hour;
-    this.failed_before = stats.failed;
+    this.failed_before = hour.failed_total ?? stats.failed;
   }
 
   // In the last hour; without the server's history, while the page was open.
@@ -264,6 +264,8 @@ export async function ask_past(ref: QueueRef, range: Range, signal: AbortSignal)
 }
 
 interface HourLine extends Hour {
+  // The failed jobs of all time, up to its end; null: not known.
+  failed_total: number | null;
   queue: string | null;
   queue_base64?: string;
 }

@@ -97,10 +97,10 @@ export function in_words(field: Field, config: Config, stats: Stats): string {
 
 // Nothing, or what is wrong with it; the server has the last word.
 export function fault_of(field: Field, text: string): string {
-  if (field.kind !== "number" || /^\d+$/.test(text) || /^(\d+(\.\d+)?(ms|s|m|h|d))+$/.test(text)) {
-    return "";
-  }
-  return "This takes a whole number" + (field.name.endsWith("_ms")
+  const is_time = field.name.endsWith("_ms");
+  if (field.kind !== "number" || /^\d+$/.test(text)) return "";
+  if (is_time && /^(\d+(ms|s|m|h|d))+$/.test(text)) return "";
+  return "This takes a whole number" + (is_time
     ? " of milliseconds, or a time like 5s or 1h30m." : ".");
 }
 

@@ -148,10 +148,39 @@ def test_errors_come_first(options):
             require(err.startswith(f"sluice: {path}:3: mail: ful: there is no field ful; "
                                    "did you mean full?"), err)
         require_equal(connection.call("DBSIZE").value, 0, "changed")
-        sluice.fails(SERVER_ERROR, "cannot read", "apply", path + ".none")
+        for name in path + ".none", folder:
+            for command in ["diff-config"], ["apply", "--yes"]:
+                sluice.fails(SERVER_ERROR, f"cannot read {name}", *command, name)
         connection.call("SET", "mail", "a string")
         path = written(folder, {"queues": {"mail": {"retry": 1}}})
         sluice.fails(SERVER_ERROR, "WRONGTYPE", "apply", path, "--yes")
+
+
+def test_what_a_wrong_member_might_have_been(options):
+    """A mistyped member is named with the nearest one; true and false stand for on and off."""
+    _, sluice = serve(options)
+    with scratch() as folder:
+        for queue, said in (
+                ({"grups": {"a": {"max_active": 1}}},
+                 "exec: grups: there is no such member; did you mean groups?"),
+                ({"max_activ": [1]},
+                 "exec: max_activ: there is no such member; did you mean max_active?"),
+                ({"groups": {"a": {"max_activ": {}}}},
+                 "exec: groups: a: max_activ: there is no such member; did you mean max_active?"),
+                ({"workers": {"a": {"quiet": []}}},
+                 "exec: workers: a: quiet takes a text, a number, true or false"),
+                ({"max_active": True}, "exec: max_active: max_active takes a number"),
+                ({"max_active": "5m"}, "exec: max_active: max_active takes a number"),
+                ({"max_payload": "1m"}, "exec: max_payload: max_payload takes bytes")):
+            code, out, err = sluice.run("diff-config", written(folder, {"queues": {"exec": queue}}))
+            require_equal((code, out), (SERVER_ERROR, ""), err)
+            require(said in err, f"{err!r}, not {said!r}")
+        path = written(folder, {"queues": {"exec": {
+            "fair": True, "fencing": False, "workers": {"w": {"quiet": True}}}}})
+        sluice.must("apply", path, "--yes")
+        require_equal(sluice.json("config", "exec", "fair", "fencing"),
+                      {"fair": "on", "fencing": "off"}, "switches")
+        require_equal(sluice.run("diff-config", path), (0, "", ""), "applied")
 
 
 def test_apply_asks_at_a_terminal(options):
@@ -160,7 +189,8 @@ def test_apply_asks_at_a_terminal(options):
     with scratch() as folder, server.connect() as connection:
         path = written(folder, {"queues": {"exec": {"retry": 1}}})
         for answer in "n", "", "y":
-            terminal = Terminal(sluice.words("apply", path))
+            terminal = Terminal(["sh", "-c", 'exec "$@" 2>/dev/null', "sh",
+                                 *sluice.words("apply", path)])
             terminal.read_until(r"exec: retry 0 -> 1.*apply 2 changes to 1 queue\? \[y/N\] ")
             os.write(terminal.mine, answer.encode() + b"\n")
             require_equal(terminal.end()[0], 0 if answer == "y" else SERVER_ERROR, repr(answer))

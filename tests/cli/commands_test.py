@@ -48,8 +48,8 @@ def test_add_and_job(options):
     require_equal({name: job[name] for name in expected}, expected, "job")
     require_equal([event["type"] for event in job["story"]], ["added"], "story")
     shown = sluice.must("job", "exec", "a")
-    for part in (r"payload +from stdin", r"tags +kind=sum=1", r"keys +k1 k2", r"lease_ms +5.0 s",
-                 r"1 +\S+ +added +a"):
+    for part in (r"payload\tfrom stdin", r"tags\tkind=sum=1", r"keys\tk1 k2", r"lease_ms\t5.0 s",
+                 r"1\t\S+\tadded\ta"):
         require(re.search(part, shown), f"no {part!r} in {shown}")
     require("added" not in sluice.must("job", "exec", "a", "--no-story").split("payload")[1],
             "a story with --no-story")
@@ -65,7 +65,7 @@ def test_add_and_job(options):
     job = sluice.json("job", "exec", "cleanup")
     require_equal((job["needs"], job["after"], job["why"]),
                   (["a"], [chosen["id"]], "blocked_by a " + chosen["id"]), "--after")
-    require(re.search(f"after +{chosen['id']}", sluice.must("job", "exec", "cleanup")), "after")
+    require(re.search(f"after\t{chosen['id']}", sluice.must("job", "exec", "cleanup")), "after")
     sluice.fails(SERVER_ERROR, "BADFIELD field=pri", "add", "exec", "x", "--pri", "nothing")
     sluice.fails(SERVER_ERROR, "not ended", "job", "exec", "a", "--wait", 1)
 
@@ -108,8 +108,8 @@ def test_jobs_lists_what_is_selected(options):
                   ["alarm", "later"], "several states")
     code, out, err = sluice.run("jobs", "exec", "--limit", 3)
     require_equal((code, err), (0, ""), "no more than the limit")
-    code, out, err = sluice.run("jobs", "none")
-    require_equal((code, out, err), (0, "", "sluice: there is no queue none\n"), "no queue")
+    code, out, err = sluice.run("jobs", "exec", "--group", "none")
+    require_equal((code, out, err), (0, "", "sluice: no such jobs\n"), "none")
     sluice.fails(USAGE_ERROR, "--state takes blocked, delayed", "jobs", "exec", "--state", "tired")
     sluice.fails(USAGE_ERROR, "--tag takes NAME=VALUE", "jobs", "exec", "--tag", "kind")
 
@@ -245,7 +245,7 @@ def test_config_and_pause(options):
     _, sluice = filled(options)
     require_equal(sluice.json("config", "exec", "max_active=2", "lease_ms=5000"),
                   {"max_active": 2, "lease_ms": 5000}, "set")
-    require(re.search(r"^max_active +2$", sluice.must("config", "exec"), re.M), "show")
+    require(re.search(r"^max_active\t2$", sluice.must("config", "exec"), re.M), "show")
     require_equal(sluice.json("config", "exec", "max_active"), {"max_active": 2}, "one field")
     sluice.must("config", "exec", "--group", "ann", "max_active=1")
     require_equal(sluice.json("config", "exec", "--group", "ann"), {"max_active": 1}, "a rule")
@@ -309,6 +309,16 @@ def test_durations_take_units(options):
     require(3_500_000 < job["not_before"] - job["enqueued"] < 3_700_000, "an hour")
     require_equal(ids(sluice.json("jobs", "exec", "--older", "1d")), [], "--older")
     require_equal(sluice.json("pop", "none", "--block", "10ms"), [], "--block")
+    for field, value, takes in (("max_payload", "1m", "bytes"), ("max_active", "5m", "a number"),
+                                ("retry", "1s", "a number"), ("log_bytes", "4m", "bytes"),
+                                ("retain_completed", "1m:1h", "COUNT"), ("rate", "1m/1s", "none"),
+                                ("retain_failed", "1:1h:1m", "COUNT"), ("weight", "1s", "a number"),
+                                ("adaptive", "1s:8:1s:5s", "off"), ("events", "1d", "COUNT")):
+        sluice.fails(SERVER_ERROR, f"{field} takes {takes}", "config", "exec", f"{field}={value}")
+    require_equal(sluice.json("config", "exec", "adaptive=1:8:1s:5s", "events=10:1d", "ttl_ms=2h",
+                              "aging_ms=1m"),
+                  {"adaptive": "1:8:1000:5000", "events": "10:86400000", "ttl_ms": 7200000,
+                   "aging_ms": 60000}, "configuration")
     sluice.fails(USAGE_ERROR, "--block takes milliseconds, or a number with a unit", "pop", "exec",
                  "--block", "soon")
     sluice.fails(SERVER_ERROR, "not ended", "job", "exec", "late", "--wait", "10ms")
@@ -462,9 +472,9 @@ def test_status_is_what_http_has(options):
     require("active" in sluice.json("status", "exec", "--by", "worker")["w1"], "--by worker")
     require_equal(sluice.json("status", "exec", "--by", "tag=kind")["sum"]["active"], 1, "--by tag")
     shown = sluice.must("status")
-    require(re.search(r"^QUEUE +PENDING +ACTIVE", shown, re.M) and "plain" not in shown, shown)
+    require(re.search(r"^QUEUE\tPENDING\tACTIVE", shown, re.M) and "plain" not in shown, shown)
     shown = sluice.must("status", "exec")
-    for part in (r"^totals +added 2 +started 2 +completed 1$", r"^BAND", r"^w1 +1", r"^HIGH +0"):
+    for part in (r"^totals\tadded 2 +started 2 +completed 1$", r"^BAND", r"^w1\t1", r"^HIGH\t0"):
         require(re.search(part, shown, re.M), f"no {part} in {shown}")
     sluice.fails(SERVER_ERROR, "WRONGTYPE", "status", "plain")
     sluice.must("add", "exec", "x", "--key", "k")

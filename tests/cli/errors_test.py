@@ -4,7 +4,7 @@
 import sys
 
 from harness import require, require_equal, run
-from harness.cli import USAGE_ERROR, Terminal, plain, serve
+from harness.cli import SERVER_ERROR, USAGE_ERROR, Terminal, plain, serve
 
 
 def fail_jobs(connection):
@@ -21,14 +21,14 @@ def test_failures_are_grouped(options):
     """--by error counts the failed jobs by the first line of their error, digits as #."""
     server, sluice = serve(options)
     with server.connect() as connection:
-        require_equal(sluice.must("jobs", "exec", "--failed", "--by", "error"), "", "no queue")
+        sluice.fails(SERVER_ERROR, "there is no queue exec", "jobs", "exec", "--by", "error")
         fail_jobs(connection)
     groups = sluice.json("jobs", "exec", "--by", "error")
     require_equal([(pattern, line["count"], line["id"]) for pattern, line in groups.items()],
                   [("Timeout after # ms", 8, "j11"), ("no such file", 4, "j09")], "groups")
     lines = sluice.must("jobs", "exec", "--failed", "--by", "error").splitlines()
-    require_equal(lines[0].split(), ["JOBS", "LAST", "FIRST", "NEWEST", "ID", "ERROR"], "titles")
-    require(lines[1].split()[0] == "8" and lines[1].endswith("j11        Timeout after # ms"),
+    require_equal(lines[0].split("\t"), ["JOBS", "LAST", "FIRST", "NEWEST ID", "ERROR"], "titles")
+    require(lines[1].startswith("8\t") and lines[1].endswith("\tj11\tTimeout after # ms"),
             str(lines))
     code, out, err = sluice.run("jobs", "exec", "--by", "error", "--limit", 1)
     require_equal((code, len(out.splitlines())), (0, 2), "--limit")

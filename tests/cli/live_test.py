@@ -26,7 +26,7 @@ def test_tables_fit_the_terminal(options):
 def test_events(options):
     """events shows the last ones, or those after a number, of a type, of a job."""
     _, sluice = serve(options)
-    require_equal(sluice.must("events", "exec"), "", "no queue")
+    sluice.fails(SERVER_ERROR, "there is no queue exec", "events", "exec")
     for number in range(30):
         sluice.must("add", "exec", "x", "--id", f"j{number}")
     (job,) = sluice.json("pop", "exec", "--worker", "w 1")
@@ -44,7 +44,7 @@ def test_events(options):
     require_equal(seqs("--type", "started", "--type", "Completed"), [31, 32], "--type")
     require_equal(seqs("--job", "j0"), [1, 31, 32], "--job")
     shown = sluice.must("events", "exec", "--type", "started")
-    require(re.search(r"^ +31 +[\d:.]+ +started +j0 +lease=1 .*worker=w 1", shown), shown)
+    require(re.search(r"^31\t[\d:.]+\tstarted\tj0\tlease=1 .*worker=w 1", shown), shown)
     sluice.fails(SERVER_ERROR, "TRIMMED oldest=1", "events", "exec", "--after", 100)
     sluice.must("config", "exec", "events=5")
     wait_until(lambda: seqs("--after", "-") == [28, 29, 30, 31, 32], what="the trim")
@@ -119,6 +119,24 @@ def test_all_is_asked_for_at_a_terminal(options):
         terminal = Terminal(sluice.words("cancel", "q", "--all", "--yes"))
         require_equal(terminal.end()[0], 0, "--yes")
         require_equal(waiting(), [], "--yes")
+
+
+def test_the_question_is_seen_wherever_the_output_goes(options):
+    """At a terminal nothing is deleted without yes, with --json or the outputs in files either."""
+    server, sluice = serve(options)
+    with server.connect() as connection:
+        for words in ["delete", "q"], ["cancel", "q", "--all"], ["purge", "q", "--all"]:
+            for more in "2>/dev/null", ">/dev/null 2>&1", "--json 2>/dev/null":
+                connection.call("Q.ADD", "q", "ended", "", "IFDUP", "KEEP")
+                connection.call("Q.CANCEL", "q", "ended")
+                connection.call("Q.ADD", "q", "waits", "", "IFDUP", "KEEP")
+                before = connection.call("Q.STATS", "q").value
+                terminal = Terminal(["sh", "-c", f'exec "$@" {more}', "sh", *sluice.words(*words)])
+                terminal.read_until(r"\[y/N\] ")
+                os.write(terminal.mine, b"n\n")
+                require_equal(terminal.end()[0], SERVER_ERROR, f"{words} {more}")
+                after = connection.call("Q.STATS", "q").value
+                require_equal(after[:16], before[:16], f"{words} {more}")
 
 
 def test_add_says_what_it_waits_for(options):

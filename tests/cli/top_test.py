@@ -242,7 +242,7 @@ def test_without_a_screen(options):
     require_equal(sluice.must("top"), "no queues\n", "no queues")
     sluice.must("add", "exec", "x")
     lines = sluice.must("top").splitlines()
-    require(len(lines) == 2 and lines[1].startswith("exec "), str(lines))
+    require(len(lines) == 2 and lines[1].startswith("exec\t1\t0"), str(lines))
     shown = Terminal(sluice.words("top"), TERM="dumb")
     require_equal(shown.end()[0], 0, "TERM=dumb")
     require("\x1b" not in shown.text and "exec " in shown.text, repr(shown.text))
@@ -250,7 +250,7 @@ def test_without_a_screen(options):
                                env=environment())
     tables = 0
     while tables < 3:
-        tables += process.stdout.readline().startswith(b"exec ")
+        tables += process.stdout.readline().startswith(b"exec\t")
     process.terminate()
     require_equal(process.wait(10), 0, "after SIGTERM")
     process.stdout.close()

@@ -7,9 +7,10 @@ import subprocess
 import sys
 import threading
 
-from harness import require, require_equal, run, wait_until
-from harness.cli import DURABLE, SERVER_ERROR, Terminal, environment, plain, serve
+from harness import require, require_equal, run, scratch, wait_until
+from harness.cli import DURABLE, SERVER_ERROR, Sluice, Terminal, environment, plain, serve
 from harness.servers import steady_port
+from harness.wall_clock import WallClock
 
 EXPIRED, CANCELLED, GONE = 4, 5, 6
 
@@ -147,6 +148,31 @@ def test_json(options):
     require_equal(lines[1]["text_base64"], "/w==", "the log")
     require_equal((lines[-1]["job"]["state"], lines[-1]["job"]["result"]), ("completed", "ok"),
                   "end")
+
+
+def test_times_are_the_servers(options):
+    """How long a job has been running is counted by the server's clock, on whatever machine."""
+    with scratch() as folder:
+        clock = WallClock(folder)
+        clock.step_ms(-3 * 3_600_000)
+        server = options.server(environment=clock.environment())
+        server.start()
+        sluice = Sluice(options, server)
+        with server.connect() as connection:
+            connection.call("Q.ADD", "exec", "j", "")
+            lease = popped(connection)
+            watch = Watch(sluice, "exec", "j")
+            watch.wait_for("\tnow\tactive for ")
+            connection.call("Q.TOUCH", "exec", *lease, "LOG", "a line\n")
+            watch.wait_for("\tlog\t")
+            terminal = Terminal(sluice.words("watch", "exec", "j"))
+            terminal.read_until(r"\ractive for [^,]*, w1")
+            connection.call("Q.ACK", "exec", *lease)
+            require_equal((watch.end()[0], terminal.end()[0]), (0, 0), "exit codes")
+    runs = re.findall(r"active for ([^,]*),", watch.lines[0] + terminal.text)
+    require(runs and all(re.fullmatch(r"[\d.]+ m?s|\d+ m \d+ s", run) for run in runs), str(runs))
+    moments = [line.split("\t")[0] for line in watch.lines]
+    require(all(re.fullmatch(r"[\d:.]+", moment) for moment in moments), str(moments))
 
 
 def test_it_survives_kills(options):

@@ -148,6 +148,30 @@ def test_durations_that_are_none(options):
         bad_field(client.request("PATCH", QUEUE, {"lease_ms": "5 s"}), "lease_ms")
 
 
+def test_units_of_time_are_for_times(options):
+    """A unit in a number of jobs or bytes is refused, and is not a number of milliseconds."""
+    server = serve(options)
+    with Client(server) as client:
+        client.expect(200, "PATCH", QUEUE + "?create=true", {"max_active": 1})
+        before = client.get(QUEUE + "/config").json
+        for field, value in (("max_payload", "1m"), ("max_active", "5m"), ("retry", "1s"),
+                             ("log_bytes", "4m"), ("retain_completed", "1m:1h"),
+                             ("rate", "1m/1s"), ("retain_failed", "1:1h:1m"), ("events", "1d"),
+                             ("adaptive", "1s:8:1s:5s"), ("MAX_PAYLOAD", "1m")):
+            answer = client.request("PATCH", QUEUE, {field: value})
+            members = require_problem(answer, 422, "BADFIELD")
+            require_equal(members["field"], field.lower())
+            require(" takes " in members["detail"], members)
+        require_equal(client.get(QUEUE + "/config").json, before)
+        told = client.expect(200, "PATCH", QUEUE, {
+            "ttl_ms": "2h", "rate": "20/1s:40", "backoff": "1s:5m", "retain_failed": "100:7d:5",
+            "events": "10:1d", "adaptive": "1:8:1s:5s", "LEASE_MS": "30s"}).json
+        require_equal([told[name] for name in ("ttl_ms", "rate", "backoff", "retain_failed",
+                                               "events", "adaptive", "lease_ms")],
+                      [7_200_000, "20/1000:40", "1000:300000", "100:604800000:5",
+                       "10:86400000", "1:8:1000:5000", 30_000])
+
+
 def test_no_queue_is_made_by_mistake(options):
     """A configuration for a queue that is not there is 404, unless create=true is said."""
     server = serve(options)

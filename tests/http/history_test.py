@@ -48,7 +48,35 @@ def test_what_happened_is_in_the_series(options):
                       (60_000, None, ["late", "q"]))
         require_equal({len(lines["q"][name]) for name in ("waiting", "ended", "failed")}, {60})
         require_equal([sum(known(lines["q"][name])) for name in ("ended", "failed")], [3, 1])
+        require_equal([lines[name]["failed_total"] for name in ("q", "late")], [1, 0])
         require_equal(known(lines["q"]["waiting"])[-1], 1)
+
+
+def test_what_failed_since_can_be_added(options):
+    """failed_total counts the failures up to the last interval, so none is missed or told twice."""
+    server = serve(options)
+    with server.connect() as connection, Client(server) as client:
+        def fail(job):
+            connection.call("Q.ADD", "q", job, "x")
+            lease = connection.call("Q.POP", "1", "q", "ID", job).value[0]
+            lease = dict(zip(lease[::2], lease[1::2]))[b"lease"]
+            connection.call("Q.NACK", "q", job, lease, "FATAL")
+
+        def line():
+            told = client.expect(200, "GET", "/api/v1/history?queue=q&points=720").json
+            return told["queues"][0]
+
+        require_equal(line()["failed_total"], None)
+        connection.call("Q.CONFIG", "q", "SET", "max_active", "5")
+        first_sample(client)
+        for number in range(200):
+            fail(f"j{number}")
+            told = line()
+            require_equal(sum(known(told["failed"])), told["failed_total"], f"after {number + 1}")
+            require(told["failed_total"] <= number + 1, f"{told['failed_total']} of {number + 1}")
+            time.sleep(0.06)
+        wait_until(lambda: line()["failed_total"] == 200, SAMPLED_S, "the last failures")
+        require_equal(sum(known(line()["failed"])), 200)
 
 
 def test_requests(options):

@@ -266,6 +266,26 @@ def test_changes(options):
         require_problem(client.get("/api/v1/changes?limit=0"), 422, "BADFIELD")
 
 
+def test_changes_with_long_names(options):
+    """Names of queues and jobs are whole, and rights are those to the queue and not to a part."""
+    long, job = "pat:" + "q" * 300 + "é", "j" * 512
+    server = serve(options, {"user": f"pat on >of-pat ~{long} +@all -@admin"})
+    with Client(server) as client:
+        queue = f"/api/v1/queues/{quoted(long)}"
+        client.expect(201, "POST", queue + "/jobs", {"id": job, "payload": ""})
+        client.expect(200, "PATCH", queue, {"paused": "out"})
+        client.expect(200, "POST", f"{queue}/jobs/{job}:cancel", {"reason": "r" * 500})
+        client.expect(200, "PATCH", f"/api/v1/queues/{quoted(long[:128])}?create=true",
+                      {"paused": "out"})
+        session = client.expect(201, "POST", "/api/v1/session",
+                                {"user": "pat", "password": "of-pat"}).json
+        with Client(server, session["token"]) as pat:
+            told = pat.expect(200, "GET", "/api/v1/changes").json["changes"]
+        require_equal([change["words"] for change in told],
+                      [["Q.CANCEL", long, job, "REASON", "r" * 128 + "…"],
+                       ["Q.CONFIG", long, "SET", "paused", "out"]])
+
+
 def test_lines(options):
     """One group, keys, limits in the list of queues, ended jobs that are kept."""
     server = serve(options)
@@ -279,6 +299,16 @@ def test_lines(options):
         client.expect(200, "PATCH", QUEUE + "?key=k", {"max_active": 2})
         add(client, "a", "b", group="ann/1", keys=["k"])
         pop(client, id="a")
+        client.expect(200, "PATCH", QUEUE + "?group_glob=ann*", {"paused": "in"})
+        add(client, "c", group="bob")
+        require_equal({line["name"]: line["paused"]
+                       for line in client.get(QUEUE + "/groups").json["groups"]},
+                      {"ann/1": "in", "bob": "none"})
+        client.expect(200, "PATCH", QUEUE + "?group=bob", {"paused": "out"})
+        client.expect(200, "PATCH", QUEUE + "?group=ann%2F1", {"paused": "all"})
+        require_equal({line["name"]: line["paused"]
+                       for line in client.get(QUEUE + "/groups").json["groups"]},
+                      {"ann/1": "all", "bob": "out"})
         group = client.get(QUEUE + "/groups/ann%2F1").json
         require_equal((group["name"], group["waiting"], group["active"]), ("ann/1", 1, 1))
         require_equal(client.get(QUEUE + "/keys").json["keys"],

@@ -68,9 +68,12 @@ std::optional<QueueSettings> read_queue(Connection& connection, const std::strin
 std::string read_text(const std::string& path) {
   if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
   std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad()) throw Failure{kServerError, "cannot read " + path};
-  return text;
+  try {
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    if (file.is_open()) return text;
+  } catch (const std::ios_base::failure&) {  // a directory
+  }
+  throw Failure{kServerError, "cannot read " + path};
 }
 
 // The changes of one queue, with how it is now.
@@ -189,8 +192,7 @@ int run_apply(Context& context) {
     return kDone;
   }
   if (!context.arguments.has("--yes")) {
-    const bool can_ask = ::isatty(STDIN_FILENO) != 0 && ::isatty(STDERR_FILENO) != 0;
-    if (!can_ask) throw usage_error("apply requires --yes where it cannot ask");
+    if (::isatty(STDIN_FILENO) == 0) throw usage_error("apply requires --yes where it cannot ask");
     if (!is_confirmed("apply " + counted(plans) + "?")) {
       throw Failure{kServerError, "nothing was changed"};
     }

@@ -148,6 +148,7 @@ int change_selected(Context& context, const BulkCommand& command) {
   const Arguments& arguments = context.arguments;
   const int64_t limit = read_limit(arguments);
   Words selector = read_targets(arguments);
+  require_queue(context);
   if (arguments.has("--dry-run")) {
     return print_count(context, count_selected(context, command), true);
   }
@@ -197,7 +198,7 @@ std::span<const CommandRow> bulk_commands() {
        100'000,
        "cancel jobs; active jobs are asked to stop",
        "Takes ids, or a selector for all matching jobs that have not ended.\n"
-       "With --all it asks for confirmation on a terminal.",
+       "With --all it asks for confirmation if standard input is a terminal.",
        {kCancelOptions, selector_options(), kManyOptions},
        run_cancel,
        "sluice cancel exec --group ann --state pending --dry-run"},
@@ -215,7 +216,7 @@ std::span<const CommandRow> bulk_commands() {
        1,
        1,
        "remove ended jobs",
-       "With --all it asks for confirmation on a terminal.",
+       "With --all it asks for confirmation if standard input is a terminal.",
        {selector_options(), kManyOptions},
        run_purge,
        "sluice purge exec --state completed"},

@@ -1,11 +1,11 @@
 #include "tools/cli/config_file.h"
 
+#include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 
-#include "engine/base/durations.h"
 #include "engine/base/glob_literal.h"
 #include "engine/queue/field_help.h"
 #include "net/http/json_text.h"
@@ -78,6 +78,9 @@ struct FileQueue {
   bool has_workers = false;
 };
 
+// The one field of rules of workers.
+constexpr const char* kQuiet = "quiet";
+
 // Takes the events of the parser. The members of the file are objects up to a known depth.
 class FileReader {
  public:
@@ -86,11 +89,11 @@ class FileReader {
   std::map<std::string, FileQueue> queues;
 
   bool null() { no_value(); }
-  bool boolean(bool) { no_value(); }
+  bool boolean(bool value) { return take(value ? "on" : "off"); }
   bool number_integer(int64_t value) { return take(std::to_string(value)); }
   bool number_unsigned(uint64_t value) { return take(std::to_string(value)); }
   bool number_float(double, const std::string& text) { return take(text); }
-  bool string(const std::string& text) { return take(with_plain_durations(text)); }
+  bool string(const std::string& text) { return take(text); }
   bool binary(const std::vector<uint8_t>&) { no_value(); }
   bool start_array(size_t) { no_value(); }
   bool end_array() { no_value(); }
@@ -152,15 +155,33 @@ class FileReader {
 
   [[noreturn]] void no_value() const {
     const bool is_field = path_.size() > 4 || (path_.size() > 2 && !level_of(path_[2]));
-    fail(where() + (is_field ? " takes a text or a number" : " takes an object"));
+    if (is_field && !is_known(path_.back())) fail_unknown();
+    fail(where() + (is_field ? " takes a text, a number, true or false" : " takes an object"));
   }
 
-  bool take(std::string text) {
+  static bool is_known(const std::string& name) {
+    const auto fields = config_field_help();
+    return name == kQuiet || std::any_of(fields.begin(), fields.end(), [&](const FieldHelp& field) {
+             return equals_ignore_case(name, field.name);
+           });
+  }
+
+  // Neither a field nor rules have this name.
+  [[noreturn]] void fail_unknown() const {
+    std::vector<std::string> names;
+    for (const FieldHelp& field : config_field_help()) names.emplace_back(field.name);
+    if (path_.size() == 3) {
+      for (const LevelName& name : kLevelNames) names.emplace_back(name.member);
+    }
+    fail(where() + ": there is no such member" + suggestion(nearest_word(path_.back(), names)));
+  }
+
+  bool take(const std::string& text) {
     const bool is_rule = depth_ == 5;
     if (!is_rule && (depth_ != 3 || level_of(path_[2]))) no_value();
     FileQueue& queue = queues[path_[1]];
     FileFields& fields = is_rule ? queue.rules[{*level_of(path_[2]), path_[3]}] : queue.fields;
-    fields[path_.back()] = {std::move(text), key_line_};
+    fields[path_.back()] = {plain_value(path_.back(), text), key_line_};
     return true;
   }
 

@@ -1,5 +1,6 @@
 #include "tools/cli/context.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,11 +40,12 @@ Context::Context(const Arguments& given, std::span<const CommandRow> rows)
       connection(Address::from(given)),
       json(given.has("--json")) {}
 
-int64_t Context::server_now_ms() {
-  const RespValue reply = connection.try_call({"TIME"});
-  if (reply.items.size() != 2) return wall_ms();
-  const int64_t seconds = parse_i64(reply.items[0].text).value_or(0);
-  return seconds * 1000 + parse_i64(reply.items[1].text).value_or(0) / 1000;
+int64_t Context::server_now_ms() { return time_ms_of(connection.try_call({"TIME"})); }
+
+int64_t time_ms_of(const RespValue& time) {
+  if (time.items.size() != 2) return wall_ms();
+  const int64_t seconds = parse_i64(time.items[0].text).value_or(0);
+  return seconds * 1000 + parse_i64(time.items[1].text).value_or(0) / 1000;
 }
 
 void print_json(const nlohmann::json& value) {
@@ -73,29 +75,27 @@ std::vector<std::string> find_queues(Connection& connection) {
   return names;
 }
 
-void require_queue(Context& context, const char* otherwise) {
-  const RespValue there = context.connection.try_call({"EXISTS", context.queue()});
+void require_queue(Connection& connection, const std::string& queue, const char* otherwise) {
+  const RespValue there = connection.try_call({"EXISTS", queue});
   if (there.is_error() || there.integer != 0) return;
-  const std::string nearest = nearest_word(context.queue(), find_queues(context.connection));
-  throw Failure{kServerError,
-                "there is no queue " + context.queue() + suggestion(nearest) + otherwise,
-                {},
-                nearest};
+  const std::string nearest = nearest_word(queue, find_queues(connection));
+  throw Failure{
+      kServerError, "there is no queue " + queue + suggestion(nearest) + otherwise, {}, nearest};
 }
 
-void say_none(Context& context, const char* what) {
-  std::string text = std::string("no ") + what;
-  try {
-    require_queue(context);
-  } catch (const Failure& failure) {
-    text = printable(failure.text);
-  }
-  std::fprintf(stderr, "sluice: %s\n", text.c_str());
+void require_queue(Context& context, const char* otherwise) {
+  require_queue(context.connection, context.queue(), otherwise);
 }
 
 bool is_confirmed(const std::string& question) {
-  if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDERR_FILENO) == 0) return true;
-  std::fprintf(stderr, "%s [y/N] ", question.c_str());
+  if (::isatty(STDIN_FILENO) == 0) return true;
+  // Not to standard error, which may be a file that nobody sees.
+  const std::string text = question + " [y/N] ";
+  const int terminal = ::open("/dev/tty", O_WRONLY | O_CLOEXEC);
+  const bool is_asked = ::write(terminal < 0 ? STDIN_FILENO : terminal, text.data(), text.size()) ==
+                        static_cast<ssize_t>(text.size());
+  if (terminal >= 0) ::close(terminal);
+  if (!is_asked) throw usage_error("cannot ask at the terminal: use --yes");
   std::string answer;
   std::getline(std::cin, answer);
   return equals_ignore_case(answer, "y") || equals_ignore_case(answer, "yes");

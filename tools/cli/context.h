@@ -33,6 +33,9 @@ class Context {
   int64_t server_now_ms();
 };
 
+// The reply to TIME in unix milliseconds; this machine's clock if it is an error.
+int64_t time_ms_of(const RespValue& time);
+
 // Prints the value as one line of standard output.
 void print_json(const nlohmann::json& value);
 
@@ -54,10 +57,11 @@ std::vector<std::string> find_queues(Connection& connection);
 
 // Throws if the queue does not exist, and suggests the nearest name. A queue that the user may not
 // query counts as existing.
+void require_queue(Connection& connection, const std::string& queue, const char* otherwise = "");
+// The same for the command's queue.
 void require_queue(Context& context, const char* otherwise = "");
-// Says on standard error that a list is empty: there are none of these, or no such queue.
-void say_none(Context& context, const char* what);
-// Asks the question if standard input is a terminal; returns whether the answer is yes.
+// If standard input is a terminal, asks the question there, wherever the output goes, and returns
+// whether the answer is yes; else true.
 bool is_confirmed(const std::string& question);
 
 // config --export.

@@ -46,6 +46,9 @@ class EventReader {
 
   int run() {
     const auto after = context_.arguments.value("--after");
+    if (after) check_after(*after);
+    // One that is followed may come.
+    if (!follows_) require_queue(context_);
     if (!after) {
       print_last();
     } else {
@@ -71,24 +74,30 @@ class EventReader {
   void print(const RespValue& event) const {
     if (context_.json) return print_json(resp_to_json(event));
     const std::string type = text_of(event, "type");
+    const std::string id = printable(text_of(event, "id"));
     const std::string moment = moment_text(integer_of(event, "time"), wall_ms());
     const std::string fields = pairs_text(event.at("fields"));
-    std::printf(
-        "%8lld  %s  %s %s%s%s\n", static_cast<long long>(integer_of(event, "seq")), moment.c_str(),
-        styled(padded(type, 10), state_style(type), context_.screen).c_str(),
-        printable(text_of(event, "id")).c_str(), fields.empty() ? "" : "  ", fields.c_str());
+    const auto seq = static_cast<long long>(integer_of(event, "seq"));
+    if (!context_.screen.terminal) {
+      std::printf("%lld\t%s\t%s\t%s\t%s\n", seq, moment.c_str(), type.c_str(), id.c_str(),
+                  fields.c_str());
+      return;
+    }
+    std::printf("%8lld  %s  %s %s%s%s\n", seq, moment.c_str(),
+                styled(padded(type, 10), state_style(type), context_.screen).c_str(), id.c_str(),
+                fields.empty() ? "" : "  ", fields.c_str());
+  }
+
+  static void check_after(const std::string& text) {
+    const auto number = parse_i64(text);
+    if (text == "$" || text == "-" || (number && *number >= 0)) return;
+    throw usage_error("--after takes the number of an event, - or $, not " + text);
   }
 
   // Sets the start of reading: the value of --after or its default.
   void begin_after(const std::string& text) {
-    const auto number = parse_i64(text);
-    if (text == "$") {
-      after_ = std::to_string(last_event(context_.connection, context_.queue()));
-    } else if (text == "-" || (number && *number >= 0)) {
-      after_ = text;
-    } else {
-      throw usage_error("--after takes the number of an event, - or $, not " + text);
-    }
+    after_ = text;
+    if (text == "$") after_ = std::to_string(last_event(context_.connection, context_.queue()));
   }
 
   // Reads one page; returns false if there is nothing new. `wanted` receives the selected events.

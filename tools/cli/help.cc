@@ -95,8 +95,9 @@ std::string general_help(std::span<const CommandRow> rows) {
       "  sluice watch exec report                    watch it until it has ended\n"
       "  sluice jobs exec --failed --by error        what has failed, and how often\n"
       "  sluice config exec max_active=4 --create    configure a queue\n"
-      "\nsluice COMMAND --help shows a command's options and an example. Errors go to\n"
-      "standard error, as JSON with --json. QUEUE.md describes the options in detail.\n"
+      "\nsluice COMMAND --help shows a command's options and an example. In a pipe a tab divides\n"
+      "the columns. Errors go to standard error, as JSON with --json. QUEUE.md describes\n"
+      "the options in detail.\n"
       "Exit codes: 0 success, 1 the server replied with an error, 2 wrong usage, 3 no\n"
       "connection.\n";
   return out;

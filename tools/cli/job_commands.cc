@@ -203,6 +203,9 @@ int print_errors(Context& context) {
   if (!selector.empty() && selector != Words{"STATE", "failed"}) {
     throw usage_error("--by error groups all failed jobs, without another selector");
   }
+  const auto limit =
+      static_cast<size_t>(context.arguments.integer("--limit", kUsualJobs, 1, kMostJobs));
+  require_queue(context);
   const ErrorGroups groups = read_error_groups(context.connection, context.queue());
   if (context.json) {
     nlohmann::json all = nlohmann::json::object();
@@ -212,11 +215,9 @@ int print_errors(Context& context) {
     print_json(all);
     return kDone;
   }
-  const auto limit =
-      static_cast<size_t>(context.arguments.integer("--limit", kUsualJobs, 1, kMostJobs));
   const std::vector<const ErrorGroup*> shown = groups.largest(limit);
   if (shown.empty()) {
-    say_none(context, "failed jobs");
+    std::fprintf(stderr, "sluice: no failed jobs\n");
   } else {
     error_groups_table(shown, context.server_now_ms()).print(context.screen);
   }
@@ -231,6 +232,7 @@ int run_jobs(Context& context) {
     return print_errors(context);
   }
   JobLister lister(context);
+  require_queue(context);
   const bool all = lister.list();
   const RespValue& jobs = lister.jobs();
   if (context.json) {
@@ -238,7 +240,7 @@ int run_jobs(Context& context) {
     return kDone;
   }
   if (jobs.items.empty()) {
-    say_none(context, "such jobs");
+    std::fprintf(stderr, "sluice: no such jobs\n");
   } else {
     const std::vector<std::string> with = context.arguments.values("--with");
     jobs_table(jobs, context.server_now_ms(), with).print(context.screen);

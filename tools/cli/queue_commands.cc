@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "engine/base/durations.h"
 #include "engine/base/numbers.h"
 #include "engine/queue/field_help.h"
 #include "net/http/json_text.h"
@@ -110,6 +109,7 @@ void print_lines(const Context& context, const char* what, RespValue lines) {
 }
 
 int print_one(Context& context) {
+  require_queue(context);
   if (const auto by = context.arguments.value("--by")) {
     const RespValue lines = lines_of(context, *by);
     if (context.json) {
@@ -211,7 +211,7 @@ int run_config(Context& context) {
     fields.push_back(text.substr(0, equals));
     if (equals == std::string::npos) continue;
     pairs.push_back(fields.back());
-    pairs.push_back(with_plain_durations(text.substr(equals + 1)));
+    pairs.push_back(plain_value(fields.back(), text.substr(equals + 1)));
   }
   if (!pairs.empty() && pairs.size() != fields.size() * 2) {
     throw usage_error("use either FIELD or FIELD=VALUE for all fields");
@@ -267,7 +267,7 @@ int run_delete(Context& context) {
   const bool dry_run = context.arguments.has("--dry-run");
   const std::string what = printable(queue) + " with " + count_text(waiting) + " waiting and " +
                            count_text(active) + " active jobs";
-  const bool asks = !dry_run && !context.arguments.has("--yes") && !context.json;
+  const bool asks = !dry_run && !context.arguments.has("--yes");
   if (asks && !is_confirmed("delete " + what + ", its history and its configuration?")) {
     throw Failure{kServerError, "nothing was deleted"};
   }
@@ -326,7 +326,7 @@ std::span<const CommandRow> queue_commands() {
        1,
        1,
        "delete a queue: its jobs, its history, its configuration",
-       "On a terminal it asks for confirmation.",
+       "It asks for confirmation if standard input is a terminal.",
        {kDeleteOptions},
        run_delete,
        "sluice delete exec --dry-run"},

@@ -205,8 +205,8 @@ std::vector<std::string> summary_lines(const RespValue& stats, const Screen& scr
   const auto add = [&](const std::string& title, const std::string& text) {
     if (text.empty()) return;
     const size_t room = screen.width > 10 ? screen.width - 10 : 0;
-    lines.push_back(styled(padded(title, 10), Style::kDim, screen) +
-                    (room == 0 ? text : fit_text(text, room)));
+    const std::string begin = screen.terminal ? padded(title, 10) : title + "\t";
+    lines.push_back(styled(begin, Style::kDim, screen) + (room == 0 ? text : fit_text(text, room)));
   };
   add("pending", bands_text(stats));
   add("waited", durations_text(stats, "wait_ms"));

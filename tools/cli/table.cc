@@ -116,6 +116,16 @@ std::vector<size_t> Table::widths(const Screen& screen) const {
 std::string Table::line(const std::vector<Cell>& cells, const std::vector<size_t>& widths,
                         const Screen& screen) const {
   std::string out;
+  if (!screen.terminal) {
+    bool is_first = true;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (widths[i] == 0) continue;
+      if (!is_first) out += '\t';
+      out += cells[i].text;
+      is_first = false;
+    }
+    return out;
+  }
   size_t used = 0;  // columns so far, including the gap that follows
   size_t owed = 0;  // blanks before the next text
   for (size_t i = 0; i < cells.size(); ++i) {

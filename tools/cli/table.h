@@ -1,7 +1,7 @@
-// Table: aligned columns that fit the terminal.
+// Table: aligned columns that fit the terminal; without one, whole cells divided by tabs.
 //
-// Cells are printable text (text.h). Columns with only empty cells are left out. Used by one
-// thread.
+// Cells are printable text (text.h), so without tabs. Columns with only empty cells are left out.
+// Used by one thread.
 #pragma once
 
 #include <cstdint>

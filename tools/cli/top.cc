@@ -49,6 +49,9 @@ class Top {
   }
 
   int run() {
+    for (const std::string& queue : context_.arguments.operands()) {
+      require_queue(context_.connection, queue);
+    }
     ask();
     // If the server cannot be reached at all, report it on the ordinary screen.
     if (!trouble_.empty()) throw Failure{kNoConnection, trouble_};

@@ -52,6 +52,7 @@ class Watcher {
       : context_(context), draws_(context.screen.moves && !context.json) {}
 
   int run() {
+    now_ms_ = context_.server_now_ms();
     after_ = last_event(context_.connection, context_.queue());
     context_.connection.set_patience(kWatchPatienceMs);
     job_ = as_map(context_.connection.call(job_words()));
@@ -86,8 +87,10 @@ class Watcher {
     context_.connection.send(job_words());
     context_.connection.send({"Q.LOG", context_.queue(), context_.operand(1), "FROM",
                               std::to_string(log_next_), "COUNT", kLogBytes});
+    context_.connection.send({"TIME"});
     RespValue job = as_map(context_.connection.receive());
     RespValue log = context_.connection.receive();
+    now_ms_ = time_ms_of(context_.connection.receive());
     for (const RespValue* reply : {&job, &log}) {
       if (reply->is_error()) throw Failure{kServerError, explain_error(reply->text)};
     }
@@ -153,14 +156,14 @@ class Watcher {
       put_bytes(object, "text", line);
       print_json(object);
     } else {
-      print_line(wall_ms(), "log", printable(line));
+      print_line(now_ms_, "log", printable(line));
     }
   }
 
   // For people aligned, else divided by tabs.
   void print_line(int64_t time_ms, const std::string& type, const std::string& text) {
     hide_status();
-    const std::string moment = moment_text(time_ms, wall_ms());
+    const std::string moment = moment_text(time_ms, now_ms_);
     if (!context_.screen.terminal) {
       std::printf("%s\t%s\t%s\n", moment.c_str(), type.c_str(), text.c_str());
       return;
@@ -173,7 +176,6 @@ class Watcher {
 
   // How the job is now, in words.
   std::string status_text() const {
-    const int64_t now_ms = wall_ms();
     const std::string state = text_of(job_, "state");
     if (job_.is_null()) return "no longer known";
     if (state != "active") {
@@ -182,9 +184,9 @@ class Watcher {
       return place_text(job_) + (why.empty() ? "" : ", " + why) +
              (result.empty() ? "" : ", result=" + result);
     }
-    const int64_t run_ms = std::max<int64_t>(0, now_ms - integer_of(job_, "started", now_ms));
+    const int64_t run_ms = std::max<int64_t>(0, now_ms_ - integer_of(job_, "started", now_ms_));
     const std::string worker = printable(text_of(job_, "worker"));
-    const std::string note = note_of(job_, now_ms).text;
+    const std::string note = note_of(job_, now_ms_).text;
     return state + " for " + duration_text(run_ms) + (worker.empty() ? "" : ", " + worker) +
            (note.empty() ? "" : ", " + note);
   }
@@ -193,7 +195,7 @@ class Watcher {
     if (context_.json) {
       print_json({{"type", type}, {"job", resp_to_json(job_)}});
     } else {
-      print_line(wall_ms(), type, status_text());
+      print_line(now_ms_, type, status_text());
     }
     std::fflush(stdout);
   }
@@ -229,8 +231,9 @@ class Watcher {
   const bool draws_;
   int64_t after_ = 0;  // the last event that was read
   int64_t log_next_ = 0;
-  std::string log_;  // an incomplete line
-  RespValue job_;    // null: no longer known
+  int64_t now_ms_ = 0;  // the server's clock at the last look
+  std::string log_;     // an incomplete line
+  RespValue job_;       // null: no longer known
   const End* end_ = nullptr;
   bool is_going_ = true;
   bool has_status_ = false;

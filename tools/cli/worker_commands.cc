@@ -17,6 +17,7 @@ namespace {
 // --- workers ---
 
 int run_workers(Context& context) {
+  require_queue(context);
   const RespValue lines = stats_lines(context.connection, context.queue(), {"WORKER"});
   if (context.json) {
     print_json(resp_to_json(lines));

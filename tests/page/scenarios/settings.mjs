@@ -57,9 +57,12 @@ async function set(visit) {
   await visit.see(".setting", /max_waiting.*no limit; 2 waiting/);
   await page.getByLabel("Change max_active").click();
   const input = page.locator("input[name=max_active]");
-  await input.fill("many");
-  await visit.see(".trial.warn", "This takes a whole number");
-  assert.equal(await page.locator(".setting-edit button.primary").isDisabled(), true);
+  // A number of slots has no unit.
+  for (const text of ["many", "5m"]) {
+    await input.fill(text);
+    await visit.see(".trial.warn", "This takes a whole number.");
+    assert.equal(await page.locator(".setting-edit button.primary").isDisabled(), true);
+  }
   await input.fill("1");
   await visit.see(".trial", "2 slots in use are above this cap");
   assert.equal((await config()).max_active, 4);

@@ -14,7 +14,7 @@ using sluice::cli::Screen;
 using sluice::cli::Table;
 using sluice::cli::text_width;
 
-std::vector<std::string> lines(size_t width) {
+std::vector<std::string> lines(size_t width, bool is_terminal = true) {
   sluice::cli::use_utf8();
   Table table({{"NAME", false, true},
                {"ONE", true},
@@ -25,7 +25,15 @@ std::vector<std::string> lines(size_t width) {
   table.add({"\u4e2d\u6587", "1", "", "2", "x"});
   Screen screen;
   screen.width = width;
+  screen.terminal = is_terminal;
   return table.lines(screen);
+}
+
+TEST_CASE("without a terminal a tab divides the columns that have something") {
+  CHECK(lines(0, false) ==
+        std::vector<std::string>{"NAME\tONE\tTWO\tNOTE",
+                                 "a-name-of-20-letters\t1,000\t2,000\ta note of some length",
+                                 "\u4e2d\u6587\t1\t2\tx"});
 }
 
 TEST_CASE("a table without a width is whole, without empty columns") {

@@ -103,6 +103,7 @@ struct Top {
     Screen screen;
     screen.width = width;
     screen.height = height;
+    screen.terminal = true;
     return sluice::cli::top_lines(model, screen, "host:1");
   }
   bool shows(const std::string& part, size_t width = 80, size_t height = 24) const {

@@ -392,6 +392,53 @@ TEST_CASE("JSON carries any bytes") {
   }
 }
 
+RespValue value_of(RespValue::Kind kind, std::string text, std::vector<RespValue> items = {}) {
+  RespValue value;
+  value.kind = kind;
+  value.text = std::move(text);
+  value.items = std::move(items);
+  return value;
+}
+
+TEST_CASE("a reply is written as JSON like the tree of its values") {
+  using Kind = RespValue::Kind;
+  std::string every;
+  for (int byte = 0; byte < 0x80; ++byte) every += static_cast<char>(byte);
+  RespValue number = value_of(Kind::kInteger, "");
+  number.integer = INT64_MIN;
+  RespValue share = value_of(Kind::kDouble, "");
+  share.number = 0.1;
+  RespValue yes = value_of(Kind::kBoolean, "");
+  yes.integer = 1;
+  std::vector<RespValue> values = {number,
+                                   share,
+                                   yes,
+                                   value_of(Kind::kNull, ""),
+                                   value_of(Kind::kError, "ERR"),
+                                   value_of(Kind::kArray, ""),
+                                   value_of(Kind::kMap, "")};
+  std::vector<RespValue> members;
+  for (const std::string& text : {std::string(), every, std::string("\xe2\x82\xac \"\\"),
+                                  std::string("\xff\0", 2), std::string("base64:x")}) {
+    values.push_back(value_of(Kind::kText, text));
+    for (const std::string& name : {text, text + "2"}) {
+      members.push_back(value_of(Kind::kText, name));
+      members.push_back(values[members.size() / 2]);
+    }
+  }
+  values.push_back(value_of(Kind::kMap, "", members));
+  const RespValue all = value_of(Kind::kArray, "", values);
+  std::string text = "before";
+  append_json(all, text);
+  CHECK_EQ(parse_json(text.substr(6)), resp_to_json(all));
+  for (const RespValue& value : values) {
+    if (value.kind == Kind::kMap && !value.items.empty()) continue;  // in another order
+    std::string one;
+    append_json(value, one);
+    CHECK_EQ(one, dump_json(resp_to_json(value)));
+  }
+}
+
 TEST_CASE("an error of a command becomes a problem with its hints") {
   const HttpResponse full = problem_of_error("QFULL pending=3 max=3 retry_after_ms=2500");
   CHECK_EQ(full.status, 429);

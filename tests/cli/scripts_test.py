@@ -1,0 +1,54 @@
+#!/usr/bin/python3
+"""What scripts rely on: a missing queue is an error of each command, and a pipe gets tabs."""
+
+import json
+import sys
+
+from harness import require_equal, run
+from harness.cli import SERVER_ERROR, serve
+
+
+def test_no_command_takes_a_missing_queue_for_an_empty_one(options):
+    """What reads or changes a queue that is not there fails, and says which one was meant."""
+    server, sluice = serve(options)
+    sluice.must("add", "exec", "x")
+    for words in (["jobs"], ["jobs", "--failed"], ["jobs", "--by", "error"], ["status"],
+                  ["status", "--by", "group"], ["workers"], ["events"], ["events", "--after", "-"],
+                  ["top"], ["purge", "--all"], ["purge", "--state", "failed", "--dry-run"],
+                  ["cancel", "--all"], ["cancel", "--group", "ann"], ["retry", "--all"],
+                  ["delete"], ["config"]):
+        command, *more = words
+        sluice.fails(SERVER_ERROR, "there is no queue exce; did you mean exec?", command, "exce",
+                     *more)
+        if command != "top":
+            code, out, err = sluice.run(command, "exce", *more, "--json")
+            require_equal((code, out, json.loads(err)["error"]["nearest"]),
+                          (SERVER_ERROR, "", "exec"), f"{words} --json")
+    sluice.fails(SERVER_ERROR, "there is no queue exce", "top", "exec", "exce")
+    with server.connect() as connection:
+        require_equal(connection.call("EXISTS", "exce").value, 0, "made all the same")
+
+
+def test_lines_of_a_pipe(options):
+    """Where standard output is no terminal a tab divides the columns, whatever an id holds."""
+    _, sluice = serve(options)
+    for name in "a  b", "tab\there", "x" * 100:
+        sluice.must("add", "my queue", "p", "--id", name, "--group", "g 1")
+    jobs = [line.split("\t") for line in sluice.must("jobs", "my queue").splitlines()]
+    require_equal(jobs[0], ["ID", "STATE", "PRI", "GROUP", "POS", "AGE", "NOTE"], "jobs")
+    require_equal([[*line[:5], line[6]] for line in jobs[1:]],
+                  [[name, "pending", "NORMAL", "g 1", str(place), why] for place, (name, why) in
+                   enumerate([("a  b", "no_worker"), ("tab\\there", "behind 1"),
+                              ("x" * 100, "behind 2")])], "jobs")
+    queues = [line.split("\t") for line in sluice.must("status").splitlines()]
+    require_equal([line[:3] for line in queues[-2:]],
+                  [["QUEUE", "PENDING", "ACTIVE"], ["my queue", "3", "0"]], "status")
+    groups = sluice.must("status", "my queue", "--by", "group").splitlines()
+    require_equal(groups[1].split("\t")[:3], ["g 1", "3", "0"], "status --by")
+    events = [line.split("\t") for line in sluice.must("events", "my queue").splitlines()]
+    require_equal([(line[0], *line[2:4]) for line in events[:2]],
+                  [("1", "added", "a  b"), ("2", "added", "tab\\there")], "events")
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))
