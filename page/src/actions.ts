@@ -5,7 +5,7 @@ import type { QueueRef } from "./api";
 import { base64_of, body_member, segment_of, shown, text_of } from "./bytes";
 import { server_now } from "./clock";
 import { h } from "./dom";
-import { plural } from "./format";
+import { count, plural } from "./format";
 import { act, ask, failure, field, notice } from "./notices";
 import type { Job } from "./types";
 import { is_over } from "./words";
@@ -67,6 +67,16 @@ export async function run_now(target: Target): Promise<void> {
   target.changed();
 }
 
+// A retry makes a job pending: of one that waited for its time or for other jobs it is no undo.
+const can_be_put_back = (state: string | undefined) => state === "pending";
+const NO_UNDO = "there is no undo for what is delayed or blocked, as it would run at once.";
+const DEPENDENTS = "Jobs that need it are cancelled with it, and stay so.";
+
+// What a list or a page shows may be old by now.
+function state_now(ref: QueueRef, id: string): Promise<string | undefined> {
+  return request<Job>(job_path(ref, id)).then((job) => job.state, () => undefined);
+}
+
 async function put_back(target: Target): Promise<void> {
   await act(`${shown(target.id)} is waiting again, at the end of its band.`,
     "The job was not put back",
@@ -87,7 +97,9 @@ export function ask_to_cancel(target: Target): void {
     content: [
       active ? `The worker of ${shown(target.id)} will be asked to stop. If it acknowledges `
         + "the job in time, the job still counts as completed."
-        : `${shown(target.id)} will not run. You can put it back, but at the end of its band.`,
+        : `${shown(target.id)} will not run. ${can_be_put_back(target.job.state)
+          ? "You can put it back, but at the end of its band." : `It is ${target.job.state}: `
+            + NO_UNDO} ${DEPENDENTS}`,
       active ? field("Time to finish", grace) : null,
       field("Reason", reason),
     ].filter((each) => each !== null),
@@ -95,13 +107,14 @@ export function ask_to_cancel(target: Target): void {
     danger: true,
     done: async () => {
       const body: Record<string, unknown> = { reason: reason.value || "by hand" };
+      const undo = can_be_put_back(await state_now(target.ref, target.id))
+        ? () => void put_back(target) : undefined;
       if (active && grace.value !== "") body.grace_ms = Number(grace.value);
       const { result } = await request<{ result: string }>(
         job_path(target.ref, target.id, ":cancel"), { method: "POST", body });
       const told = result === "signalled";
       notice(told ? `The worker of ${shown(target.id)} was asked to stop.`
-        : `${shown(target.id)} has been cancelled.`,
-      told || active ? {} : { undo: () => void put_back(target) });
+        : `${shown(target.id)} has been cancelled.`, told ? {} : { undo });
       target.changed();
     },
   });
@@ -231,32 +244,40 @@ interface Outcome {
   error?: { detail: string };
 }
 
-// For jobs that were chosen one by one.
-export function ask_for_chosen(ref: QueueRef, verb: Verb, ids: string[],
+// For jobs that were chosen one by one. `chosen`: their ids and states.
+export function ask_for_chosen(ref: QueueRef, verb: Verb, chosen: Map<string, string>,
                                changed: () => void): void {
   if (!may_operate()) return;
+  const ids = [...chosen.keys()];
+  const lost = verb !== "cancel" ? [] : ids.filter((id) =>
+    ["delayed", "blocked"].includes(chosen.get(id)!));
   const [several, one, told] = CHOSEN[verb];
   const name = named(verb);
   const single = ids.length === 1;
   ask({
     title: single ? `${name} this job?` : `${name} ${plural(ids.length, "job")}?`,
-    content: [single ? `${shown(ids[0])} ${one}` : `${plural(ids.length, "job")} ${several}`],
+    content: [single ? `${shown(ids[0])} ${one}` : `${plural(ids.length, "job")} ${several}`,
+      lost.length > 0 && `${count(lost.length)} of ${count(ids.length)} cannot be put back: `
+        + NO_UNDO, verb === "cancel" && DEPENDENTS].filter((each) => each !== false),
     confirm: single ? `${name} it` : `${name} them`,
     danger: verb !== "retry",
     done: async () => {
       const body: Record<string, unknown> = { ids: ids.map((id) => text_of(id)
         ?? { base64: base64_of(id) }) };
       if (verb === "cancel") body.reason = "by hand";
+      const before = new Map(verb !== "cancel" ? [] : await Promise.all(ids.map(async (id) =>
+        [id, await state_now(ref, id)] as const)));
       const { jobs } = await request<{ jobs: Outcome[] }>(queue_path(ref, `/jobs:${verb}`),
         { method: "POST", body });
       const refused = jobs.filter(({ status }) => status >= 400);
       const asked = jobs.filter(({ result }) => result === "signalled");
       const done = jobs.filter((each) => !refused.includes(each) && !asked.includes(each));
       // What had ended before, or still runs, is not put back.
-      const put_back = done.map((each) => segment_of(each, "id") ?? "");
+      const again = done.map((each) => segment_of(each, "id") ?? "").filter((id) =>
+        can_be_put_back(before.get(id)));
       if (done.length > 0) {
-        notice(`${plural(done.length, "job")} ${told}.`, verb === "cancel"
-          ? { undo: () => void retry_all(ref, put_back, changed) } : {});
+        notice(`${plural(done.length, "job")} ${told}.`, again.length > 0
+          ? { undo: () => void retry_all(ref, again, changed) } : {});
       }
       if (asked.length > 0) {
         notice(`The workers of ${plural(asked.length, "job")} were asked to stop.`);
@@ -271,14 +292,15 @@ export function ask_for_chosen(ref: QueueRef, verb: Verb, ids: string[],
 }
 
 async function retry_all(ref: QueueRef, ids: string[], changed: () => void): Promise<void> {
-  await act("They wait again, at the end of their bands.", "They were not put back",
+  await act(`${plural(ids.length, "job")} wait again, at the end of their bands.`,
+    "They were not put back",
     () => request(queue_path(ref, "/jobs:retry"), { method: "POST",
       body: { ids: ids.map((id) => text_of(id) ?? { base64: base64_of(id) }) } }));
   changed();
 }
 
 export function ask_to_purge(target: Target): void {
-  ask_for_chosen(target.ref, "purge", [target.id], target.changed);
+  ask_for_chosen(target.ref, "purge", new Map([[target.id, target.job.state]]), target.changed);
 }
 
 // The buttons for a job in this state.

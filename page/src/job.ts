@@ -18,7 +18,7 @@ import { draw_body } from "./tree";
 import type { Band, Job, QueueEvent } from "./types";
 import { Figure, Stale, Panel, empty, skeleton, show_error, state_pill } from "./view";
 import type { View } from "./view";
-import { eta_of, event_in_words, is_over, state_in_words } from "./words";
+import { eta_of, event_in_words, has_place, is_over, state_in_words } from "./words";
 
 const USUAL_MS = 1000;
 // The place in dispatch order is known for the first jobs, and asked for this often.
@@ -331,13 +331,12 @@ export class JobView implements View {
     const { job } = this;
     if (job === null) return false;
     const over = is_over(job.state);
-    const waits = !over && job.state !== "active";
     if (key === "c" && !over) ask_to_cancel(this.target(job));
     else if (key === "n") this.run_again();
     else if (key === "r" && over) ask_to_retry(this.target(job));
     else if (key === "r" && job.state === "delayed") void run_now(this.target(job));
-    else if (key === "f" && waits) ask_to_move(this.target(job), "front");
-    else if (key === "b" && waits) ask_to_move(this.target(job), "back");
+    else if (key === "f" && has_place(job.state)) ask_to_move(this.target(job), "front");
+    else if (key === "b" && has_place(job.state)) ask_to_move(this.target(job), "back");
     else return false;
     return true;
   }

@@ -55,7 +55,8 @@ export class JobsPanel {
   private asked: string | null = null;
   private bands: string[] = [];
   private pending = 0;
-  private readonly chosen = new Set<string>();
+  // Ids and states.
+  private readonly chosen = new Map<string, string>();
   private readonly note = h("div", {}, skeleton(5));
   private readonly rows = h("div.job-rows");
   private readonly filters = new JobFilters();
@@ -256,19 +257,18 @@ export class JobsPanel {
 
   // What is done with the chosen jobs.
   private draw_selection(): void {
-    const ids = [...this.chosen];
-    show(this.selection, ids.length > 0);
-    const states = new Set((this.jobs ?? []).filter((job) =>
-      this.chosen.has(segment_of(job, "id") ?? "")).map((job) => is_over(job.state)));
-    const key = `${ids.length} ${[...states].sort().join()}`;
+    const number = this.chosen.size;
+    show(this.selection, number > 0);
+    const states = new Set([...this.chosen.values()].map(is_over));
+    const key = `${number} ${[...states].sort().join()}`;
     if (this.selection.dataset.for === key) return;
     this.selection.dataset.for = key;
     const done = () => this.turn(null);
     const act = (verb: "retry" | "cancel" | "purge") =>
-      ask_for_chosen(this.ref, verb, [...this.chosen], done);
+      ask_for_chosen(this.ref, verb, new Map(this.chosen), done);
     const button = (text: string, verb: "retry" | "cancel" | "purge", danger = false) =>
       h(danger ? "button.danger" : "button", { click: () => act(verb) }, text);
-    replace(this.selection, h("strong", {}, `${ids.length} chosen`),
+    replace(this.selection, h("strong", {}, `${number} chosen`),
       states.has(true) ? button("Retry…", "retry") : null,
       states.has(false) ? button("Cancel…", "cancel", true) : null,
       states.has(true) ? button("Purge…", "purge", true) : null,
@@ -278,13 +278,15 @@ export class JobsPanel {
 
   private choose_all(on: boolean): void {
     this.chosen.clear();
-    for (const job of on ? this.jobs ?? [] : []) this.chosen.add(segment_of(job, "id") ?? "");
+    for (const job of on ? this.jobs ?? [] : []) {
+      this.chosen.set(segment_of(job, "id") ?? "", job.state);
+    }
     this.list.render(this.jobs ?? []);
     this.draw_selection();
   }
 
-  private choose(id: string, on: boolean): void {
-    if (on) this.chosen.add(id);
+  private choose(id: string, row: Row): void {
+    if (row.box!.checked) this.chosen.set(id, row.job.state);
     else this.chosen.delete(id);
     this.draw_selection();
   }
@@ -292,7 +294,7 @@ export class JobsPanel {
   private make(id: string, job: Job): Row {
     const box = state.may("operate") && !this.is_next
       ? h("input", { type: "checkbox", "aria-label": `Choose ${shown(id)}`,
-        change: () => this.choose(id, box!.checked) }) : null;
+        change: () => this.choose(id, row) }) : null;
     const row: Row = { root: h("div.job-row"), box, place: h("span.place"), band: h("span.band"),
       group: h("bdi.group-name"), time: h("span.time"), note: h("span.note"),
       more: h("span.row-actions"), job };

@@ -25,7 +25,7 @@ import type { Band, Job, QueueAnswer, Stats } from "./types";
 import { Figure, Stale, skeleton, show_error } from "./view";
 import type { View } from "./view";
 import { WINDOW_S } from "./waits";
-import { is_over } from "./words";
+import { has_place, is_over } from "./words";
 import { WorkersPanel } from "./workers_panel";
 
 // Also when events are frequent: each look is some ten requests.
@@ -348,8 +348,8 @@ export class QueueView implements View {
     if (key === "c" && !over) ask_to_cancel(target);
     else if (key === "r" && over) ask_to_retry(target);
     else if (key === "r" && known.state === "delayed") void run_now(target);
-    else if (key === "f" && !over && known.state !== "active") ask_to_move(target, "front");
-    else if (key === "b" && !over && known.state !== "active") ask_to_move(target, "back");
+    else if (key === "f" && has_place(known.state)) ask_to_move(target, "front");
+    else if (key === "b" && has_place(known.state)) ask_to_move(target, "back");
     else return false;
     return true;
   }

@@ -112,6 +112,28 @@ async function deep_link(visit) {
   await visit.go("#/q/mail?state=failed");
 }
 
+// An undo puts back what was pending, and nothing else.
+async function mixed_selection(visit) {
+  const { page } = visit;
+  await add("mixed", "now");
+  await add("mixed", "later", { delay_ms: 600_000 });
+  await add("mixed", "needy", { needs: ["later"] });
+  await api("PATCH", queue("mixed"), { paused: "out" });
+  await visit.go("#/q/mixed?since=1");
+  await visit.see(".job-row", "now");
+  await page.getByLabel("Choose now").check();
+  await visit.click(".selection button", "all on this page");
+  await visit.click(".selection button", "Cancel…");
+  await visit.see("dialog h2", "Cancel 3 jobs?");
+  await visit.see("dialog", "2 of 3 cannot be put back: there is no undo");
+  await visit.click("dialog button", "Cancel them");
+  await page.locator(".notice", { hasText: "jobs cancelled." }).getByText("Undo").click();
+  await visit.see(".notice", "1 job wait again");
+  const states = await Promise.all(["now", "later", "needy"].map((id) => job("mixed", id)));
+  assert.deepEqual(states.map(({ state }) => state), ["pending", "cancelled", "cancelled"]);
+  await visit.go("#/q/mail?state=failed");
+}
+
 async function selection(visit) {
   const { page } = visit;
   await page.getByLabel("Choose bad-0").check();
@@ -155,7 +177,8 @@ await scenario(async (browser) => {
   await visit.log_in();
   await visit.open_queue("mail");
   await visit.see(".jobs .empty", "No job is waiting");
-  await visit.play([filters, wrong_links, purge_a_group, by_error, deep_link, selection]);
+  await visit.play([filters, wrong_links, purge_a_group, by_error, deep_link,
+    mixed_selection, selection]);
   assert.deepEqual((await rows(visit)).length, 1);
   await visit.close();
 });

@@ -203,9 +203,32 @@ async function run_now(visit) {
   await page.locator(".notice", { hasText: "no longer delayed" }).getByText("Undo").click();
   await is("delayed");
   assert.equal((await job("late", "d1")).not_before, delayed.not_before);
+  // To the front would be now: it has no such place.
   await page.locator('.job-row a[data-row="d1"]').focus();
-  await page.keyboard.press("r");
+  for (const key of ["f", "b", "r"]) await page.keyboard.press(key);
   await is("pending");
+  await visit.see_none("dialog");
+}
+
+// What is delayed or blocked would be run at once by an undo.
+async function cancel_without_undo(visit) {
+  const { page } = visit;
+  await add("late", "d3", { delay_ms: 600_000 });
+  await add("late", "n1", { needs: ["d3"] });
+  for (const [id, state] of [["n1", "blocked"], ["d3", "delayed"]]) {
+    await visit.open_job("late", id);
+    await visit.see(".verdict .pill", state);
+    if (state === "delayed") for (const key of ["f", "b"]) await page.keyboard.press(key);
+    await page.keyboard.press("c");
+    await visit.see("dialog h2", "Cancel this job?");
+    await visit.see("dialog", `It is ${state}: there is no undo`);
+    await visit.see("dialog", "Jobs that need it are cancelled with it");
+    await visit.click("dialog button", "Cancel the job");
+    const told = page.locator(".notice", { hasText: `${id} has been cancelled.` });
+    await told.waitFor();
+    assert.equal(await told.getByText("Undo").count(), 0);
+    assert.equal((await job("late", id)).state, "cancelled");
+  }
 }
 
 // A job that waits for its next try says why.
@@ -262,6 +285,7 @@ await scenario(async (browser) => {
   await visit.log_in();
   await visit.open_queue("mail");
   await visit.play([move, move_back, change_priority, cancel, cancel_running, pause_and_add,
-    undo_pause_and_add, forget_all, retry_all, keys, next_jobs, run_now, tried_again, cancel_all]);
+    undo_pause_and_add, forget_all, retry_all, keys, next_jobs, run_now, tried_again,
+    cancel_without_undo, cancel_all]);
   await visit.close();
 });
