@@ -2,12 +2,12 @@
 import { job_link } from "./address";
 import { job_path, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
-import { base64_of, body_member, segment_of, shown, text_of } from "./bytes";
+import { body_item, body_member, entries_of, segment_of, shown, text_of } from "./bytes";
 import { server_now } from "./clock";
 import { h } from "./dom";
 import { count, plural } from "./format";
 import { act, ask, failure, field, notice } from "./notices";
-import type { Job } from "./types";
+import type { Config, Job, QueueAnswer } from "./types";
 import { is_over } from "./words";
 
 export interface Target {
@@ -142,19 +142,48 @@ interface Counted {
 // The most jobs that one call changes.
 const MOST_A_CALL = 1000;
 
-// A new job with the attributes of this one, without its id and its needs. `retried`: how often it
-// was retried, which counts again.
-export function ask_to_run_again(ref: QueueRef, job: Job, retried: number): void {
+// What of its limits the job has of its own; `unknown`: what nothing tells. The queue's may have
+// changed since the job was added, but what is as the queue has it now needs no saying.
+function own_limits(job: Job, config: Config | null): [Record<string, number>, string[]] {
+  const own: Record<string, number> = {};
+  const unknown: string[] = [];
+  // Failures and crashes of earlier runs count no more.
+  const fresh = job.attempts === (job.state === "active" ? 1 : 0);
+  const limits = { lease_ms: job.lease_ms, max_run_ms: job.max_run_ms,
+    retry: fresh ? job.retries_left : null };
+  for (const [name, value] of Object.entries(limits)) {
+    if (value === null || config === null) unknown.push(name);
+    else if (value !== config[name]) own[name] = value;
+  }
+  return [own, unknown];
+}
+
+// A new job with what is known of this one, without its id and its needs.
+export async function ask_to_run_again(ref: QueueRef, job: Job): Promise<void> {
   if (!may_operate()) return;
+  let config: Config | null;
+  try {
+    ({ config } = await request<QueueAnswer>(queue_path(ref)));
+  } catch (error) {
+    return failure("The job cannot be run again", error);
+  }
+  const [own, unknown] = own_limits(job, config);
+  // No request can name a tag by such bytes.
+  const [tags, odd] = [true, false].map((plain) => entries_of(job.tags).filter(([name]) =>
+    (text_of(name) !== null) === plain));
   ask({
     title: "Run it again as a new job?",
-    content: ["The new job has the same payload, priority, group, keys, tags, cost and limits, and "
-      + "an id of its own. It waits for no other job."],
+    content: ["The new job has the same payload, priority, group, keys, tags and cost"
+      + Object.entries(own).map(([name, value]) => `, ${name} ${value}`).join("")
+      + ". It has an id of its own and waits for no other job.",
+    `Not known, and so as the queue has it: ${[...unknown, "ttl_ms", "backoff"].join(", ")}.`,
+    odd.length > 0 && "Left out, as no request can name it: "
+      + odd.map(([name]) => `the tag ${shown(name)}`).join(", ")].filter((each) => each !== false),
     confirm: "Run it again",
     done: async () => {
-      const body: Record<string, unknown> = { pri: job.pri, keys: job.keys, tags: job.tags,
-        cost: job.cost, lease_ms: job.lease_ms, retry: (job.retries_left ?? 0) + retried };
-      if (job.max_run_ms) body.max_run_ms = job.max_run_ms;
+      const body: Record<string, unknown> = { pri: job.pri, keys: job.keys, cost: job.cost,
+        ...own, tags: Object.fromEntries(tags.map(([name, value]) =>
+          [text_of(name), body_item(value)])) };
       for (const name of ["payload", "group"]) {
         const segment = segment_of(job, name);
         if (segment) Object.assign(body, body_member(name, segment));
@@ -262,8 +291,7 @@ export function ask_for_chosen(ref: QueueRef, verb: Verb, chosen: Map<string, st
     confirm: single ? `${name} it` : `${name} them`,
     danger: verb !== "retry",
     done: async () => {
-      const body: Record<string, unknown> = { ids: ids.map((id) => text_of(id)
-        ?? { base64: base64_of(id) }) };
+      const body: Record<string, unknown> = { ids: ids.map(body_item) };
       if (verb === "cancel") body.reason = "by hand";
       const before = new Map(verb !== "cancel" ? [] : await Promise.all(ids.map(async (id) =>
         [id, await state_now(ref, id)] as const)));
@@ -295,7 +323,7 @@ async function retry_all(ref: QueueRef, ids: string[], changed: () => void): Pro
   await act(`${plural(ids.length, "job")} wait again, at the end of their bands.`,
     "They were not put back",
     () => request(queue_path(ref, "/jobs:retry"), { method: "POST",
-      body: { ids: ids.map((id) => text_of(id) ?? { base64: base64_of(id) }) } }));
+      body: { ids: ids.map(body_item) } }));
   changed();
 }
 

@@ -6,7 +6,8 @@ import { ApiError, job_path, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
 import { coloured } from "./ansi";
 import { AttemptsPanel } from "./attempts";
-import { is_addressable, segment_of, segment_of_item, shown, shown_lines } from "./bytes";
+import { entries_of, is_addressable, segment_of, segment_of_item, shown, shown_lines }
+  from "./bytes";
 import { server_now } from "./clock";
 import { KeyedList, append, h, replace, set_text, show } from "./dom";
 import { ago, count, duration, moment } from "./format";
@@ -251,11 +252,9 @@ export class JobView implements View {
         click: () => this.run_again() }, "Run again…") : null);
   }
 
-  // As a new job with the same attributes, but id and needs.
   private run_again(): void {
     if (this.job === null || this.bodies === null) return;
-    const retried = this.story.events.filter(({ type }) => type === "retrying").length;
-    ask_to_run_again(this.ref, { ...this.bodies, ...this.job }, retried);
+    void ask_to_run_again(this.ref, { ...this.bodies, ...this.job });
   }
 
   private target(job: Job) {
@@ -267,8 +266,8 @@ export class JobView implements View {
     const facts: [string, string][] = [
       ["priority", job.pri], ["group", shown(segment_of(job, "group"))],
       ["keys", list(job.keys).join(", ")],
-      ["tags", Object.keys(job.tags).map((name) =>
-        `${shown(name)}=${shown(segment_of(job.tags, name))}`).join(", ")],
+      ["tags", entries_of(job.tags).map(([name, value]) =>
+        `${shown(name)}=${shown(value)}`).join(", ")],
       ["cost", job.cost === 1 ? "" : count(job.cost)],
       ["worker", shown(segment_of(job, "worker"))],
       ["lease", job.lease === null ? "" : String(job.lease)],

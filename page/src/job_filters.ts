@@ -1,7 +1,7 @@
 // Which jobs of a queue are listed: the parameters of the address, and the fields that change them.
 import { set_params } from "./address";
 import type { Params } from "./address";
-import { body_member, segment_of_text, shown, text_of } from "./bytes";
+import { body_item, body_member, segment_of_text, shown, text_of } from "./bytes";
 import { server_now } from "./clock";
 import { h, replace, show } from "./dom";
 import { moment } from "./format";
@@ -36,10 +36,11 @@ export function where_of(params: Params, state: string): Record<string, unknown>
     const segment = params[name];
     if (!segment) continue;
     if (name === "tag") {
-      const text = text_of(segment) ?? "";
-      const at = text.indexOf("=");
-      if (at < 0) throw new Error(`A tag is name=value, not ${shown(segment)}.`);
-      where.tag = { [text.slice(0, at)]: text.slice(at + 1) };
+      const [tag, ...value] = segment.split("%3D");
+      const text = text_of(tag);
+      if (value.length === 0) throw new Error(`A tag is name=value, not ${shown(segment)}.`);
+      if (text === null) throw new Error(`No request can name the tag ${shown(tag)}.`);
+      where.tag = { [text]: body_item(value.join("%3D")) };
     } else if (name === "since" || name === "until") {
       where[parameter] = Number(segment);
     } else {

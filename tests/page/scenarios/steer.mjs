@@ -231,6 +231,33 @@ async function cancel_without_undo(visit) {
   }
 }
 
+// As a new job, with what is its own, and nothing that is not known.
+async function run_again(visit) {
+  const { page } = visit;
+  await api("PATCH", queue("late"), { retry: 3, max_run_ms: 50_000 });
+  const own = { retry: 2, lease_ms: 7777, max_run_ms: 0, pri: "HIGH",
+    tags: { lang: "c++", odd: { base64: "/w==" } } };
+  await add("late", "x1", own);
+  const [{ lease }] = await pop("late", { id: "x1" });
+  await api("POST", `${queue("late")}/jobs/x1:nack`, { lease, mode: "fatal" });
+  await add("late", "x2", { ...own, delay_ms: 600_000 });
+  for (const [id, retries, unknown] of [["x1", 3, "retry, ttl_ms, backoff"],
+    ["x2", 2, "ttl_ms, backoff"]]) {
+    await visit.open_job("late", id);
+    await visit.see(".facts", "odd=\\xff");
+    await page.keyboard.press("n");
+    await visit.see("dialog", "lease_ms 7777");
+    await visit.see("dialog", `Not known, and so as the queue has it: ${unknown}.`);
+    await visit.click("dialog button", "Run it again");
+    await page.waitForFunction((before) => !location.hash.endsWith(before), id);
+    const added = await job("late", decodeURIComponent(page.url().split("/").at(-1)));
+    const { state, retries_left, lease_ms, max_run_ms, pri, tags } = added;
+    assert.deepEqual({ state, retries_left, lease_ms, max_run_ms, pri, tags }, { state: "pending",
+      retries_left: retries, lease_ms: 7777, max_run_ms: 0, pri: "HIGH",
+      tags: { lang: "c++", odd: null, odd_base64: "/w==" } });
+  }
+}
+
 // A job that waits for its next try says why.
 async function tried_again(visit) {
   await add("late", "r1", { retry: 2 });
@@ -285,7 +312,7 @@ await scenario(async (browser) => {
   await visit.log_in();
   await visit.open_queue("mail");
   await visit.play([move, move_back, change_priority, cancel, cancel_running, pause_and_add,
-    undo_pause_and_add, forget_all, retry_all, keys, next_jobs, run_now, tried_again,
-    cancel_without_undo, cancel_all]);
+    undo_pause_and_add, forget_all, retry_all, keys, next_jobs, run_now, tried_again, cancel_without_undo, run_again,
+    cancel_all]);
   await visit.close();
 });
