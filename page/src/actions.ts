@@ -139,8 +139,9 @@ interface Counted {
   cursor: string | null;
 }
 
-// The most jobs that one call changes.
+// The most jobs that one call changes, and that are counted before.
 const MOST_A_CALL = 1000;
+const MOST_COUNTED = 10_000;
 
 // What of its limits the job has of its own; `unknown`: what nothing tells. The queue's may have
 // changed since the job was added, but what is as the queue has it now needs no saying.
@@ -208,6 +209,29 @@ const CHOSEN: Record<Verb, [string, string, string]> = {
     "and its result will be removed. There is no undo.", "purged"],
 };
 
+// A call looks at 10,000 jobs, where texts are compared at 2,000 or fewer: of those that a filter
+// selects the first may be far behind others.
+const MOST_COUNTS = 20;
+
+async function count_all(path: string, where: object): Promise<Counted> {
+  const known: Counted = { count: 0, cursor: null };
+  for (let call = 0; call < MOST_COUNTS; ++call) {
+    const cursor = known.cursor === null ? {} : { cursor: known.cursor };
+    const step = await request<Counted>(path, { method: "POST",
+      body: { where, dry_run: true, ...cursor } });
+    known.count += step.count;
+    known.cursor = step.cursor;
+    if (known.cursor === null || known.count >= MOST_COUNTED) break;
+  }
+  return known;
+}
+
+function counted_in_words({ count, cursor }: Counted, from: string): string {
+  if (cursor === null) return plural(count, `${from} job`);
+  return count === 0 ? `An unknown number of ${from} jobs` : `more than ${plural(count,
+    `${from} job`)}`;
+}
+
 // The same for all jobs of a selection: they are counted, then the user is asked, then they are
 // changed call by call. If the count is known, no more are changed than the user was told: the walk
 // begins with those that ended first.
@@ -217,12 +241,11 @@ export async function ask_for_all(ref: QueueRef, verb: Verb, from: string, where
   const path = queue_path(ref, `/jobs:${verb}`);
   let known: Counted;
   try {
-    known = await request<Counted>(path, { method: "POST", body: { where, dry_run: true } });
+    known = await count_all(path, where);
   } catch (error) {
     return failure("The jobs could not be counted", error);
   }
-  const many = known.cursor === null ? plural(known.count, `${from} job`)
-    : `more than ${known.count} ${from} jobs`;
+  const many = counted_in_words(known, from);
   if (known.count === 0 && known.cursor === null) return notice(`No such job is ${from}.`);
   ask({
     title: `${named(verb)} these ${from} jobs?`,

@@ -73,14 +73,38 @@ async function purge_a_group(visit) {
 }
 
 async function by_error(visit) {
+  const { page } = visit;
+  // There are more groups than are told.
+  const failures = (url) => url.pathname === `${queue("mail")}/failures`;
+  await page.route(failures, async (route) => {
+    const answer = await (await route.fetch()).json();
+    await route.fulfill({ json: { ...answer, others: 7 } });
+  });
   await visit.click(".filters button", "By error");
+  await visit.see(".failures", "7 failed jobs have other errors");
+  await page.unroute(failures);
+  await visit.see_none(".failures", "other errors");
+  await visit.see_in_focus(page.locator(".failure button.pattern").first(),
+    `${queue("mail")}/failures`);
+  // They are counted however many others stand before them.
+  const retry = (url) => url.pathname === `${queue("mail")}/jobs:retry`;
+  await page.route(retry, (route) => {
+    const { cursor } = route.request().postDataJSON();
+    return route.fulfill({ json: { dry_run: true, count: cursor ? 3 : 0,
+      cursor: cursor ? null : "further" } });
+  });
+  await page.locator(".failure", { hasText: "Timeout" }).getByText("Retry…").click();
+  await visit.see("dialog", "3 failed jobs will wait again");
+  await page.keyboard.press("Escape");
+  await visit.see_none("dialog");
+  await page.unroute(retry);
   await visit.see(".failure", /3 jobs.*Timeout after # ms/);
   await visit.see(".failure", /1 job.*db # refused/);
   await visit.click(".failure button.pattern", "Timeout after # ms");
   await see_rows(visit, ["bad-2", "bad-1", "bad-0"]);
   await visit.see(".chip-filter", "Timeout after # ms");
-  await visit.page.goBack();
-  await visit.page.locator(".failure", { hasText: "db #" }).getByText("Retry…").click();
+  await page.goBack();
+  await page.locator(".failure", { hasText: "db #" }).getByText("Retry…").click();
   await visit.see("dialog", "1 failed job will wait again");
   await visit.click("dialog button", "Retry them");
   await visit.see(".notice", "1 job wait again");
