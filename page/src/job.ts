@@ -10,7 +10,7 @@ import { entries_of, is_addressable, segment_of, segment_of_item, shown, shown_l
   from "./bytes";
 import { server_now } from "./clock";
 import { KeyedList, append, h, replace, set_text, show } from "./dom";
-import { ago, count, duration, moment } from "./format";
+import { ago, count, duration, moment, size } from "./format";
 import { JobFeed } from "./job_feed";
 import { GraphPanel } from "./job_graph";
 import { LEAST_MS, Poller, draw_soon } from "./live";
@@ -48,6 +48,10 @@ export class JobView implements View {
   private readonly live = new Panel("Progress and log");
   private readonly progress = h("p.progress");
   private readonly log = h("pre", { tabindex: 0, role: "log", "aria-label": "log" });
+  private readonly earlier = h("button.link", { hidden: true, click: () => {
+    this.whole_log = true;
+    this.draw_live();
+  } });
   private readonly graph: GraphPanel;
   private readonly facts = new Panel("What it is");
   private readonly payload = new Panel("Payload");
@@ -69,12 +73,13 @@ export class JobView implements View {
   private bodies_at = 0;
   private drawn_bodies = "";
   private drawn_log = "";
+  private whole_log = false;
 
   constructor(readonly ref: QueueRef, private id: string) {
     this.title = shown(id);
     this.story = new Story(ref, id);
     this.graph = new GraphPanel(ref, id);
-    this.live.body.append(this.progress, this.log);
+    this.live.body.append(this.progress, this.earlier, this.log);
     const rows = h("ol.story");
     this.events = new KeyedList<QueueEvent, { root: HTMLElement }>(rows,
       (event) => String(event.seq), (_, event) => ({ root: this.event_row(event) }),
@@ -235,7 +240,11 @@ export class JobView implements View {
     set_text(this.progress, told);
     show(this.log, feed.log !== "");
     show(this.live.root, told !== "" || feed.log !== "");
-    const text = (feed.begins_late ? "…\n" : "") + feed.log;
+    const log = this.whole_log ? feed.log : feed.end_of_log();
+    const left = feed.log.length - log.length;
+    show(this.earlier, left > 0);
+    set_text(this.earlier, `Show the earlier ${size(left)} too`);
+    const text = (feed.begins_late || left > 0 ? "…\n" : "") + log;
     if (text === this.drawn_log) return;
     this.drawn_log = text;
     const { scrollTop, scrollHeight, clientHeight } = this.log;
