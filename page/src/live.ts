@@ -132,6 +132,37 @@ export class Poller {
   }
 }
 
+// What may take long to answer: nothing waits for it, and an answer is followed by a rest of so
+// many times its length.
+const REST = 20;
+
+export class Seldom {
+  private due_at = 0;
+  private asking = false;
+  private again = false;
+
+  constructor(private each_ms: number) {}
+
+  // A failure is told by the other requests of the view.
+  ask(what: () => Promise<void>): void {
+    const began = performance.now();
+    if (this.asking || began < this.due_at) return;
+    this.asking = true;
+    void what().catch(() => undefined).finally(() => {
+      this.asking = false;
+      const now = performance.now();
+      this.due_at = this.again ? 0 : now + Math.max(this.each_ms, REST * (now - began));
+      this.again = false;
+    });
+  }
+
+  // Something has changed: the next call asks.
+  soon(): void {
+    this.due_at = 0;
+    this.again = this.asking;
+  }
+}
+
 // --- Events ---
 
 export type FeedState = "live" | "waiting" | "paused" | "sampled" | "off";

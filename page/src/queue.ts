@@ -198,8 +198,8 @@ export class QueueView implements View {
       this.visibility.look();
     }
     await Promise.all([this.lanes.ask(bands, signal), this.jobs.ask(this.band_names, signal),
-      this.active.ask(signal), this.groups.ask(answer.stats, signal),
-      this.ask_past(signal)]);
+      this.active.ask(signal), this.ask_past(signal)]);
+    this.groups.ask(answer.stats, signal);
     this.workers.ask(signal);
     this.stale.set(null);
     series_of(this.ref.db, this.ref.queue).add(answer.stats, bands, answer.now);

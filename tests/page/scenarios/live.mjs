@@ -51,6 +51,15 @@ await scenario(async (browser) => {
   await visit.see(".worker-row", /w1.*runs fast for/);
   await visit.see(".share", "100 %");
   await visit.see_figure("Pending", "1");
+  // Nothing waits for the groups, of which there may be many.
+  const groups = (url) => url.pathname === `${queue("mail")}/groups`;
+  let held = 0;
+  await page.route(groups, () => { held += 1; });
+  while (held === 0) await pause(50);
+  await add("mail", "meanwhile", { pri: "LOW" });
+  await visit.see_figure("Pending", "2");
+  await page.unroute(groups);
+  await api("POST", `${queue("mail")}/jobs/meanwhile:cancel`, {});
   const age = await page.locator(".slot-head strong").textContent();
   await page.waitForFunction((before) =>
     document.querySelector(".slot-head strong").textContent !== before, age);

@@ -100,6 +100,47 @@ async function rules(visit) {
   assert.deepEqual(await config("?group=ann"), { max_active: 1 });
 }
 
+// Another pattern was changed after it: put back, it would win over that one.
+async function patterns(visit) {
+  const { page } = visit;
+  for (const glob of ["a*", "b*"]) {
+    await api("PATCH", `${queue("mail")}?group_glob=${glob}`, { max_waiting: 9 });
+  }
+  const remove = (glob) => page.locator(".rule", { hasText: glob }).getByText("Remove").click();
+  await visit.see(".rule", "b*");
+  await remove("a*");
+  await visit.see("dialog", "there is no undo");
+  await visit.click("dialog button", "Remove it");
+  await visit.see_none(".rule", "a*");
+  await remove("b*");
+  await page.locator(".notice", { hasText: "for b* was removed" }).getByText("Undo").click();
+  await visit.see(".rule", "b*");
+  await api("DELETE", `${queue("mail")}/config?group_glob=b*`);
+  await visit.see_none(".rule", "b*");
+}
+
+// All rules are read; what is not in use any more is not told.
+async function many_rules(visit) {
+  const { page } = visit;
+  await add("ruled", "j", { group: "zed" });
+  for (let n = 0; n < 110; ++n) {
+    await api("PATCH", `${queue("ruled")}?group=g-${n}`, { max_active: 5 });
+  }
+  await api("PATCH", `${queue("ruled")}?group=zed`, { max_active: 5, paused: "out" });
+  await visit.go("#/q/ruled/settings");
+  await visit.see(".rule", /zed.*1 waiting/);
+  assert.equal(await page.locator(".rule").count(), 111);
+  await visit.see(".rules-panel .panel-aside", "111 rules");
+  await api("POST", `${queue("ruled")}/jobs/j:cancel`, {});
+  await visit.see_none(".rule", "1 waiting");
+  await add("ruled", "k", { group: "zed" });
+  await visit.open_queue("ruled");
+  await visit.see_figure("Pending", "1");
+  await page.locator("h2", { hasText: "Groups" }).scrollIntoViewIfNeeded();
+  await page.getByLabel("Resume zed").waitFor();
+  await api("DELETE", `${queue("ruled")}?confirm=true`);
+}
+
 async function group_and_worker(visit) {
   const { page } = visit;
   await visit.open_queue("mail");
@@ -143,6 +184,7 @@ async function remove(visit) {
 await scenario(async (browser) => {
   const visit = await Visit.open(browser);
   await visit.log_in();
-  await visit.play([make, make_again, set, rules, group_and_worker, remove]);
+  await visit.play([make, make_again, set, rules, patterns, many_rules,
+    group_and_worker, remove]);
   await visit.close();
 });
