@@ -70,6 +70,29 @@ await scenario(async (browser) => {
   await visit.see(".activity li", "Completed");
   await visit.click(".tabs button", "completed");
   await visit.see(".job-row", "fast");
+  // Events are sent while they are seen; of others one, and then those that were missed.
+  const streams = [];
+  const told = (what) => (request) => {
+    if (new URL(request.url()).pathname === `${queue("mail")}/events`) streams.push(what);
+  };
+  page.on("request", told("begun"));
+  page.on("requestfailed", told("ended"));
+  const until_told = async (...wanted) => {
+    while (streams.join() !== wanted.join()) await pause(50);
+  };
+  await page.setViewportSize({ width: 1360, height: 300 });
+  await page.evaluate(() => scrollTo(0, 0));
+  await until_told("ended");
+  await page.reload();
+  await until_told("ended", "begun");
+  await visit.see_figure("Pending", "1");
+  await add("mail", "unseen-1", { pri: "LOW" });
+  await until_told("ended", "begun", "ended");
+  await add("mail", "unseen-2", { pri: "LOW" });
+  await visit.see_figure("Pending", "3");
+  await page.locator("h2", { hasText: "Activity" }).scrollIntoViewIfNeeded();
+  await until_told("ended", "begun", "ended", "begun");
+  for (const id of ["unseen-1", "unseen-2"]) await visit.see(".activity li", id);
   // Charts have been drawn.
   assert(await page.locator(".plot canvas").count() >= 2);
   await visit.close();
