@@ -31,6 +31,9 @@ async function make(visit) {
   await visit.see(".first-job pre", `{ url: 'redis://127.0.0.1:${port}' }`);
 }
 
+const focused = (visit) => visit.page.evaluate(() =>
+  document.activeElement.getAttribute("aria-label"));
+
 // The cap of a queue that is there already is not taken away.
 async function make_again(visit) {
   const { page } = visit;
@@ -65,6 +68,7 @@ async function set(visit) {
   assert.equal((await config()).max_active, 4);
   await visit.click(".setting-edit button", "Save");
   await visit.see(".setting", /max_active.*3 of 1 in use/);
+  assert.equal(await focused(visit), "Change max_active");
   assert.equal((await config()).max_active, 1);
   await visit.click(".notice button", "Undo");
   await visit.see(".setting", /max_active.*3 of 4 in use/);
@@ -74,6 +78,7 @@ async function set(visit) {
   await visit.see(".trial.warn", /./);
   await page.keyboard.press("Escape");
   await visit.see_none(".setting-edit");
+  assert.equal(await focused(visit), "Change reserve");
 }
 
 async function rules(visit) {
