@@ -84,12 +84,13 @@ export class JobFilters {
   private readonly by_error = h("button", { click: () => set_params({ ...Object.fromEntries(
     Object.keys(NAMES).map((name) => [name, ""])), by: this.grouped ? "" : "error" }) });
   private timer = 0;
+  private changes: Params = {};
   private grouped = false;
 
   constructor() {
     this.inputs = FIELDS.map(([name, label]) => [name, h("input", { type: "search", name,
       placeholder: label, "aria-label": label, spellcheck: "false", autocomplete: "off",
-      input: () => this.typed() })]);
+      input: (event: Event) => this.typed(name, event.target as HTMLInputElement) })]);
     this.time = h("select", { "aria-label": "time", change: () => set_params({
       since: this.time.value && String(Math.round(server_now() - Number(this.time.value))),
       until: "" }) }, h("option", { value: "" }, "any time"),
@@ -98,11 +99,15 @@ export class JobFilters {
       this.chips);
   }
 
-  private typed(): void {
+  // The other fields show their filters as people read them, which may be other bytes.
+  private typed(name: string, { value }: HTMLInputElement): void {
+    this.changes[name] = name === "tag" && !value.includes("=") ? "" : segment_of_text(value);
     clearTimeout(this.timer);
-    this.timer = window.setTimeout(() => set_params(Object.fromEntries(this.inputs.map(
-      ([name, input]) => [name, name === "tag" && !input.value.includes("=") ? ""
-        : segment_of_text(input.value)])), true), TYPING_MS);
+    this.timer = window.setTimeout(() => {
+      const { changes } = this;
+      this.changes = {};
+      set_params(changes, true);
+    }, TYPING_MS);
   }
 
   stop(): void {

@@ -41,6 +41,18 @@ async function filters(visit) {
   await see_rows(visit, ["bad-3", "bad-2", "bad-1", "bad-0"]);
   await page.goBack();
   await visit.see_none(".chip-filter");
+  // What is typed changes no other filter, not even one that is shown otherwise than it is.
+  const group = "👩\u200d💻";
+  await end("joined", "ack", { group });
+  await visit.go(`#/q/mail?state=completed&group=${encodeURIComponent(group)}`);
+  await see_rows(visit, ["joined"]);
+  await page.getByLabel("id contains").fill("ine");
+  await page.waitForFunction(() => location.hash.endsWith("&id=ine"));
+  await see_rows(visit, ["joined"]);
+  assert(page.url().includes(`group=${encodeURIComponent(group)}&`), page.url());
+  await api("POST", `${queue("mail")}/jobs:purge`, { ids: ["joined"] });
+  await visit.go("#/q/mail?state=failed");
+  await see_rows(visit, ["bad-3", "bad-2", "bad-1", "bad-0"]);
 }
 
 // What a link says wrongly is left out, or said.
