@@ -148,6 +148,31 @@ async function deep_link(visit) {
   await visit.go("#/q/mail?state=failed");
 }
 
+// A page of a list is a part of the address; of another queue it is the first one.
+async function pages(visit) {
+  const { page } = visit;
+  await api("POST", `${queue("paged")}/jobs`, Array.from({ length: 30 }, (_, n) => ({
+    id: `p-${n}`, payload: "" })));
+  const wanted = (from, to) => Array.from({ length: to - from }, (_, n) => `p-${from + n}`);
+  await visit.go("#/q/paged?state=pending");
+  await see_rows(visit, wanted(0, 25));
+  await visit.click(".jobs button", "Next page");
+  await see_rows(visit, wanted(25, 30));
+  await visit.click(".job-row a.id", "p-27");
+  await visit.see("main.job h1", "p-27");
+  await page.goBack();
+  await see_rows(visit, wanted(25, 30));
+  await page.goBack();
+  await see_rows(visit, wanted(0, 25));
+  visit.faults.allowed.push("status of 422");
+  await visit.go("#/q/paged?state=pending&from=nonsense");
+  await see_rows(visit, wanted(0, 25));
+  assert(page.url().endsWith("?state=pending"), page.url());
+  await page.getByLabel("Choose p-0", { exact: true }).check();
+  await visit.click(".selection button", "none");
+  await visit.go("#/q/mail?state=failed");
+}
+
 // An undo puts back what was pending, and nothing else.
 async function mixed_selection(visit) {
   const { page } = visit;
@@ -213,7 +238,7 @@ await scenario(async (browser) => {
   await visit.log_in();
   await visit.open_queue("mail");
   await visit.see(".jobs .empty", "No job is waiting");
-  await visit.play([filters, wrong_links, purge_a_group, by_error, deep_link,
+  await visit.play([filters, wrong_links, purge_a_group, by_error, deep_link, pages,
     mixed_selection, selection]);
   assert.deepEqual((await rows(visit)).length, 1);
   await visit.close();
