@@ -102,18 +102,24 @@ export function base64_of(segment: string): string {
 // their numbers.
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}]/gu;
 
-function escaped(character: string): string {
+function numbered(character: string): string {
   const point = character.codePointAt(0) ?? 0;
   return point < 256 ? "\\x" + point.toString(16).padStart(2, "0") : `\\u{${point.toString(16)}}`;
 }
 
 export function visible(text: string): string {
-  return text.replace(INVISIBLE, escaped);
+  return text.replace(INVISIBLE, numbered);
+}
+
+// Those as `escape` writes their hexadecimal numbers, for text that is a program's.
+export function escaped(text: string, escape: (point: string) => string): string {
+  return text.replace(INVISIBLE, (character) =>
+    escape((character.codePointAt(0) ?? 0).toString(16)));
 }
 
 // Like `visible`, but line breaks are kept.
 export function visible_lines(text: string): string {
-  return text.replace(INVISIBLE, (c) => (c === "\n" || c === "\t" ? c : escaped(c)));
+  return text.replace(INVISIBLE, (c) => (c === "\n" || c === "\t" ? c : numbered(c)));
 }
 
 // The text for people.

@@ -29,6 +29,22 @@ async function make(visit) {
   await visit.see(".first-job pre", `Queue("mail", "redis://127.0.0.1:${port}")`);
   await visit.click(".first-job button", "TypeScript");
   await visit.see(".first-job pre", `{ url: 'redis://127.0.0.1:${port}' }`);
+  // A name of other letters is quoted as each language does.
+  for (const [name, shell, python, typescript] of [
+    ["näme/1% \"it's\"", "'näme/1% \"it'\\''s\"'", '"näme/1% \\"it\'s\\""',
+      "'näme/1% \"it\\'s\"'"],
+    ["%C3%A9%E2%80%8D", "$'\\xC3\\xA9\\xE2\\x80\\x8D'", '"é\\U0000200d"', "'é\\u{200d}'"],
+    ["%FF", "$'\\xFF'", null, null]]) {
+    await visit.go(`#/q/${name.startsWith("%") ? name : encodeURIComponent(name)}`);
+    await visit.see(".first-job pre", `Q.ADD ${shell} '*'`);
+    for (const [tab, literal] of [["Python", python], ["TypeScript", typescript]]) {
+      await visit.click(".first-job button", tab);
+      if (literal === null) await visit.see(".first-job .code", "cannot be written here");
+      else await visit.see(".first-job pre", `Queue(${literal}, `);
+    }
+  }
+  await visit.open_queue("mail");
+  await visit.see(".first-job pre", "Q.ADD mail");
 }
 
 const focused = (visit) => visit.page.evaluate(() =>
