@@ -162,6 +162,11 @@ export class Series {
     return Math.round(kept) + Math.max(0, stats.failed - (this.failed_before ?? stats.failed));
   }
 
+  // Whether hour_of() is the server's hour, a value a minute.
+  get has_hour(): boolean {
+    return this.hour !== null;
+  }
+
   hour_of(stats: Stats): Hour {
     if (this.hour) return { ...this.hour, waiting: [...this.hour.waiting, stats.waiting] };
     const own = (values: Values): (number | null)[] => {

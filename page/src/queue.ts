@@ -159,7 +159,8 @@ export class QueueView implements View {
         if ((event.target as Element).closest("a")) this.jobs.root.scrollIntoView();
       } }, ...Object.values(this.figures).map((figure) => figure.root)),
       h("div.range-row", {}, this.ranges.hour, this.ranges.day,
-        h("small.drag-hint", {}, "Drag over a range of time to see its events and failures."),
+        h("small", {}, "Drag over a range of time to see its events and failures; or mark it with "
+          + "Shift and the arrow keys, then Enter."),
         this.range_note),
       h("div.plots", {}, ...this.charts.map((chart) => {
         chart.root.classList.add("panel");

@@ -180,6 +180,9 @@ async function table(visit) {
   await page.waitForFunction(() =>
     document.querySelector(".queues tbody a.id").textContent === "many-3");
   await visit.see(".queues tr", /many-3.*failing/);
+  // A small chart tells the values under the pointer.
+  await page.locator(".queues tr", { hasText: "many-5" }).locator("canvas").first().hover();
+  await visit.see(".spark-at", /^waiting (\d+|unknown)/);
   await visit.click(".queues th button", "delayed");
   await page.waitForFunction(() =>
     document.querySelector(".queues tbody a.id").textContent === "many-5");
