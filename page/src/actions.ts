@@ -2,12 +2,12 @@
 import { job_link } from "./address";
 import { job_path, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
-import { base64_of, body_member, segment_of, shown, text_of } from "./bytes";
+import { body_item, body_member, entries_of, segment_of, shown, text_of } from "./bytes";
 import { server_now } from "./clock";
 import { h } from "./dom";
-import { plural } from "./format";
+import { count, plural } from "./format";
 import { act, ask, failure, field, notice } from "./notices";
-import type { Job } from "./types";
+import type { Config, Job, QueueAnswer } from "./types";
 import { is_over } from "./words";
 
 export interface Target {
@@ -67,6 +67,16 @@ export async function run_now(target: Target): Promise<void> {
   target.changed();
 }
 
+// A retry makes a job pending: of one that waited for its time or for other jobs it is no undo.
+const can_be_put_back = (state: string | undefined) => state === "pending";
+const NO_UNDO = "there is no undo for what is delayed or blocked, as it would run at once.";
+const DEPENDENTS = "Jobs that need it are cancelled with it, and stay so.";
+
+// What a list or a page shows may be old by now.
+function state_now(ref: QueueRef, id: string): Promise<string | undefined> {
+  return request<Job>(job_path(ref, id)).then((job) => job.state, () => undefined);
+}
+
 async function put_back(target: Target): Promise<void> {
   await act(`${shown(target.id)} is waiting again, at the end of its band.`,
     "The job was not put back",
@@ -87,7 +97,9 @@ export function ask_to_cancel(target: Target): void {
     content: [
       active ? `The worker of ${shown(target.id)} will be asked to stop. If it acknowledges `
         + "the job in time, the job still counts as completed."
-        : `${shown(target.id)} will not run. You can put it back, but at the end of its band.`,
+        : `${shown(target.id)} will not run. ${can_be_put_back(target.job.state)
+          ? "You can put it back, but at the end of its band." : `It is ${target.job.state}: `
+            + NO_UNDO} ${DEPENDENTS}`,
       active ? field("Time to finish", grace) : null,
       field("Reason", reason),
     ].filter((each) => each !== null),
@@ -95,13 +107,14 @@ export function ask_to_cancel(target: Target): void {
     danger: true,
     done: async () => {
       const body: Record<string, unknown> = { reason: reason.value || "by hand" };
+      const undo = can_be_put_back(await state_now(target.ref, target.id))
+        ? () => void put_back(target) : undefined;
       if (active && grace.value !== "") body.grace_ms = Number(grace.value);
       const { result } = await request<{ result: string }>(
         job_path(target.ref, target.id, ":cancel"), { method: "POST", body });
       const told = result === "signalled";
       notice(told ? `The worker of ${shown(target.id)} was asked to stop.`
-        : `${shown(target.id)} has been cancelled.`,
-      told || active ? {} : { undo: () => void put_back(target) });
+        : `${shown(target.id)} has been cancelled.`, told ? {} : { undo });
       target.changed();
     },
   });
@@ -126,22 +139,52 @@ interface Counted {
   cursor: string | null;
 }
 
-// The most jobs that one call changes.
+// The most jobs that one call changes, and that are counted before.
 const MOST_A_CALL = 1000;
+const MOST_COUNTED = 10_000;
 
-// A new job with the attributes of this one, without its id and its needs. `retried`: how often it
-// was retried, which counts again.
-export function ask_to_run_again(ref: QueueRef, job: Job, retried: number): void {
+// What of its limits the job has of its own; `unknown`: what nothing tells. The queue's may have
+// changed since the job was added, but what is as the queue has it now needs no saying.
+function own_limits(job: Job, config: Config | null): [Record<string, number>, string[]] {
+  const own: Record<string, number> = {};
+  const unknown: string[] = [];
+  // Failures and crashes of earlier runs count no more.
+  const fresh = job.attempts === (job.state === "active" ? 1 : 0);
+  const limits = { lease_ms: job.lease_ms, max_run_ms: job.max_run_ms,
+    retry: fresh ? job.retries_left : null };
+  for (const [name, value] of Object.entries(limits)) {
+    if (value === null || config === null) unknown.push(name);
+    else if (value !== config[name]) own[name] = value;
+  }
+  return [own, unknown];
+}
+
+// A new job with what is known of this one, without its id and its needs.
+export async function ask_to_run_again(ref: QueueRef, job: Job): Promise<void> {
   if (!may_operate()) return;
+  let config: Config | null;
+  try {
+    ({ config } = await request<QueueAnswer>(queue_path(ref)));
+  } catch (error) {
+    return failure("The job cannot be run again", error);
+  }
+  const [own, unknown] = own_limits(job, config);
+  // No request can name a tag by such bytes.
+  const [tags, odd] = [true, false].map((plain) => entries_of(job.tags).filter(([name]) =>
+    (text_of(name) !== null) === plain));
   ask({
     title: "Run it again as a new job?",
-    content: ["The new job has the same payload, priority, group, keys, tags, cost and limits, and "
-      + "an id of its own. It waits for no other job."],
+    content: ["The new job has the same payload, priority, group, keys, tags and cost"
+      + Object.entries(own).map(([name, value]) => `, ${name} ${value}`).join("")
+      + ". It has an id of its own and waits for no other job.",
+    `Not known, and so as the queue has it: ${[...unknown, "ttl_ms", "backoff"].join(", ")}.`,
+    odd.length > 0 && "Left out, as no request can name it: "
+      + odd.map(([name]) => `the tag ${shown(name)}`).join(", ")].filter((each) => each !== false),
     confirm: "Run it again",
     done: async () => {
-      const body: Record<string, unknown> = { pri: job.pri, keys: job.keys, tags: job.tags,
-        cost: job.cost, lease_ms: job.lease_ms, retry: (job.retries_left ?? 0) + retried };
-      if (job.max_run_ms) body.max_run_ms = job.max_run_ms;
+      const body: Record<string, unknown> = { pri: job.pri, keys: job.keys, cost: job.cost,
+        ...own, tags: Object.fromEntries(tags.map(([name, value]) =>
+          [text_of(name), body_item(value)])) };
       for (const name of ["payload", "group"]) {
         const segment = segment_of(job, name);
         if (segment) Object.assign(body, body_member(name, segment));
@@ -166,6 +209,29 @@ const CHOSEN: Record<Verb, [string, string, string]> = {
     "and its result will be removed. There is no undo.", "purged"],
 };
 
+// A call looks at 10,000 jobs, where texts are compared at 2,000 or fewer: of those that a filter
+// selects the first may be far behind others.
+const MOST_COUNTS = 20;
+
+async function count_all(path: string, where: object): Promise<Counted> {
+  const known: Counted = { count: 0, cursor: null };
+  for (let call = 0; call < MOST_COUNTS; ++call) {
+    const cursor = known.cursor === null ? {} : { cursor: known.cursor };
+    const step = await request<Counted>(path, { method: "POST",
+      body: { where, dry_run: true, ...cursor } });
+    known.count += step.count;
+    known.cursor = step.cursor;
+    if (known.cursor === null || known.count >= MOST_COUNTED) break;
+  }
+  return known;
+}
+
+function counted_in_words({ count, cursor }: Counted, from: string): string {
+  if (cursor === null) return plural(count, `${from} job`);
+  return count === 0 ? `An unknown number of ${from} jobs` : `more than ${plural(count,
+    `${from} job`)}`;
+}
+
 // The same for all jobs of a selection: they are counted, then the user is asked, then they are
 // changed call by call. If the count is known, no more are changed than the user was told: the walk
 // begins with those that ended first.
@@ -175,12 +241,11 @@ export async function ask_for_all(ref: QueueRef, verb: Verb, from: string, where
   const path = queue_path(ref, `/jobs:${verb}`);
   let known: Counted;
   try {
-    known = await request<Counted>(path, { method: "POST", body: { where, dry_run: true } });
+    known = await count_all(path, where);
   } catch (error) {
     return failure("The jobs could not be counted", error);
   }
-  const many = known.cursor === null ? plural(known.count, `${from} job`)
-    : `more than ${known.count} ${from} jobs`;
+  const many = counted_in_words(known, from);
   if (known.count === 0 && known.cursor === null) return notice(`No such job is ${from}.`);
   ask({
     title: `${named(verb)} these ${from} jobs?`,
@@ -231,32 +296,39 @@ interface Outcome {
   error?: { detail: string };
 }
 
-// For jobs that were chosen one by one.
-export function ask_for_chosen(ref: QueueRef, verb: Verb, ids: string[],
+// For jobs that were chosen one by one. `chosen`: their ids and states.
+export function ask_for_chosen(ref: QueueRef, verb: Verb, chosen: Map<string, string>,
                                changed: () => void): void {
   if (!may_operate()) return;
+  const ids = [...chosen.keys()];
+  const lost = verb !== "cancel" ? [] : ids.filter((id) =>
+    ["delayed", "blocked"].includes(chosen.get(id)!));
   const [several, one, told] = CHOSEN[verb];
   const name = named(verb);
   const single = ids.length === 1;
   ask({
     title: single ? `${name} this job?` : `${name} ${plural(ids.length, "job")}?`,
-    content: [single ? `${shown(ids[0])} ${one}` : `${plural(ids.length, "job")} ${several}`],
+    content: [single ? `${shown(ids[0])} ${one}` : `${plural(ids.length, "job")} ${several}`,
+      lost.length > 0 && `${count(lost.length)} of ${count(ids.length)} cannot be put back: `
+        + NO_UNDO, verb === "cancel" && DEPENDENTS].filter((each) => each !== false),
     confirm: single ? `${name} it` : `${name} them`,
     danger: verb !== "retry",
     done: async () => {
-      const body: Record<string, unknown> = { ids: ids.map((id) => text_of(id)
-        ?? { base64: base64_of(id) }) };
+      const body: Record<string, unknown> = { ids: ids.map(body_item) };
       if (verb === "cancel") body.reason = "by hand";
+      const before = new Map(verb !== "cancel" ? [] : await Promise.all(ids.map(async (id) =>
+        [id, await state_now(ref, id)] as const)));
       const { jobs } = await request<{ jobs: Outcome[] }>(queue_path(ref, `/jobs:${verb}`),
         { method: "POST", body });
       const refused = jobs.filter(({ status }) => status >= 400);
       const asked = jobs.filter(({ result }) => result === "signalled");
       const done = jobs.filter((each) => !refused.includes(each) && !asked.includes(each));
       // What had ended before, or still runs, is not put back.
-      const put_back = done.map((each) => segment_of(each, "id") ?? "");
+      const again = done.map((each) => segment_of(each, "id") ?? "").filter((id) =>
+        can_be_put_back(before.get(id)));
       if (done.length > 0) {
-        notice(`${plural(done.length, "job")} ${told}.`, verb === "cancel"
-          ? { undo: () => void retry_all(ref, put_back, changed) } : {});
+        notice(`${plural(done.length, "job")} ${told}.`, again.length > 0
+          ? { undo: () => void retry_all(ref, again, changed) } : {});
       }
       if (asked.length > 0) {
         notice(`The workers of ${plural(asked.length, "job")} were asked to stop.`);
@@ -271,14 +343,15 @@ export function ask_for_chosen(ref: QueueRef, verb: Verb, ids: string[],
 }
 
 async function retry_all(ref: QueueRef, ids: string[], changed: () => void): Promise<void> {
-  await act("They wait again, at the end of their bands.", "They were not put back",
+  await act(`${plural(ids.length, "job")} wait again, at the end of their bands.`,
+    "They were not put back",
     () => request(queue_path(ref, "/jobs:retry"), { method: "POST",
-      body: { ids: ids.map((id) => text_of(id) ?? { base64: base64_of(id) }) } }));
+      body: { ids: ids.map(body_item) } }));
   changed();
 }
 
 export function ask_to_purge(target: Target): void {
-  ask_for_chosen(target.ref, "purge", [target.id], target.changed);
+  ask_for_chosen(target.ref, "purge", new Map([[target.id, target.job.state]]), target.changed);
 }
 
 // The buttons for a job in this state.

@@ -39,6 +39,7 @@ export class ActivityPanel {
 
   set visible(visible: boolean) {
     this.in_view = visible;
+    this.feed.want(visible);
     if (visible && this.events.length > 0) draw_soon(this.draw);
   }
 

@@ -65,11 +65,15 @@ export function job_link(ref: QueueRef, id: string): string {
   return link(`#/q/${ref.queue}/j/${id}`, ref.db);
 }
 
+// The page of a list belongs to the filters, but the range of charts is not one of them.
+const BESIDE_FILTERS = new Set(["from", "range"]);
+
 // Changes the parameters of the present address. What is being typed replaces the last address;
 // everything else is a step that `back` undoes.
 export function set_params(change: Params, typed = false): void {
   const { db, params } = read_address();
   const path = location.hash.split("?")[0] || "#/";
+  if (!Object.keys(change).every((name) => BESIDE_FILTERS.has(name))) delete params.from;
   const next = link(path, db, { ...params, ...change });
   if (next === location.hash) return;
   if (!typed) location.hash = next;

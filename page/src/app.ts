@@ -34,6 +34,7 @@ const KEYS: [string, string][] = [
   ["n", "on a job's page: run it again as a new one"],
   ["a", "add a job to the queue"],
   ["p", "pause or resume the queue"], ["s", "the settings of the queue"], ["t", "dark or light"],
+  ["←  →", "in a chart: along its time; with Shift they mark a range, Enter shows it"],
   ["?", "these keys"]];
 
 let view: View | null = null;

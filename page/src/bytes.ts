@@ -34,6 +34,20 @@ export function segment_of(object: object, name: string): string | null {
   return typeof coded === "string" ? of_base64(coded) : null;
 }
 
+// The name of a member: `base64:` begins the name of bytes that are not UTF-8.
+export function segment_of_name(name: string): string {
+  return name.startsWith("base64:") ? of_base64(name.slice(7)) : segment_of_text(name);
+}
+
+// The members of an object whose names and values may be any bytes, as segments.
+export function entries_of(object: Record<string, unknown>): [string, string][] {
+  return Object.keys(object).flatMap((name) => {
+    const coded = name.endsWith("_base64") && object[name.slice(0, -7)] === null;
+    const value = coded ? null : segment_of(object, name);
+    return value === null ? [] : [[segment_of_name(name), value] as [string, string]];
+  });
+}
+
 export function segment_of_item(item: string | { base64: string }): string {
   return typeof item === "string" ? segment_of_text(item) : of_base64(item.base64);
 }
@@ -75,6 +89,11 @@ export function body_member(name: string, segment: string): Record<string, strin
   return { [name + "_base64"]: base64_of(segment) };
 }
 
+// An item of an array, or a value of an object, of a request's body.
+export function body_item(segment: string): string | { base64: string } {
+  return text_of(segment) ?? { base64: base64_of(segment) };
+}
+
 export function base64_of(segment: string): string {
   return btoa(String.fromCharCode(...bytes_of(segment)));
 }
@@ -83,18 +102,24 @@ export function base64_of(segment: string): string {
 // their numbers.
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}]/gu;
 
-function escaped(character: string): string {
+function numbered(character: string): string {
   const point = character.codePointAt(0) ?? 0;
   return point < 256 ? "\\x" + point.toString(16).padStart(2, "0") : `\\u{${point.toString(16)}}`;
 }
 
 export function visible(text: string): string {
-  return text.replace(INVISIBLE, escaped);
+  return text.replace(INVISIBLE, numbered);
+}
+
+// Those as `escape` writes their hexadecimal numbers, for text that is a program's.
+export function escaped(text: string, escape: (point: string) => string): string {
+  return text.replace(INVISIBLE, (character) =>
+    escape((character.codePointAt(0) ?? 0).toString(16)));
 }
 
 // Like `visible`, but line breaks are kept.
 export function visible_lines(text: string): string {
-  return text.replace(INVISIBLE, (c) => (c === "\n" || c === "\t" ? c : escaped(c)));
+  return text.replace(INVISIBLE, (c) => (c === "\n" || c === "\t" ? c : numbered(c)));
 }
 
 // The text for people.

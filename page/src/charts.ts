@@ -11,6 +11,11 @@ export type ChartKind = "depth" | "flow" | "wait";
 // A small chart has no axes; its greatest value stands in its legend.
 export type ChartSize = "small" | "full";
 
+// What is narrower is a click.
+const LEAST_PX = 4;
+// How far keys go, as a part of what is drawn.
+const KEY_STEPS: Record<string, number> = { ArrowLeft: -1 / 60, ArrowRight: 1 / 60, PageUp: -1 / 6,
+  PageDown: 1 / 6, Home: -1, End: 1 };
 // The least span of time that is drawn.
 const LEAST_S = 120;
 export const BAND_COLOURS = 8;
@@ -89,6 +94,10 @@ export class Chart {
   // The range of time that is marked, in milliseconds.
   private marked: [number, number] | null = null;
   private dragging = false;
+  // A range that is being marked by a finger or by keys, from its beginning to the present point.
+  private picked: [number, number] | null = null;
+  // The point that keys have moved to, in milliseconds.
+  private keyed: number | null = null;
   // The point under the pointer.
   private at: number | null = null;
   private readonly resize = new ResizeObserver(() => this.fit());
@@ -98,6 +107,12 @@ export class Chart {
   constructor(private kind: ChartKind, private size: ChartSize,
               private selected?: (from: number, to: number) => void) {
     this.spot.setAttribute("aria-label", TITLE[kind]);
+    if (selected) {
+      this.spot.tabIndex = 0;
+      this.spot.setAttribute("role", "application");
+      this.spot.addEventListener("keydown", (event) => this.key(event));
+      this.spot.addEventListener("blur", () => this.forget_pick());
+    }
     this.root = h("figure", { "data-size": size }, this.legend, this.spot);
     this.resize.observe(this.spot);
   }
@@ -133,8 +148,9 @@ export class Chart {
   private draw_mark(): void {
     if (!this.plot?.data[0].length || this.dragging || this.selected === undefined) return;
     const width = this.plot.over.clientWidth;
-    const [left, right] = (this.marked ?? [0, 0]).map((ms) => this.marked === null ? 0
-      : Math.min(Math.max(this.plot!.valToPos(ms / 1000, "x"), 0), width));
+    const range = this.picked ?? this.marked;
+    const [left, right] = (range ?? [0, 0]).map((ms) => range === null ? 0
+      : Math.min(Math.max(this.plot!.valToPos(ms / 1000, "x"), 0), width)).sort((a, b) => a - b);
     this.plot.setSelect({ left, width: right - left, top: 0,
       height: this.plot.over.clientHeight }, false);
   }
@@ -224,9 +240,77 @@ export class Chart {
     });
   }
 
+  // --- Without a mouse ---
+
+  private ms_at(left: number): number {
+    return this.plot!.posToVal(left, "x") * 1000;
+  }
+
+  private point_at(ms: number): void {
+    this.plot!.setCursor({ left: this.plot!.valToPos(ms / 1000, "x"), top: 1 });
+  }
+
+  private forget_pick(): void {
+    this.picked = this.keyed = null;
+    this.legend.setAttribute("aria-live", "off");
+    this.plot?.setCursor({ left: -10, top: -10 });
+    this.draw_mark();
+  }
+
+  private take_pick(): void {
+    const [from, to] = (this.picked ?? [0, 0]).sort((a, b) => a - b);
+    this.forget_pick();
+    if (to > from) this.selected!(from, to);
+  }
+
+  private key(event: KeyboardEvent): void {
+    const { plot } = this;
+    const { min, max } = plot?.scales.x ?? {};
+    if (!plot || min === undefined || max === undefined) return;
+    const step = KEY_STEPS[event.key];
+    if (step !== undefined) {
+      const before = this.keyed ?? max * 1000;
+      this.keyed = Math.min(Math.max(before + step * (max - min) * 1000, min * 1000), max * 1000);
+      this.picked = event.shiftKey ? [this.picked?.[0] ?? before, this.keyed] : null;
+      this.legend.setAttribute("aria-live", "polite");
+      this.point_at(this.keyed);
+      this.draw_mark();
+    } else if (event.key === "Enter" && this.picked) this.take_pick();
+    else if (event.key === "Escape" && this.keyed !== null) this.forget_pick();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  // uPlot follows the mouse only.
+  private watch_fingers(over: HTMLElement): void {
+    const left_of = (event: PointerEvent) => Math.min(Math.max(event.clientX
+      - over.getBoundingClientRect().left, 0), over.clientWidth);
+    const on = (name: "pointerdown" | "pointermove" | "pointerup" | "pointercancel",
+                each: (event: PointerEvent) => void) => over.addEventListener(name, (event) => {
+      if (event.pointerType !== "mouse" && this.selected) each(event);
+    });
+    on("pointerdown", (event) => {
+      const ms = this.ms_at(left_of(event));
+      this.picked = [ms, ms];
+    });
+    on("pointermove", (event) => {
+      if (this.picked === null) return;
+      this.picked[1] = this.ms_at(left_of(event));
+      this.point_at(this.picked[1]);
+      this.draw_mark();
+    });
+    on("pointerup", () => {
+      const [from, to] = (this.picked ?? [0, 0]).map((ms) => this.plot!.valToPos(ms / 1000, "x"));
+      if (Math.abs(to - from) < LEAST_PX) this.forget_pick();
+      else this.take_pick();
+    });
+    on("pointercancel", () => this.forget_pick());
+  }
+
   private readonly dragged = (plot: uPlot) => {
     const { left, width } = plot.select;
-    if (width < 4 || !plot.cursor.event) return;
+    if (width < LEAST_PX || !plot.cursor.event) return;
     this.selected?.(plot.posToVal(left, "x") * 1000, plot.posToVal(left + width, "x") * 1000);
   };
 
@@ -261,5 +345,6 @@ export class Chart {
       }))],
     }, [[], ...this.lines.map(() => [])] as unknown as uPlot.AlignedData, this.spot);
     this.watch_drag(this.plot.over);
+    this.watch_fingers(this.plot.over);
   }
 }

@@ -3,9 +3,9 @@ import { set_params } from "./address";
 import { ask_for_all } from "./actions";
 import { queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
-import { segment_of, segment_of_text, shown } from "./bytes";
+import { body_member, segment_of, shown } from "./bytes";
 import { server_now } from "./clock";
-import { h, replace, show } from "./dom";
+import { KeyedList, h, replace, set_text, show } from "./dom";
 import { ago, count, plural } from "./format";
 import { failure } from "./notices";
 import { empty, job_anchor, skeleton } from "./view";
@@ -13,7 +13,8 @@ import { empty, job_anchor, skeleton } from "./view";
 const EACH_MS = 3000;
 
 interface Failure {
-  pattern: string;
+  pattern: string | null;
+  pattern_base64?: string;
   count: number;
   first_ms: number;
   last_ms: number;
@@ -23,8 +24,19 @@ interface Failure {
 interface Page {
   groups: Failure[];
   looked_at: number;
-  others?: number;
+  // Jobs of further groups.
+  others: number;
   cursor: string | null;
+}
+
+const pattern_of = (group: Failure) => segment_of(group, "pattern") ?? "";
+
+interface Row {
+  root: HTMLElement;
+  number: HTMLElement;
+  ages: HTMLElement;
+  example: HTMLElement;
+  drawn_example: string;
 }
 
 export class FailuresPanel {
@@ -33,13 +45,23 @@ export class FailuresPanel {
   private asked_at = -Infinity;
   private groups: Failure[] | null = null;
   private looked_at = 0;
+  private others = 0;
   private cursor: string | null = null;
   // Whether more is asked for, or was read, than the first answer.
   private further = false;
   private looked_further = false;
   private looking = false;
+  private readonly note = h("div", {}, skeleton(5));
+  private readonly told = h("span.dim");
+  private readonly more = h("button", { click: () => void this.look_further() }, "Look further");
+  private readonly list: KeyedList<Failure, Row>;
 
-  constructor(private ref: QueueRef, private poke: () => void) {}
+  constructor(private ref: QueueRef, private poke: () => void) {
+    const rows = h("div");
+    this.list = new KeyedList<Failure, Row>(rows, pattern_of, (pattern) => this.make(pattern),
+      (row, group) => this.update(row, group));
+    this.root.append(rows, this.note, h("p.buttons", {}, this.told, this.more));
+  }
 
   turn(on: boolean): void {
     this.on = on;
@@ -49,7 +71,10 @@ export class FailuresPanel {
     this.looked_further = false;
     this.cursor = null;
     this.asked_at = -Infinity;
-    if (on) replace(this.root, skeleton(5));
+    this.list.render([]);
+    replace(this.note, skeleton(5));
+    set_text(this.told, "");
+    show(this.more, false);
   }
 
   // What was found further on is not read anew.
@@ -60,6 +85,7 @@ export class FailuresPanel {
     this.asked_at = performance.now();
     this.groups = page.groups;
     this.looked_at = page.looked_at;
+    this.others = page.others;
     this.cursor = page.cursor;
   }
 
@@ -80,45 +106,52 @@ export class FailuresPanel {
     // Meanwhile the panel may have been closed, or begun anew.
     if (!this.further || this.cursor !== cursor) return;
     this.looked_further = true;
-    const known = new Map((this.groups ?? []).map((group) => [group.pattern, group]));
+    const known = new Map((this.groups ?? []).map((group) => [pattern_of(group), group]));
     for (const group of page.groups) {
-      const before = known.get(group.pattern);
-      known.set(group.pattern, before ? { ...before, count: before.count + group.count,
+      const before = known.get(pattern_of(group));
+      known.set(pattern_of(group), before ? { ...before, count: before.count + group.count,
         first_ms: Math.min(before.first_ms, group.first_ms) } : group);
     }
     this.groups = [...known.values()].sort((a, b) => b.count - a.count);
     this.looked_at += page.looked_at;
+    this.others += page.others;
     this.cursor = page.cursor;
     this.draw();
   }
 
   draw(): void {
     if (!this.on || this.groups === null) return;
-    const key = JSON.stringify([this.groups, this.cursor]);
-    const fresh = this.root.dataset.for === key && performance.now() % 5000 < 4000;
-    if (fresh) return;
-    this.root.dataset.for = key;
-    if (this.groups.length === 0) return replace(this.root, empty("No job is failed"));
-    const now = server_now();
-    replace(this.root, ...this.groups.map((group) => this.line(group, now)),
-      this.cursor === null ? null : h("p.buttons", {}, h("span.dim", {},
-        `${count(this.looked_at)} failed jobs were looked at.`),
-      h("button", { click: () => void this.look_further() }, "Look further")));
+    this.list.render(this.groups);
+    replace(this.note, this.groups.length === 0 ? empty("No job is failed") : null);
+    set_text(this.told, [this.others > 0
+      && `${plural(this.others, "failed job has", "failed jobs have")} other errors, of which each `
+        + "is rarer.", this.cursor !== null && `${count(this.looked_at)} failed jobs were looked `
+      + "at; there are more."].filter((each) => each !== false).join(" "));
+    show(this.more, this.cursor !== null);
   }
 
-  private line(group: Failure, now: number): HTMLElement {
-    const segment = segment_of_text(group.pattern);
+  private make(segment: string): Row {
     // No filter selects those without an error.
     const open = segment === "" ? h("span.pattern", {}, "(without an error)")
       : h("button.link.pattern", { "data-row": "", click: () =>
         set_params({ by: "", pattern: segment, error: "" }) }, h("bdi", {}, shown(segment)));
-    const words = group.pattern === "" ? "without an error" : `error like “${shown(segment)}”`;
-    const where = { state: ["failed"], error_pattern: group.pattern };
+    const words = segment === "" ? "without an error" : `error like “${shown(segment)}”`;
+    const where = { state: ["failed"], ...body_member("error_pattern", segment) };
+    const row: Row = { root: h("div.failure"), number: h("strong"), ages: h("span"),
+      example: h("span"), drawn_example: "" };
+    row.root.append(row.number, open, ...state.may("operate") ? [h("button", { click: () =>
+      void ask_for_all(this.ref, "retry", "failed", where, words, this.poke) }, "Retry…")] : [],
+    h("small", {}, row.ages, ", for example ", row.example));
+    return row;
+  }
+
+  private update(row: Row, group: Failure): void {
+    const now = server_now();
+    set_text(row.number, plural(group.count, "job"));
+    set_text(row.ages, `last ${ago(group.last_ms, now)}, first ${ago(group.first_ms, now)}`);
     const id = segment_of(group.example, "id") ?? "";
-    return h("div.failure", {}, h("strong", {}, plural(group.count, "job")), open,
-      state.may("operate") ? h("button", { click: () => void ask_for_all(this.ref, "retry",
-        "failed", where, words, this.poke) }, "Retry…") : null,
-      h("small", {}, `last ${ago(group.last_ms, now)}, first ${ago(group.first_ms, now)}, `
-        + "for example ", job_anchor(this.ref, id)));
+    if (id === row.drawn_example) return;
+    row.drawn_example = id;
+    replace(row.example, job_anchor(this.ref, id));
   }
 }

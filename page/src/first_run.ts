@@ -3,7 +3,7 @@
 import { overview_link } from "./address";
 import { state } from "./api";
 import type { QueueRef } from "./api";
-import { is_addressable, shown } from "./bytes";
+import { escaped, is_addressable, shown, text_of } from "./bytes";
 import { h, replace } from "./dom";
 import { copy_button } from "./notices";
 import { ask_to_make } from "./queue_actions";
@@ -11,18 +11,42 @@ import { empty } from "./view";
 
 type Language = "redis-cli" | "Python" | "TypeScript";
 
+// The name of a queue as a literal; null: it cannot be written there.
+type Literal = (queue: string) => string | null;
+
+const quoted = (mark: string, wide: (point: string) => string): Literal => (queue) => {
+  const text = text_of(queue);
+  const plain = text?.replaceAll("\\", "\\\\").replaceAll(mark, `\\${mark}`);
+  return plain === undefined ? null : mark + escaped(plain, wide) + mark;
+};
+
+const LITERAL: Record<Language, Literal> = {
+  "redis-cli": (queue) => {
+    const text = text_of(queue);
+    if (text !== null && /^[\w:.][\w:.-]*$/.test(text)) return text;
+    if (queue.includes("%00")) return null;
+    if (text !== null && escaped(text, () => "") === text) {
+      return `'${text.replaceAll("'", "'\\''")}'`;
+    }
+    // As bash, zsh and others write bytes.
+    return `$'${queue.replace(/%(..)/g, "\\x$1")}'`;
+  },
+  Python: quoted('"', (point) => `\\U${point.padStart(8, "0")}`),
+  TypeScript: quoted("'", (point) => `\\u{${point}}`),
+};
+
 function code(language: Language, queue: string, db: number): string {
   const port = state.session?.port ?? 6379;
   const host = location.hostname || "localhost";
   const url = `redis://${host}:${port}${db ? `/${db}` : ""}`;
   if (language === "Python") {
-    return `from sluice import Queue\n\nqueue = Queue("${queue}", "${url}")\n`
+    return `from sluice import Queue\n\nqueue = Queue(${queue}, "${url}")\n`
       + "job = queue.add({\"to\": \"ada\"}, pri=\"high\")\n"
       + "print(job.id, job.state, \"at position\", job.position)\n";
   }
   if (language === "TypeScript") {
     return "import { Queue } from '@sluice/queue'\n\n"
-      + `const queue = new Queue('${queue}', { url: '${url}' })\n`
+      + `const queue = new Queue(${queue}, { url: '${url}' })\n`
       + "const job = await queue.add({ to: 'ada' }, { pri: 'high' })\n"
       + "console.log(job.id, job.state, 'at position', job.position)\nqueue.close()\n";
   }
@@ -31,16 +55,19 @@ function code(language: Language, queue: string, db: number): string {
   return `redis-cli${at} Q.ADD ${queue} '*' '{"to":"ada"}' PRI HIGH\n`;
 }
 
-// Tabs with the code of each language. A name that is not of plain letters is not put into code.
-export function first_job(name: string, db: number): HTMLElement {
-  const queue = /^[\w:.-]+$/.test(name) ? name : "mail";
+// Tabs with the code of each language. `queue`: a segment.
+export function first_job(queue: string, db: number): HTMLElement {
   const languages: Language[] = ["redis-cli", "Python", "TypeScript"];
   const body = h("div.code");
   const tabs = languages.map((language) => h("button", { role: "tab", type: "button",
     "aria-selected": "false", click: () => choose(language) }, language));
   const choose = (language: Language) => {
     for (const tab of tabs) tab.setAttribute("aria-selected", String(tab.textContent === language));
-    const text = code(language, queue, db);
+    const name = LITERAL[language](queue);
+    if (name === null) {
+      return replace(body, h("p.dim", {}, "A name of such bytes cannot be written here."));
+    }
+    const text = code(language, name, db);
     replace(body, h("pre", { tabindex: 0 }, text), copy_button(() => text));
   };
   choose("redis-cli");
@@ -53,7 +80,7 @@ export function first_job(name: string, db: number): HTMLElement {
 export function unused_queue({ queue, db }: QueueRef): HTMLElement {
   return empty("This queue is empty",
     h("p", {}, "No job has been added to it yet. Paste this into a terminal or a program:"),
-    first_job(shown(queue), db));
+    first_job(queue, db));
 }
 
 export function missing_queue({ queue, db }: QueueRef): HTMLElement {
@@ -66,5 +93,5 @@ export function missing_queue({ queue, db }: QueueRef): HTMLElement {
     h("div.buttons", {}, state.may("operate") && is_addressable(queue) ? make : null, find,
       h("a.button", { href: overview_link(db) }, "All queues")),
     h("p", {}, "Its first job makes it. Paste this into a terminal or a program:"),
-    first_job(shown(queue), db));
+    first_job(queue, db));
 }

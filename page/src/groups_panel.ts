@@ -5,14 +5,15 @@ import type { QueueRef } from "./api";
 import { segment_of, shown } from "./bytes";
 import { KeyedList, h, replace, set_text, show } from "./dom";
 import { count, short_count } from "./format";
+import { Seldom, draw_soon } from "./live";
 import { failure } from "./notices";
 import { ask_to_pause, ask_to_resume } from "./queue_actions";
 import type { Pause } from "./queue_actions";
+import { ask_rules } from "./rules";
 import type { Group, Stats } from "./types";
 import { Panel, empty, skeleton } from "./view";
 
 const SHOWN_GROUPS = 20;
-// The response may have a thousand lines.
 const EACH_MS = 3000;
 
 interface Row {
@@ -24,14 +25,6 @@ interface Row {
   pause: HTMLElement;
 }
 
-// Of GET …/rules.
-interface Rule {
-  scope: string;
-  name: string | null;
-  name_base64?: string;
-  settings: { paused?: Pause };
-}
-
 export class GroupsPanel {
   private readonly panel = new Panel("Groups");
   readonly root = this.panel.root;
@@ -41,7 +34,10 @@ export class GroupsPanel {
   // Those that a rule of their own pauses.
   private paused = new Set<string>();
   private slots = 0;
-  private asked_at = -Infinity;
+  // There are more rules than were read: what pauses a group may be one of them.
+  private cut = false;
+  // An answer may have a thousand lines, that of the rules more.
+  private readonly seldom = new Seldom(EACH_MS);
   private all = false;
   private readonly note = h("div", {}, skeleton(2));
   private readonly table: HTMLElement;
@@ -61,22 +57,23 @@ export class GroupsPanel {
       (key) => this.make(key), (row, group) => this.update(row, group));
   }
 
-  async ask(stats: Stats, signal: AbortSignal): Promise<void> {
+  ask(stats: Stats, signal: AbortSignal): void {
     this.slots = stats.slots;
-    if (!this.visible || performance.now() - this.asked_at < EACH_MS) return;
-    this.asked_at = performance.now();
-    const rules_of_groups = async () => (await request<{ rules: Rule[] }>(
-      queue_path(this.ref, "/rules"), { signal })).rules;
-    // They say which groups are paused, for the buttons; a reader may not have the right to them.
-    const [{ groups }, rules] = await Promise.all([
-      request<{ groups: Group[] }>(queue_path(this.ref, "/groups"), { signal }),
-      state.may("operate") ? rules_of_groups() : []]);
-    this.groups = groups;
-    this.paused = new Set(rules.filter(({ scope, settings }) => scope === "group"
-      && (settings.paused ?? "none") !== "none").map((rule) => segment_of(rule, "name") ?? ""));
+    if (!this.visible) return;
+    this.seldom.ask(async () => {
+      // They say which groups are paused, for the buttons; a reader may not have the right to them.
+      const [{ groups }, { rules, cut }] = await Promise.all([
+        request<{ groups: Group[] }>(queue_path(this.ref, "/groups"), { signal }),
+        state.may("operate") ? ask_rules(this.ref, signal) : { rules: [], cut: false }]);
+      this.groups = groups;
+      this.cut = cut;
+      this.paused = new Set(rules.filter(({ scope, settings }) => scope === "group"
+        && (settings.paused ?? "none") !== "none").map((rule) => segment_of(rule, "name") ?? ""));
+      draw_soon(this.draw);
+    });
   }
 
-  draw(): void {
+  readonly draw = () => {
     if (!this.visible || this.groups === null) return;
     const groups = this.all ? this.groups : this.groups.slice(0, SHOWN_GROUPS);
     this.list.render(groups);
@@ -84,8 +81,10 @@ export class GroupsPanel {
     show(this.more, groups.length < this.groups.length);
     set_text(this.panel.aside, this.groups.length ? `${count(this.groups.length)}, largest first`
       : "");
-    replace(this.note, groups.length === 0 ? empty("No jobs belong to a group") : null);
-  }
+    replace(this.note, groups.length === 0 ? empty("No jobs belong to a group")
+      : this.cut ? h("p.dim", {}, "Not all rules were read: a group may be paused that is not "
+        + "shown as paused.") : null);
+  };
 
   // What the pause of a group is now is asked for when it is to change.
   private async turn_pause(key: string): Promise<void> {
@@ -97,7 +96,7 @@ export class GroupsPanel {
       return failure("The pause was not changed", error);
     }
     const changed = () => {
-      this.asked_at = -Infinity;
+      this.seldom.soon();
       this.poke();
     };
     if (paused === undefined || paused === "none") ask_to_pause(this.ref, "none", changed, key);

@@ -2,7 +2,7 @@
 // seen since. The data of the charts.
 import { ApiError, queue_path, request } from "./api";
 import type { QueueRef } from "./api";
-import { segment_of } from "./bytes";
+import { segment_of, segment_of_name } from "./bytes";
 import type { Band, Stats } from "./types";
 import { WaitWindow } from "./waits";
 
@@ -162,6 +162,11 @@ export class Series {
     return Math.round(kept) + Math.max(0, stats.failed - (this.failed_before ?? stats.failed));
   }
 
+  // Whether hour_of() is the server's hour, a value a minute.
+  get has_hour(): boolean {
+    return this.hour !== null;
+  }
+
   hour_of(stats: Stats): Hour {
     if (this.hour) return { ...this.hour, waiting: [...this.hour.waiting, stats.waiting] };
     const own = (values: Values): (number | null)[] => {
@@ -219,8 +224,7 @@ export class Series {
                                 scale: number) => Values): Map<string, Waits> {
     const waits = new Map<string, Waits>();
     const kept = new Map(Object.keys(this.past?.bands ?? {}).map((name) =>
-      [segment_of({ name: name.startsWith("base64:") ? null : name,
-        name_base64: name.slice(7) }, "name") ?? "", this.past!.bands![name]]));
+      [segment_of_name(name), this.past!.bands![name]]));
     const unknown: Values = this.time.map(() => undefined);
     for (const [place, band] of bands.slice(0, MOST_BANDS).entries()) {
       const own = this.waits.get(band);

@@ -6,10 +6,11 @@ import { ApiError, job_path, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
 import { coloured } from "./ansi";
 import { AttemptsPanel } from "./attempts";
-import { is_addressable, segment_of, segment_of_item, shown, shown_lines } from "./bytes";
+import { entries_of, is_addressable, segment_of, segment_of_item, shown, shown_lines }
+  from "./bytes";
 import { server_now } from "./clock";
 import { KeyedList, append, h, replace, set_text, show } from "./dom";
-import { ago, count, duration, moment } from "./format";
+import { ago, count, duration, moment, size } from "./format";
 import { JobFeed } from "./job_feed";
 import { GraphPanel } from "./job_graph";
 import { LEAST_MS, Poller, draw_soon } from "./live";
@@ -18,7 +19,7 @@ import { draw_body } from "./tree";
 import type { Band, Job, QueueEvent } from "./types";
 import { Figure, Stale, Panel, empty, skeleton, show_error, state_pill } from "./view";
 import type { View } from "./view";
-import { eta_of, event_in_words, is_over, state_in_words } from "./words";
+import { eta_of, event_in_words, has_place, is_over, state_in_words } from "./words";
 
 const USUAL_MS = 1000;
 // The place in dispatch order is known for the first jobs, and asked for this often.
@@ -47,6 +48,10 @@ export class JobView implements View {
   private readonly live = new Panel("Progress and log");
   private readonly progress = h("p.progress");
   private readonly log = h("pre", { tabindex: 0, role: "log", "aria-label": "log" });
+  private readonly earlier = h("button.link", { hidden: true, click: () => {
+    this.whole_log = true;
+    this.draw_live();
+  } });
   private readonly graph: GraphPanel;
   private readonly facts = new Panel("What it is");
   private readonly payload = new Panel("Payload");
@@ -68,12 +73,13 @@ export class JobView implements View {
   private bodies_at = 0;
   private drawn_bodies = "";
   private drawn_log = "";
+  private whole_log = false;
 
   constructor(readonly ref: QueueRef, private id: string) {
     this.title = shown(id);
     this.story = new Story(ref, id);
     this.graph = new GraphPanel(ref, id);
-    this.live.body.append(this.progress, this.log);
+    this.live.body.append(this.progress, this.earlier, this.log);
     const rows = h("ol.story");
     this.events = new KeyedList<QueueEvent, { root: HTMLElement }>(rows,
       (event) => String(event.seq), (_, event) => ({ root: this.event_row(event) }),
@@ -234,7 +240,11 @@ export class JobView implements View {
     set_text(this.progress, told);
     show(this.log, feed.log !== "");
     show(this.live.root, told !== "" || feed.log !== "");
-    const text = (feed.begins_late ? "…\n" : "") + feed.log;
+    const log = this.whole_log ? feed.log : feed.end_of_log();
+    const left = feed.log.length - log.length;
+    show(this.earlier, left > 0);
+    set_text(this.earlier, `Show the earlier ${size(left)} too`);
+    const text = (feed.begins_late || left > 0 ? "…\n" : "") + log;
     if (text === this.drawn_log) return;
     this.drawn_log = text;
     const { scrollTop, scrollHeight, clientHeight } = this.log;
@@ -251,11 +261,9 @@ export class JobView implements View {
         click: () => this.run_again() }, "Run again…") : null);
   }
 
-  // As a new job with the same attributes, but id and needs.
   private run_again(): void {
     if (this.job === null || this.bodies === null) return;
-    const retried = this.story.events.filter(({ type }) => type === "retrying").length;
-    ask_to_run_again(this.ref, { ...this.bodies, ...this.job }, retried);
+    void ask_to_run_again(this.ref, { ...this.bodies, ...this.job });
   }
 
   private target(job: Job) {
@@ -267,8 +275,8 @@ export class JobView implements View {
     const facts: [string, string][] = [
       ["priority", job.pri], ["group", shown(segment_of(job, "group"))],
       ["keys", list(job.keys).join(", ")],
-      ["tags", Object.keys(job.tags).map((name) =>
-        `${shown(name)}=${shown(segment_of(job.tags, name))}`).join(", ")],
+      ["tags", entries_of(job.tags).map(([name, value]) =>
+        `${shown(name)}=${shown(value)}`).join(", ")],
       ["cost", job.cost === 1 ? "" : count(job.cost)],
       ["worker", shown(segment_of(job, "worker"))],
       ["lease", job.lease === null ? "" : String(job.lease)],
@@ -331,13 +339,12 @@ export class JobView implements View {
     const { job } = this;
     if (job === null) return false;
     const over = is_over(job.state);
-    const waits = !over && job.state !== "active";
     if (key === "c" && !over) ask_to_cancel(this.target(job));
     else if (key === "n") this.run_again();
     else if (key === "r" && over) ask_to_retry(this.target(job));
     else if (key === "r" && job.state === "delayed") void run_now(this.target(job));
-    else if (key === "f" && waits) ask_to_move(this.target(job), "front");
-    else if (key === "b" && waits) ask_to_move(this.target(job), "back");
+    else if (key === "f" && has_place(job.state)) ask_to_move(this.target(job), "front");
+    else if (key === "b" && has_place(job.state)) ask_to_move(this.target(job), "back");
     else return false;
     return true;
   }

@@ -6,8 +6,17 @@ import { EventParser, is_awake } from "./live";
 
 const FIRST_RETRY_MS = 500;
 const LAST_RETRY_MS = 10_000;
-// The newest part of a long log is shown.
-const MOST_LOG = 64 * 1024;
+// The newest lines of a long log are shown; the rest on request, as far as a server keeps one.
+const SHOWN_LOG = 64 * 1024;
+const MOST_LOG = 1024 * 1024;
+
+// The end of a text, from the beginning of a line on if there is one.
+function lines_at_end(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const end = text.slice(-most);
+  const at = text.at(-most - 1) === "\n" ? 0 : end.indexOf("\n") + 1;
+  return at < end.length ? end.slice(at) : end;
+}
 
 interface LogPart {
   offset: number;
@@ -17,6 +26,7 @@ interface LogPart {
 }
 
 export class JobFeed {
+  // All that was sent.
   log = "";
   // Where the next byte of the log belongs.
   private at = 0;
@@ -107,11 +117,20 @@ export class JobFeed {
   }
 
   private take_log(part: LogPart): void {
-    if (part.offset < this.at) this.log = "";
+    if (part.offset < this.at) {
+      this.log = "";
+      this.begins_late = part.offset > 0;
+    }
     else if (part.offset > this.at) this.begins_late = true;
     this.at = part.next;
     const bytes = segment_of(part, "text") ?? "";
-    this.log = (this.log + (text_of(bytes) ?? shown(bytes))).slice(-MOST_LOG);
+    const whole = this.log + (text_of(bytes) ?? shown(bytes));
+    this.log = lines_at_end(whole, MOST_LOG);
+    if (this.log !== whole) this.begins_late = true;
     this.heard();
+  }
+
+  end_of_log(): string {
+    return lines_at_end(this.log, SHOWN_LOG);
   }
 }

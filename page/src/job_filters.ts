@@ -1,7 +1,7 @@
 // Which jobs of a queue are listed: the parameters of the address, and the fields that change them.
 import { set_params } from "./address";
 import type { Params } from "./address";
-import { body_member, segment_of_text, shown, text_of } from "./bytes";
+import { body_item, body_member, segment_of_text, shown, text_of } from "./bytes";
 import { server_now } from "./clock";
 import { h, replace, show } from "./dom";
 import { moment } from "./format";
@@ -36,10 +36,11 @@ export function where_of(params: Params, state: string): Record<string, unknown>
     const segment = params[name];
     if (!segment) continue;
     if (name === "tag") {
-      const text = text_of(segment) ?? "";
-      const at = text.indexOf("=");
-      if (at < 0) throw new Error(`A tag is name=value, not ${shown(segment)}.`);
-      where.tag = { [text.slice(0, at)]: text.slice(at + 1) };
+      const [tag, ...value] = segment.split("%3D");
+      const text = text_of(tag);
+      if (value.length === 0) throw new Error(`A tag is name=value, not ${shown(segment)}.`);
+      if (text === null) throw new Error(`No request can name the tag ${shown(tag)}.`);
+      where.tag = { [text]: body_item(value.join("%3D")) };
     } else if (name === "since" || name === "until") {
       where[parameter] = Number(segment);
     } else {
@@ -83,12 +84,13 @@ export class JobFilters {
   private readonly by_error = h("button", { click: () => set_params({ ...Object.fromEntries(
     Object.keys(NAMES).map((name) => [name, ""])), by: this.grouped ? "" : "error" }) });
   private timer = 0;
+  private changes: Params = {};
   private grouped = false;
 
   constructor() {
     this.inputs = FIELDS.map(([name, label]) => [name, h("input", { type: "search", name,
       placeholder: label, "aria-label": label, spellcheck: "false", autocomplete: "off",
-      input: () => this.typed() })]);
+      input: (event: Event) => this.typed(name, event.target as HTMLInputElement) })]);
     this.time = h("select", { "aria-label": "time", change: () => set_params({
       since: this.time.value && String(Math.round(server_now() - Number(this.time.value))),
       until: "" }) }, h("option", { value: "" }, "any time"),
@@ -97,11 +99,15 @@ export class JobFilters {
       this.chips);
   }
 
-  private typed(): void {
+  // The other fields show their filters as people read them, which may be other bytes.
+  private typed(name: string, { value }: HTMLInputElement): void {
+    this.changes[name] = name === "tag" && !value.includes("=") ? "" : segment_of_text(value);
     clearTimeout(this.timer);
-    this.timer = window.setTimeout(() => set_params(Object.fromEntries(this.inputs.map(
-      ([name, input]) => [name, name === "tag" && !input.value.includes("=") ? ""
-        : segment_of_text(input.value)])), true), TYPING_MS);
+    this.timer = window.setTimeout(() => {
+      const { changes } = this;
+      this.changes = {};
+      set_params(changes, true);
+    }, TYPING_MS);
   }
 
   stop(): void {

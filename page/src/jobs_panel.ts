@@ -4,9 +4,9 @@ import { ask_for_all, ask_for_chosen, job_buttons, named } from "./actions";
 import type { Verb } from "./actions";
 import { set_params } from "./address";
 import type { Params } from "./address";
-import { queue_path, request, state } from "./api";
+import { ApiError, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
-import { segment_of, shown, shown_lines } from "./bytes";
+import { segment_of, segment_of_text, shown, shown_lines, text_of } from "./bytes";
 import { server_now } from "./clock";
 import { KeyedList, append, h, replace, set_text, show } from "./dom";
 import { FailuresPanel } from "./failures_panel";
@@ -55,14 +55,15 @@ export class JobsPanel {
   private asked: string | null = null;
   private bands: string[] = [];
   private pending = 0;
-  private readonly chosen = new Set<string>();
+  // Ids and states.
+  private readonly chosen = new Map<string, string>();
   private readonly note = h("div", {}, skeleton(5));
   private readonly rows = h("div.job-rows");
   private readonly filters = new JobFilters();
   private readonly failures: FailuresPanel;
   private readonly tabs: { name: string; root: HTMLButtonElement; count: HTMLElement }[];
-  private readonly next = h("button", { click: () => this.turn(this.cursor) }, "Next page");
-  private readonly first = h("button", { click: () => this.turn(null) }, "First page");
+  private readonly next = h("button", { click: () => this.go(this.cursor) }, "Next page");
+  private readonly first = h("button", { click: () => this.go(null) }, "First page");
   private readonly further = h("button", { click: () => this.look_further() });
   private readonly all = h("button.link", { click: () => this.for_all() });
   private readonly selection = h("div.selection", { hidden: true });
@@ -116,7 +117,12 @@ export class JobsPanel {
       : `${title[0].toUpperCase()}${title.slice(1)} jobs`);
     this.filters.take(params, name);
     this.failures.turn(this.by_error);
-    this.turn(null);
+    this.turn(params.from ? text_of(params.from) : null);
+  }
+
+  // The page is a part of the address.
+  private go(from: string | null, instead = false): void {
+    set_params({ from: from === null ? "" : segment_of_text(from) }, instead);
   }
 
   private hide_buttons(): void {
@@ -170,7 +176,13 @@ export class JobsPanel {
     // A later page is not updated: nothing moves while it is being read, or chosen from.
     const still = this.from !== null || this.chosen.size > 0 || this.looked_at > 0;
     if (still && this.asked === path) return;
-    const answer = await request<Page>(path, { signal });
+    const answer = await request<Page>(path, { signal }).catch((error) => {
+      // A link may begin at a page of another queue.
+      if (this.from !== null && error instanceof ApiError && error.status === 422) {
+        this.go(null, true);
+      }
+      throw error;
+    });
     if (path !== this.path(this.from) || (still && this.asked === path)) return;
     this.asked = path;
     this.jobs = answer.jobs;
@@ -256,19 +268,18 @@ export class JobsPanel {
 
   // What is done with the chosen jobs.
   private draw_selection(): void {
-    const ids = [...this.chosen];
-    show(this.selection, ids.length > 0);
-    const states = new Set((this.jobs ?? []).filter((job) =>
-      this.chosen.has(segment_of(job, "id") ?? "")).map((job) => is_over(job.state)));
-    const key = `${ids.length} ${[...states].sort().join()}`;
+    const number = this.chosen.size;
+    show(this.selection, number > 0);
+    const states = new Set([...this.chosen.values()].map(is_over));
+    const key = `${number} ${[...states].sort().join()}`;
     if (this.selection.dataset.for === key) return;
     this.selection.dataset.for = key;
-    const done = () => this.turn(null);
+    const done = () => this.from === null ? this.turn(null) : this.go(null);
     const act = (verb: "retry" | "cancel" | "purge") =>
-      ask_for_chosen(this.ref, verb, [...this.chosen], done);
+      ask_for_chosen(this.ref, verb, new Map(this.chosen), done);
     const button = (text: string, verb: "retry" | "cancel" | "purge", danger = false) =>
       h(danger ? "button.danger" : "button", { click: () => act(verb) }, text);
-    replace(this.selection, h("strong", {}, `${ids.length} chosen`),
+    replace(this.selection, h("strong", {}, `${number} chosen`),
       states.has(true) ? button("Retry…", "retry") : null,
       states.has(false) ? button("Cancel…", "cancel", true) : null,
       states.has(true) ? button("Purge…", "purge", true) : null,
@@ -278,13 +289,15 @@ export class JobsPanel {
 
   private choose_all(on: boolean): void {
     this.chosen.clear();
-    for (const job of on ? this.jobs ?? [] : []) this.chosen.add(segment_of(job, "id") ?? "");
+    for (const job of on ? this.jobs ?? [] : []) {
+      this.chosen.set(segment_of(job, "id") ?? "", job.state);
+    }
     this.list.render(this.jobs ?? []);
     this.draw_selection();
   }
 
-  private choose(id: string, on: boolean): void {
-    if (on) this.chosen.add(id);
+  private choose(id: string, row: Row): void {
+    if (row.box!.checked) this.chosen.set(id, row.job.state);
     else this.chosen.delete(id);
     this.draw_selection();
   }
@@ -292,7 +305,7 @@ export class JobsPanel {
   private make(id: string, job: Job): Row {
     const box = state.may("operate") && !this.is_next
       ? h("input", { type: "checkbox", "aria-label": `Choose ${shown(id)}`,
-        change: () => this.choose(id, box!.checked) }) : null;
+        change: () => this.choose(id, row) }) : null;
     const row: Row = { root: h("div.job-row"), box, place: h("span.place"), band: h("span.band"),
       group: h("bdi.group-name"), time: h("span.time"), note: h("span.note"),
       more: h("span.row-actions"), job };

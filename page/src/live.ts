@@ -132,6 +132,37 @@ export class Poller {
   }
 }
 
+// What may take long to answer: nothing waits for it, and an answer is followed by a rest of so
+// many times its length.
+const REST = 20;
+
+export class Seldom {
+  private due_at = 0;
+  private asking = false;
+  private again = false;
+
+  constructor(private each_ms: number) {}
+
+  // A failure is told by the other requests of the view.
+  ask(what: () => Promise<void>): void {
+    const began = performance.now();
+    if (this.asking || began < this.due_at) return;
+    this.asking = true;
+    void what().catch(() => undefined).finally(() => {
+      this.asking = false;
+      const now = performance.now();
+      this.due_at = this.again ? 0 : now + Math.max(this.each_ms, REST * (now - began));
+      this.again = false;
+    });
+  }
+
+  // Something has changed: the next call asks.
+  soon(): void {
+    this.due_at = 0;
+    this.again = this.asking;
+  }
+}
+
 // --- Events ---
 
 export type FeedState = "live" | "waiting" | "paused" | "sampled" | "off";
@@ -168,25 +199,36 @@ export class EventFeed {
   private abort: AbortController | null = null;
   private timer = 0;
   private stopped = false;
+  private wanted = false;
   private silence = 0;
   private retry_ms = FIRST_RETRY_MS;
   private last_seq: number | null = null;
   private window_began = 0;
   private window_count = 0;
   private readonly turn = () => {
-    if (is_awake()) this.begin();
+    if (this.may_run) this.begin();
     else this.end(is_paused() ? "paused" : "waiting");
   };
   // A failed poll is noticed sooner than a dead stream, in which silence is normal.
   private readonly forget_health = on_change(() => {
     if (state.health === "disconnected" && this.abort) this.come_again();
-    if (state.health === "connected" && is_awake()) this.begin();
+    if (state.health === "connected" && this.may_run) this.begin();
   });
 
   // `took` receives events in order; `turned` is called when the state of the feed changes.
   constructor(private ref: QueueRef, private took: (events: QueueEvent[]) => void,
               private turned: (state: FeedState) => void) {
     document.addEventListener("visibilitychange", this.turn);
+    this.turn();
+  }
+
+  // What nobody sees is not sent, but for one event, whose number says where to continue later.
+  private get may_run(): boolean {
+    return is_awake() && (this.wanted || this.last_seq === null);
+  }
+
+  want(wanted: boolean): void {
+    this.wanted = wanted;
     this.turn();
   }
 
@@ -217,7 +259,7 @@ export class EventFeed {
   }
 
   private rest(ms: number): void {
-    if (this.stopped || !is_awake()) return;
+    if (this.stopped || !this.may_run) return;
     clearTimeout(this.timer);
     this.timer = window.setTimeout(() => this.begin(), ms);
   }
@@ -261,6 +303,7 @@ export class EventFeed {
     if (batch.length === 0) return;
     this.last_seq = batch[batch.length - 1].seq;
     this.took(batch);
+    if (!this.may_run) return this.end("waiting");
     const now = performance.now();
     if (now - this.window_began > 1000) {
       this.window_began = now;

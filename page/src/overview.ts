@@ -19,9 +19,11 @@ import type { Band, QueueLine, Stats } from "./types";
 import { Stale, empty, skeleton, show_error } from "./view";
 import type { View } from "./view";
 
-// A page of the list a second: with many queues each line is read less often.
+// A page of the list a second: with many queues each line is read less often, and their answers are
+// followed by a rest of so many times the time that they took.
 const USUAL_MS = 1000;
-const LONGEST_MS = 5000;
+const REST = 50;
+const LONGEST_MS = 15_000;
 // What the server keeps of the past changes slowly.
 const HOURS_MS = 30_000;
 const PAGE = 100;
@@ -116,6 +118,7 @@ export class Overview implements View {
   // --- Requests ---
 
   private async ask(signal: AbortSignal): Promise<void> {
+    const began = performance.now();
     const lines: QueueLine[] = [];
     const counted = new Map<QueueLine, number>();
     let cursor: string | null = null;
@@ -130,7 +133,8 @@ export class Overview implements View {
       for (const line of answer.queues) counted.set(line, answer.now);
       cursor = answer.cursor;
     } while (cursor !== null && ++page < MOST_PAGES);
-    this.poller.usual_ms = Math.min(LONGEST_MS, USUAL_MS * Math.max(1, page));
+    const rest_ms = page === 0 ? 0 : REST * (performance.now() - began);
+    this.poller.usual_ms = Math.min(LONGEST_MS, Math.max(rest_ms, USUAL_MS * Math.max(1, page)));
     const first = this.lines === null;
     this.lines = lines;
     this.counted = counted;

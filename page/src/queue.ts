@@ -25,7 +25,7 @@ import type { Band, Job, QueueAnswer, Stats } from "./types";
 import { Figure, Stale, skeleton, show_error } from "./view";
 import type { View } from "./view";
 import { WINDOW_S } from "./waits";
-import { is_over } from "./words";
+import { has_place, is_over } from "./words";
 import { WorkersPanel } from "./workers_panel";
 
 // Also when events are frequent: each look is some ten requests.
@@ -159,7 +159,8 @@ export class QueueView implements View {
         if ((event.target as Element).closest("a")) this.jobs.root.scrollIntoView();
       } }, ...Object.values(this.figures).map((figure) => figure.root)),
       h("div.range-row", {}, this.ranges.hour, this.ranges.day,
-        h("small.drag-hint", {}, "Drag over a range of time to see its events and failures."),
+        h("small", {}, "Drag over a range of time to see its events and failures; or mark it with "
+          + "Shift and the arrow keys, then Enter."),
         this.range_note),
       h("div.plots", {}, ...this.charts.map((chart) => {
         chart.root.classList.add("panel");
@@ -198,8 +199,8 @@ export class QueueView implements View {
       this.visibility.look();
     }
     await Promise.all([this.lanes.ask(bands, signal), this.jobs.ask(this.band_names, signal),
-      this.active.ask(signal), this.groups.ask(answer.stats, signal),
-      this.ask_past(signal)]);
+      this.active.ask(signal), this.ask_past(signal)]);
+    this.groups.ask(answer.stats, signal);
     this.workers.ask(signal);
     this.stale.set(null);
     series_of(this.ref.db, this.ref.queue).add(answer.stats, bands, answer.now);
@@ -348,8 +349,8 @@ export class QueueView implements View {
     if (key === "c" && !over) ask_to_cancel(target);
     else if (key === "r" && over) ask_to_retry(target);
     else if (key === "r" && known.state === "delayed") void run_now(target);
-    else if (key === "f" && !over && known.state !== "active") ask_to_move(target, "front");
-    else if (key === "b" && !over && known.state !== "active") ask_to_move(target, "back");
+    else if (key === "f" && has_place(known.state)) ask_to_move(target, "front");
+    else if (key === "b" && has_place(known.state)) ask_to_move(target, "back");
     else return false;
     return true;
   }

@@ -132,10 +132,12 @@ export class QueueTable {
       replace(row.trouble, ...trouble.map((each) =>
         h("span.pill", { "data-state": each.kind, title: each.words }, SHORT[each.kind])));
     }
-    const { waiting, ended, failed } = series_of(this.db, row.key).hour_of(line.stats);
-    row.sparks[0].draw([{ name: "waiting", colour: "waiting", values: waiting }]);
+    const series = series_of(this.db, row.key);
+    const { waiting, ended, failed } = series.hour_of(line.stats);
+    row.sparks[0].draw([{ name: "waiting", colour: "waiting", values: waiting }],
+      series.has_hour);
     row.sparks[1].draw([{ name: "ended", colour: "done", values: ended },
-      { name: "failed", colour: "bad", values: failed }]);
+      { name: "failed", colour: "bad", values: failed }], series.has_hour);
   }
 }
 

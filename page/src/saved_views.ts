@@ -31,6 +31,10 @@ function stored(): SavedView[] {
   }
 }
 
+// A page of a list is no view: it begins elsewhere when jobs have come and gone.
+const link_here = () => (location.hash || "#/").replace(/([?&])from=[^&]*(?:&|$)/, "$1")
+  .replace(/[?&]$/, "");
+
 // Throws if the browser keeps nothing.
 function store(views: SavedView[]): void {
   localStorage.setItem(KEY, JSON.stringify(views));
@@ -74,7 +78,7 @@ export function ask_for_views(title: string): void {
       if (wanted === "") throw new Error("A view needs a name.");
       const others = stored().filter((each) => each.name !== wanted);
       if (others.length >= MOST) throw new Error(`At most ${MOST} views are kept: remove one.`);
-      const saved: SavedView = { name: wanted, link: location.hash || "#/", saved: Date.now() };
+      const saved: SavedView = { name: wanted, link: link_here(), saved: Date.now() };
       store([...others, saved].sort((a, b) => a.name.localeCompare(b.name)));
     },
   });

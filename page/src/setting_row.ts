@@ -13,14 +13,15 @@ export class SettingRow {
   private readonly words = h("strong");
   private readonly raw = h("small");
   private readonly shown: HTMLElement;
+  private readonly button: HTMLElement | null;
   private text = "";
 
   // `path`: of PATCH, with these parameters besides its own.
   constructor(private field: Field, private path: (query: Record<string, string>) => string,
               private changed: () => void) {
-    const button = state.may("operate") ? h("button", { "aria-label": `Change ${field.name}`,
+    this.button = state.may("operate") ? h("button", { "aria-label": `Change ${field.name}`,
       click: () => this.edit() }, "Change") : null;
-    this.shown = h("div.setting-value", {}, this.words, this.raw, button);
+    this.shown = h("div.setting-value", {}, this.words, this.raw, this.button);
     replace(this.root, h("code", {}, field.name), this.shown, h("small.what", {}, field.what));
   }
 
@@ -46,7 +47,11 @@ export class SettingRow {
     const input = this.input();
     const line = h("small.trial", { role: "status" });
     const save = h("button.primary", { type: "submit" }, "Save");
-    const close = () => form.replaceWith(this.shown);
+    const close = () => {
+      const within = form.contains(document.activeElement);
+      form.replaceWith(this.shown);
+      if (within) this.button?.focus();
+    };
     let timer = 0;
     const look = () => {
       clearTimeout(timer);

@@ -3,12 +3,14 @@ import { overview_link, queue_link } from "./address";
 import { ApiError, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of, segment_of_text, shown } from "./bytes";
-import { KeyedList, append, h, replace, set_text } from "./dom";
+import { KeyedList, append, h, replace, set_text, show } from "./dom";
 import { missing_queue } from "./first_run";
-import { count } from "./format";
+import { count, plural } from "./format";
 import { Poller, draw_soon } from "./live";
-import { act, ask, field as labelled } from "./notices";
+import { act, ask, field as labelled, notice } from "./notices";
 import { ask_to_delete } from "./queue_actions";
+import { ask_rules } from "./rules";
+import type { Rule, Rules, Scope } from "./rules";
 import { ALL_FIELDS, SECTIONS, body_of, fault_of, in_words, value_text } from "./setting_fields";
 import { SettingRow } from "./setting_row";
 import type { Config, Group, QueueAnswer } from "./types";
@@ -16,20 +18,11 @@ import { Panel, Stale, empty, skeleton, show_error } from "./view";
 import type { View } from "./view";
 
 const USUAL_MS = 3000;
+// There may be thousands of rules: a slow answer is followed by a rest of so many times its length.
+const REST = 20;
+const SHOWN_RULES = 200;
 
-type Scope = "group" | "key" | "worker";
 const LETTER: Record<Scope, string> = { group: "G", key: "K", worker: "W" };
-
-// GET …/rules.
-interface Rule {
-  scope: Scope;
-  glob: string | null;
-  glob_base64?: string;
-  // The one that it names; null: it matches several.
-  name: string | null;
-  name_base64?: string;
-  settings: Config;
-}
 
 interface RuleLine {
   root: HTMLElement;
@@ -46,11 +39,16 @@ export class SettingsView implements View {
   private readonly rows = new Map<string, SettingRow>();
   private readonly rules = new Panel("Rules for groups, keys and workers", "rules-panel");
   private readonly rule_note = h("div");
+  private readonly more_rules = h("button.link", { click: () => {
+    this.shown_rules += SHOWN_RULES;
+    this.draw();
+  } });
   private readonly rule_list: KeyedList<Rule, RuleLine>;
   private readonly poller: Poller;
   private answer: QueueAnswer | null = null;
   private use = new Map<string, Group>();
-  private found: Rule[] = [];
+  private found: Rules = { rules: [], cut: false };
+  private shown_rules = SHOWN_RULES;
   private stopped = false;
 
   constructor(readonly ref: QueueRef) {
@@ -59,7 +57,8 @@ export class SettingsView implements View {
     this.rule_list = new KeyedList<Rule, RuleLine>(list, (rule) =>
       `${rule.scope} ${segment_of(rule, "glob") ?? ""}`, (_, rule) => this.make_rule(rule),
     (line, rule) => this.update_rule(line, rule));
-    this.rules.body.append(list, this.rule_note);
+    this.rules.body.append(list, this.rule_note, this.more_rules);
+    show(this.more_rules, false);
     if (state.may("operate")) {
       this.rules.body.append(h("div.buttons", {}, h("button", { click: () => this.ask_for_rule() },
         "Add a rule…")));
@@ -105,17 +104,21 @@ export class SettingsView implements View {
   }
 
   private async ask(signal: AbortSignal): Promise<void> {
-    const [answer, { rules }] = await Promise.all([
-      request<QueueAnswer>(queue_path(this.ref), { signal }),
-      request<{ rules: Rule[] }>(queue_path(this.ref, "/rules"), { signal })]);
-    this.answer = answer;
-    this.found = rules;
+    const began = performance.now();
+    const [answer, found] = await Promise.all([
+      request<QueueAnswer>(queue_path(this.ref), { signal }), ask_rules(this.ref, signal)]);
+    // What is not in use has no line.
+    const use = new Map<string, Group>();
     for (const [scope, what] of [["group", "groups"], ["key", "keys"]] as const) {
-      if (!rules.some((rule) => rule.scope === scope)) continue;
+      if (!found.rules.some((rule) => rule.scope === scope)) continue;
       for (const line of await this.lines(what, signal)) {
-        this.use.set(`${scope} ${segment_of(line, "name")}`, line);
+        use.set(`${scope} ${segment_of(line, "name")}`, line);
       }
     }
+    this.answer = answer;
+    this.found = found;
+    this.use = use;
+    this.poller.usual_ms = Math.max(USUAL_MS, REST * (performance.now() - began));
     this.stale.set(null);
     draw_soon(() => this.draw());
   }
@@ -142,10 +145,16 @@ export class SettingsView implements View {
       this.rows.get(field.name)?.set(value_text(config?.[field.name]),
         in_words(field, config ?? {}, stats));
     }
-    this.rule_list.render(this.found);
-    replace(this.rule_note, this.found.length === 0 ? empty("No rules",
+    const { rules, cut } = this.found;
+    this.rule_list.render(rules.slice(0, this.shown_rules));
+    set_text(this.rules.aside, rules.length === 0 ? ""
+      : cut ? `more than ${count(rules.length)}` : plural(rules.length, "rule"));
+    replace(this.rule_note, rules.length === 0 ? empty("No rules",
       h("p", {}, "A rule limits a group or a key, or each of those that a pattern matches."))
-      : null);
+      : cut ? h("p.dim", {}, `The first ${count(rules.length)} were read; there are more.`) : null);
+    const left = rules.length - this.shown_rules;
+    show(this.more_rules, left > 0);
+    set_text(this.more_rules, `Show more rules (${count(left)})`);
   }
 
   // --- Rules ---
@@ -159,10 +168,35 @@ export class SettingsView implements View {
     const glob = segment_of(rule, "glob") ?? "";
     const line: RuleLine = { root: h("div.rule"), use: h("small"), rows: new Map() };
     const remove = state.may("operate") ? h("button.danger", { click: () =>
-      void this.remove_rule(rule.scope, glob) }, "Remove") : null;
+      this.has_later_peer(rule.scope, glob) ? this.ask_to_remove(rule.scope, glob)
+        : void this.remove_rule(rule.scope, glob) }, "Remove") : null;
     append(line.root, [h("header", {}, h("span.pill", {}, rule.scope), h("bdi", {}, shown(glob)),
       line.use, remove)]);
     return line;
+  }
+
+  // The one that was changed last wins among patterns that are equally exact: a rule that is put
+  // back would take the place of those that were changed after it.
+  private has_later_peer(scope: Scope, glob: string): boolean {
+    const peers = this.found.rules.filter((rule) => rule.scope === scope && rule.name === null
+      && rule.name_base64 === undefined);
+    const at = peers.findIndex((rule) => segment_of(rule, "glob") === glob);
+    return at >= 0 && (at < peers.length - 1 || this.found.cut);
+  }
+
+  private ask_to_remove(scope: Scope, glob: string): void {
+    ask({
+      title: `Remove the rule for ${shown(glob)}?`,
+      content: ["Other patterns were changed after it. Put back, it would win over those that are "
+        + "as exact: there is no undo."],
+      confirm: "Remove it",
+      danger: true,
+      done: async () => {
+        await request(this.rule_path(scope, glob, "/config", {}), { method: "DELETE" });
+        notice(`The rule for ${shown(glob)} was removed.`);
+        this.poller.poke();
+      },
+    });
   }
 
   // What it was when it is removed is put back, which may be newer than what is shown.

@@ -1,6 +1,6 @@
 // A small chart without axes in a table: lines from zero up to the greatest value, which stands
 // beside it as text.
-import { h, set_text } from "./dom";
+import { h, set_text, show } from "./dom";
 import { colour, on_theme } from "./theme";
 
 export interface SparkLine {
@@ -16,7 +16,11 @@ const HEIGHT = 26;
 export class Spark {
   private readonly canvas = h("canvas", { role: "img" });
   private readonly top = h("small");
-  readonly root = h("div.spark-line", {}, this.canvas, this.top);
+  private readonly under = h("small.spark-at", { hidden: true });
+  readonly root = h("div.spark-line", {}, this.canvas, this.top, this.under);
+  // Where the pointer is, from 0 to 1.
+  private at: number | null = null;
+  private by_minute = false;
   private drawn = "";
   private lines: readonly SparkLine[] = [];
   private readonly forget_theme = on_theme(() => this.paint());
@@ -28,18 +32,49 @@ export class Spark {
     this.canvas.width = WIDTH * scale;
     this.canvas.height = HEIGHT * scale;
     this.canvas.getContext("2d")?.scale(scale, scale);
+    const point = (event: PointerEvent) => {
+      this.at = event.offsetX / Math.max(1, this.canvas.clientWidth);
+      this.draw_under();
+    };
+    this.canvas.addEventListener("pointermove", point);
+    this.canvas.addEventListener("pointerdown", point);
+    this.canvas.addEventListener("pointerleave", () => {
+      this.at = null;
+      this.draw_under();
+    });
+  }
+
+  // The values under the pointer.
+  private draw_under(): void {
+    show(this.under, this.at !== null && this.lines.length > 0);
+    if (this.at === null) return;
+    const words = this.lines.map(({ name, values }) => {
+      const value = values[this.index_in(values)];
+      return `${name} ${value === null || value === undefined ? "unknown" : this.label(value)}`;
+    });
+    const values = this.lines[0]?.values ?? [];
+    const back = values.length - 1 - this.index_in(values);
+    set_text(this.under, words.join(", ") + (!this.by_minute ? "" : back === 0 ? ", now"
+      : `, ${back} m ago`));
+  }
+
+  private index_in(values: readonly unknown[]): number {
+    return Math.min(values.length - 1, Math.max(0, Math.round(this.at! * (values.length - 1))));
   }
 
   stop(): void {
     this.forget_theme();
   }
 
-  draw(lines: readonly SparkLine[]): void {
+  // `by_minute`: a value is of a minute, the last one of the present.
+  draw(lines: readonly SparkLine[], by_minute: boolean): void {
+    this.by_minute = by_minute;
     const key = lines.map((line) => line.values.join()).join(";");
     if (key === this.drawn) return;
     this.drawn = key;
     this.lines = lines;
     this.paint();
+    this.draw_under();
   }
 
   private paint(): void {

@@ -11,10 +11,23 @@ const OPEN_LEVELS = 2;
 const MOST_ENTRIES = 100;
 const MOST_TEXT = 2000;
 
+// JSON whose strings, as names too, begin with S, and whose numbers are strings that begin with N:
+// a number is shown as it is written (of 1234567890123456789 a double keeps 16 digits, of 1.10 no
+// zero), and names that are numbers keep their places.
+const TOKENS = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g;
+
+function marked(json: string): string {
+  return json.replace(TOKENS, (token) => token[0] === '"' ? `"S${token.slice(1)}`
+    : `"N${token}"`);
+}
+
 function leaf(value: unknown): HTMLElement {
-  const text = typeof value === "string" ? JSON.stringify(visible(value)) : String(value);
+  const kind = value === null ? "null" : typeof value !== "string" ? typeof value
+    : value[0] === "N" ? "number" : "string";
+  const text = kind === "string" ? JSON.stringify(visible(String(value).slice(1)))
+    : kind === "number" ? String(value).slice(1) : String(value);
   const cut = text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT)}…` : text;
-  return h("span.leaf", { "data-kind": value === null ? "null" : typeof value }, cut);
+  return h("span.leaf", { "data-kind": kind }, cut);
 }
 
 function label(name: string | null): (string | HTMLElement)[] {
@@ -33,7 +46,7 @@ function node(name: string | null, value: unknown, level: number): HTMLElement {
   const body = h("div.entries");
   const more = (from: number) => {
     body.append(...entries.slice(from, from + MOST_ENTRIES).map(([key, each]) =>
-      node(list ? null : key, each, level + 1)));
+      node(list ? null : key.slice(1), each, level + 1)));
     const left = entries.length - from - MOST_ENTRIES;
     if (left <= 0) return;
     const button = h("button.link", { click: () => {
@@ -54,7 +67,7 @@ function node(name: string | null, value: unknown, level: number): HTMLElement {
 function parsed(text: string | null): object | null {
   try {
     const value: unknown = JSON.parse(text ?? "");
-    return typeof value === "object" ? value : null;
+    return typeof value !== "object" || value === null ? null : JSON.parse(marked(text ?? ""));
   } catch {
     return null;
   }

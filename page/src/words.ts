@@ -109,6 +109,11 @@ export function telling_line(error: string): string {
   return (lines[0]?.startsWith("Traceback (") ? lines.at(-1) : lines[0]) ?? "";
 }
 
+// Only such a job has a place before or behind others: a delayed one would be run at once.
+export function has_place(state: string): boolean {
+  return state === "pending" || state === "blocked";
+}
+
 export function is_over(state: string): boolean {
   return state === "completed" || state === "failed" || state === "cancelled"
     || state === "expired";

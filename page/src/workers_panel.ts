@@ -8,15 +8,12 @@ import { segment_of, shown } from "./bytes";
 import { server_now } from "./clock";
 import { KeyedList, h, replace, set_text, show } from "./dom";
 import { count, duration, plural } from "./format";
-import { draw_soon } from "./live";
+import { Seldom, draw_soon } from "./live";
 import { act } from "./notices";
 import type { Lease, Worker } from "./types";
 import { Panel, empty, job_anchor, skeleton } from "./view";
 
 const EACH_MS = 2000;
-// Workers may hold thousands of leases: a slow answer is followed by a rest of so many times its
-// length.
-const REST = 20;
 const SHOWN_WORKERS = 30;
 
 interface Row {
@@ -36,8 +33,8 @@ export class WorkersPanel {
   // Null: not known yet.
   private workers: Worker[] | null = null;
   private cut = false;
-  private due_at = 0;
-  private asking = false;
+  // Workers may hold thousands of leases.
+  private readonly seldom = new Seldom(EACH_MS);
   private readonly note = h("div", {}, skeleton(2));
   private readonly list: KeyedList<Worker, Row>;
 
@@ -48,22 +45,14 @@ export class WorkersPanel {
       (key, worker) => this.make(key, worker), (row, worker) => this.update(row, worker));
   }
 
-  // Nothing else waits for the answer.
   ask(signal: AbortSignal): void {
-    const began = performance.now();
-    if (!this.visible || this.asking || began < this.due_at) return;
-    this.asking = true;
-    const asked = request<{ workers: Worker[]; cursor: string | null }>(
-      queue_path(this.ref, "/workers"), { signal }).then((answer) => {
+    if (!this.visible) return;
+    this.seldom.ask(async () => {
+      const answer = await request<{ workers: Worker[]; cursor: string | null }>(
+        queue_path(this.ref, "/workers"), { signal });
       this.workers = answer.workers;
       this.cut = answer.cursor !== null;
       draw_soon(this.draw);
-    });
-    // A failure is told by the other requests of the view.
-    void asked.catch(() => undefined).finally(() => {
-      this.asking = false;
-      const now = performance.now();
-      this.due_at = now + Math.max(EACH_MS, REST * (now - began));
     });
   }
 
@@ -123,7 +112,7 @@ export class WorkersPanel {
     await act(`${shown(key)} ${quiet ? "gets no new jobs now" : "gets jobs again"}.`,
       "The worker was not changed", () => request(path, { method: "PATCH", body: { quiet } }),
       undoing ? undefined : () => void this.turn(key, !quiet, true));
-    this.due_at = 0;
+    this.seldom.soon();
     this.poke();
   }
 }

@@ -257,6 +257,7 @@ def test_hostile_bytes(options):
         # Names that no browser can put into a path.
         for name in "", ".", "..":
             server.connect().call("Q.ADD", name, "j", "{}")
+        server.connect().call("Q.ADD", "tags", "t", "{}", "TAG", b"\xff", b"\xfe", "TAG", "a", "b")
     play(options, "hostile", prepare=prepare)
 
 

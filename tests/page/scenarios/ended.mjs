@@ -41,6 +41,18 @@ async function filters(visit) {
   await see_rows(visit, ["bad-3", "bad-2", "bad-1", "bad-0"]);
   await page.goBack();
   await visit.see_none(".chip-filter");
+  // What is typed changes no other filter, not even one that is shown otherwise than it is.
+  const group = "👩\u200d💻";
+  await end("joined", "ack", { group });
+  await visit.go(`#/q/mail?state=completed&group=${encodeURIComponent(group)}`);
+  await see_rows(visit, ["joined"]);
+  await page.getByLabel("id contains").fill("ine");
+  await page.waitForFunction(() => location.hash.endsWith("&id=ine"));
+  await see_rows(visit, ["joined"]);
+  assert(page.url().includes(`group=${encodeURIComponent(group)}&`), page.url());
+  await api("POST", `${queue("mail")}/jobs:purge`, { ids: ["joined"] });
+  await visit.go("#/q/mail?state=failed");
+  await see_rows(visit, ["bad-3", "bad-2", "bad-1", "bad-0"]);
 }
 
 // What a link says wrongly is left out, or said.
@@ -73,14 +85,38 @@ async function purge_a_group(visit) {
 }
 
 async function by_error(visit) {
+  const { page } = visit;
+  // There are more groups than are told.
+  const failures = (url) => url.pathname === `${queue("mail")}/failures`;
+  await page.route(failures, async (route) => {
+    const answer = await (await route.fetch()).json();
+    await route.fulfill({ json: { ...answer, others: 7 } });
+  });
   await visit.click(".filters button", "By error");
+  await visit.see(".failures", "7 failed jobs have other errors");
+  await page.unroute(failures);
+  await visit.see_none(".failures", "other errors");
+  await visit.see_in_focus(page.locator(".failure button.pattern").first(),
+    `${queue("mail")}/failures`);
+  // They are counted however many others stand before them.
+  const retry = (url) => url.pathname === `${queue("mail")}/jobs:retry`;
+  await page.route(retry, (route) => {
+    const { cursor } = route.request().postDataJSON();
+    return route.fulfill({ json: { dry_run: true, count: cursor ? 3 : 0,
+      cursor: cursor ? null : "further" } });
+  });
+  await page.locator(".failure", { hasText: "Timeout" }).getByText("Retry…").click();
+  await visit.see("dialog", "3 failed jobs will wait again");
+  await page.keyboard.press("Escape");
+  await visit.see_none("dialog");
+  await page.unroute(retry);
   await visit.see(".failure", /3 jobs.*Timeout after # ms/);
   await visit.see(".failure", /1 job.*db # refused/);
   await visit.click(".failure button.pattern", "Timeout after # ms");
   await see_rows(visit, ["bad-2", "bad-1", "bad-0"]);
   await visit.see(".chip-filter", "Timeout after # ms");
-  await visit.page.goBack();
-  await visit.page.locator(".failure", { hasText: "db #" }).getByText("Retry…").click();
+  await page.goBack();
+  await page.locator(".failure", { hasText: "db #" }).getByText("Retry…").click();
   await visit.see("dialog", "1 failed job will wait again");
   await visit.click("dialog button", "Retry them");
   await visit.see(".notice", "1 job wait again");
@@ -109,6 +145,53 @@ async function deep_link(visit) {
     const { top } = document.querySelector(".panel.jobs").getBoundingClientRect();
     return top > 40 && top < 140;
   });
+  await visit.go("#/q/mail?state=failed");
+}
+
+// A page of a list is a part of the address; of another queue it is the first one.
+async function pages(visit) {
+  const { page } = visit;
+  await api("POST", `${queue("paged")}/jobs`, Array.from({ length: 30 }, (_, n) => ({
+    id: `p-${n}`, payload: "" })));
+  const wanted = (from, to) => Array.from({ length: to - from }, (_, n) => `p-${from + n}`);
+  await visit.go("#/q/paged?state=pending");
+  await see_rows(visit, wanted(0, 25));
+  await visit.click(".jobs button", "Next page");
+  await see_rows(visit, wanted(25, 30));
+  await visit.click(".job-row a.id", "p-27");
+  await visit.see("main.job h1", "p-27");
+  await page.goBack();
+  await see_rows(visit, wanted(25, 30));
+  await page.goBack();
+  await see_rows(visit, wanted(0, 25));
+  visit.faults.allowed.push("status of 422");
+  await visit.go("#/q/paged?state=pending&from=nonsense");
+  await see_rows(visit, wanted(0, 25));
+  assert(page.url().endsWith("?state=pending"), page.url());
+  await page.getByLabel("Choose p-0", { exact: true }).check();
+  await visit.click(".selection button", "none");
+  await visit.go("#/q/mail?state=failed");
+}
+
+// An undo puts back what was pending, and nothing else.
+async function mixed_selection(visit) {
+  const { page } = visit;
+  await add("mixed", "now");
+  await add("mixed", "later", { delay_ms: 600_000 });
+  await add("mixed", "needy", { needs: ["later"] });
+  await api("PATCH", queue("mixed"), { paused: "out" });
+  await visit.go("#/q/mixed?since=1");
+  await visit.see(".job-row", "now");
+  await page.getByLabel("Choose now").check();
+  await visit.click(".selection button", "all on this page");
+  await visit.click(".selection button", "Cancel…");
+  await visit.see("dialog h2", "Cancel 3 jobs?");
+  await visit.see("dialog", "2 of 3 cannot be put back: there is no undo");
+  await visit.click("dialog button", "Cancel them");
+  await page.locator(".notice", { hasText: "jobs cancelled." }).getByText("Undo").click();
+  await visit.see(".notice", "1 job wait again");
+  const states = await Promise.all(["now", "later", "needy"].map((id) => job("mixed", id)));
+  assert.deepEqual(states.map(({ state }) => state), ["pending", "cancelled", "cancelled"]);
   await visit.go("#/q/mail?state=failed");
 }
 
@@ -155,7 +238,8 @@ await scenario(async (browser) => {
   await visit.log_in();
   await visit.open_queue("mail");
   await visit.see(".jobs .empty", "No job is waiting");
-  await visit.play([filters, wrong_links, purge_a_group, by_error, deep_link, selection]);
+  await visit.play([filters, wrong_links, purge_a_group, by_error, deep_link, pages,
+    mixed_selection, selection]);
   assert.deepEqual((await rows(visit)).length, 1);
   await visit.close();
 });

@@ -118,6 +118,38 @@ async function dragged(visit) {
   assert(page.url().endsWith("?state=failed&range=day"), page.url());
 }
 
+// The same with keys, and with a finger.
+async function without_a_mouse(visit) {
+  const { page } = visit;
+  const seen = async (what) => {
+    await visit.see(".range h2", "Events from");
+    assert(/since=\d+&until=\d+/.test(page.url()), `${what}: ${page.url()}`);
+    await page.getByLabel("Close the range").click();
+    await visit.see_none(".range");
+  };
+  const chart = page.locator("figure", { hasText: "added" });
+  await chart.locator(".plot").focus();
+  await page.keyboard.press("ArrowLeft");
+  await visit.see("figcaption small", /^at \d/);
+  await page.keyboard.press("Escape");
+  await visit.see_none("figcaption small", "at ");
+  await page.keyboard.press("Home");
+  await page.keyboard.press("Shift+PageDown");
+  await page.keyboard.press("Shift+End");
+  await page.keyboard.press("Enter");
+  await seen("keys");
+  await chart.locator(".u-over").evaluate((over) => {
+    const { left, width, top } = over.getBoundingClientRect();
+    const touch = (type, part) => over.dispatchEvent(new PointerEvent(type, { bubbles: true,
+      pointerType: "touch", clientX: left + width * part, clientY: top + 20 }));
+    touch("pointerdown", 0.1);
+    touch("pointermove", 0.5);
+    touch("pointermove", 0.9);
+    touch("pointerup", 0.9);
+  });
+  await seen("touch");
+}
+
 await scenario(async (browser) => {
   for (const id of ["a", "b", "c"]) await add("mail", id);
   await add("mail", "bad", { pri: "CRITICAL" });
@@ -131,6 +163,7 @@ await scenario(async (browser) => {
   await told_of_a_failure(visit);
   await visit.open_queue("mail");
   await visit.see(".job-row", "a");
-  await visit.play([(each) => under_the_pointer(each, opened), lone_points, dragged]);
+  await visit.play([(each) => under_the_pointer(each, opened), lone_points,
+    without_a_mouse, dragged]);
   await visit.close();
 });

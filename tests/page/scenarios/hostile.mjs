@@ -1,4 +1,4 @@
-import { Visit, add, api, assert, pop, queue, scenario } from "./browser.mjs";
+import { Visit, add, api, assert, job, pop, queue, scenario } from "./browser.mjs";
 
 const TEXTS = ["<img src=x onerror=alert(1)>", "<script>alert(1)</script>",
   "\"><svg onload=alert(1)>", "javascript:alert(1)", "</title><iframe src=//example.org>",
@@ -62,6 +62,14 @@ await scenario(async (browser) => {
   await visit.see("main.job h1", "\\xff<!");
   await visit.see(".story li", "Added");
   await visit.see("pre", "<b>");
+  await visit.open_job("tags", "t");
+  await visit.see(".facts", "\\xff=\\xfe");
+  await page.keyboard.press("n");
+  await visit.see("dialog", "Left out, as no request can name it: the tag \\xff");
+  await visit.click("dialog button", "Run it again");
+  await visit.see(".notice", "was added");
+  const again = await page.waitForFunction(() => /\/j\/(?!t$)(.+)/.exec(location.hash)?.[1]);
+  assert.deepEqual((await job("tags", await again.jsonValue())).tags, { a: "b" });
   // As they are written in addresses, and typed into the search.
   await visit.go("#/q/q/j/<img%20src=x%20onerror=alert(1)>");
   await visit.see("main.job h1", "<img src=x onerror=alert(1)>");

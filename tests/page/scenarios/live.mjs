@@ -51,6 +51,15 @@ await scenario(async (browser) => {
   await visit.see(".worker-row", /w1.*runs fast for/);
   await visit.see(".share", "100 %");
   await visit.see_figure("Pending", "1");
+  // Nothing waits for the groups, of which there may be many.
+  const groups = (url) => url.pathname === `${queue("mail")}/groups`;
+  let held = 0;
+  await page.route(groups, () => { held += 1; });
+  while (held === 0) await pause(50);
+  await add("mail", "meanwhile", { pri: "LOW" });
+  await visit.see_figure("Pending", "2");
+  await page.unroute(groups);
+  await api("POST", `${queue("mail")}/jobs/meanwhile:cancel`, {});
   const age = await page.locator(".slot-head strong").textContent();
   await page.waitForFunction((before) =>
     document.querySelector(".slot-head strong").textContent !== before, age);
@@ -61,6 +70,29 @@ await scenario(async (browser) => {
   await visit.see(".activity li", "Completed");
   await visit.click(".tabs button", "completed");
   await visit.see(".job-row", "fast");
+  // Events are sent while they are seen; of others one, and then those that were missed.
+  const streams = [];
+  const told = (what) => (request) => {
+    if (new URL(request.url()).pathname === `${queue("mail")}/events`) streams.push(what);
+  };
+  page.on("request", told("begun"));
+  page.on("requestfailed", told("ended"));
+  const until_told = async (...wanted) => {
+    while (streams.join() !== wanted.join()) await pause(50);
+  };
+  await page.setViewportSize({ width: 1360, height: 300 });
+  await page.evaluate(() => scrollTo(0, 0));
+  await until_told("ended");
+  await page.reload();
+  await until_told("ended", "begun");
+  await visit.see_figure("Pending", "1");
+  await add("mail", "unseen-1", { pri: "LOW" });
+  await until_told("ended", "begun", "ended");
+  await add("mail", "unseen-2", { pri: "LOW" });
+  await visit.see_figure("Pending", "3");
+  await page.locator("h2", { hasText: "Activity" }).scrollIntoViewIfNeeded();
+  await until_told("ended", "begun", "ended", "begun");
+  for (const id of ["unseen-1", "unseen-2"]) await visit.see(".activity li", id);
   // Charts have been drawn.
   assert(await page.locator(".plot canvas").count() >= 2);
   await visit.close();

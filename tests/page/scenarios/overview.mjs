@@ -63,6 +63,31 @@ async function late_answers(visit) {
   await visit.see(".card", "mail");
 }
 
+// A list of several pages is read again after a rest that grows with the time it took.
+async function long_lists(visit) {
+  const { page } = visit;
+  let lists = 0;
+  const list = (url) => url.pathname === "/api/v1/queues";
+  await page.route(list, async (route) => {
+    const answer = await (await route.fetch()).json();
+    const first = !route.request().url().includes("cursor=");
+    if (first) lists += 1;
+    await pause(300);
+    await route.fulfill({ json: { ...answer, cursor: first ? "further" : null } });
+  }, { times: 100 });
+  await page.route((url) => list(url) && url.searchParams.has("cursor"), async (route) => {
+    await pause(300);
+    await route.fulfill({ json: { queues: [], cursor: null, now: Date.now() } });
+  });
+  await page.reload();
+  await visit.see(".card", "mail");
+  await pause(6000);
+  assert(lists <= 2, `${lists} lists`);
+  await page.unrouteAll();
+  await page.reload();
+  await visit.see(".card", "mail");
+}
+
 async function search(visit) {
   const { page } = visit;
   await page.keyboard.press("/");
@@ -155,6 +180,9 @@ async function table(visit) {
   await page.waitForFunction(() =>
     document.querySelector(".queues tbody a.id").textContent === "many-3");
   await visit.see(".queues tr", /many-3.*failing/);
+  // A small chart tells the values under the pointer.
+  await page.locator(".queues tr", { hasText: "many-5" }).locator("canvas").first().hover();
+  await visit.see(".spark-at", /^waiting (\d+|unknown)/);
   await visit.click(".queues th button", "delayed");
   await page.waitForFunction(() =>
     document.querySelector(".queues tbody a.id").textContent === "many-5");
@@ -179,6 +207,6 @@ await scenario(async (browser) => {
   const visit = await Visit.open(browser);
   await visit.log_in();
   await visit.see(".card", "mail");
-  await visit.play([filter, databases, late_answers, search, names, table]);
+  await visit.play([filter, databases, late_answers, long_lists, search, names, table]);
   await visit.close();
 });

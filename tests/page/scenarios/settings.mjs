@@ -29,7 +29,26 @@ async function make(visit) {
   await visit.see(".first-job pre", `Queue("mail", "redis://127.0.0.1:${port}")`);
   await visit.click(".first-job button", "TypeScript");
   await visit.see(".first-job pre", `{ url: 'redis://127.0.0.1:${port}' }`);
+  // A name of other letters is quoted as each language does.
+  for (const [name, shell, python, typescript] of [
+    ["näme/1% \"it's\"", "'näme/1% \"it'\\''s\"'", '"näme/1% \\"it\'s\\""',
+      "'näme/1% \"it\\'s\"'"],
+    ["%C3%A9%E2%80%8D", "$'\\xC3\\xA9\\xE2\\x80\\x8D'", '"é\\U0000200d"', "'é\\u{200d}'"],
+    ["%FF", "$'\\xFF'", null, null]]) {
+    await visit.go(`#/q/${name.startsWith("%") ? name : encodeURIComponent(name)}`);
+    await visit.see(".first-job pre", `Q.ADD ${shell} '*'`);
+    for (const [tab, literal] of [["Python", python], ["TypeScript", typescript]]) {
+      await visit.click(".first-job button", tab);
+      if (literal === null) await visit.see(".first-job .code", "cannot be written here");
+      else await visit.see(".first-job pre", `Queue(${literal}, `);
+    }
+  }
+  await visit.open_queue("mail");
+  await visit.see(".first-job pre", "Q.ADD mail");
 }
+
+const focused = (visit) => visit.page.evaluate(() =>
+  document.activeElement.getAttribute("aria-label"));
 
 // The cap of a queue that is there already is not taken away.
 async function make_again(visit) {
@@ -68,6 +87,7 @@ async function set(visit) {
   assert.equal((await config()).max_active, 4);
   await visit.click(".setting-edit button", "Save");
   await visit.see(".setting", /max_active.*3 of 1 in use/);
+  assert.equal(await focused(visit), "Change max_active");
   assert.equal((await config()).max_active, 1);
   await visit.click(".notice button", "Undo");
   await visit.see(".setting", /max_active.*3 of 4 in use/);
@@ -77,6 +97,7 @@ async function set(visit) {
   await visit.see(".trial.warn", /./);
   await page.keyboard.press("Escape");
   await visit.see_none(".setting-edit");
+  assert.equal(await focused(visit), "Change reserve");
 }
 
 async function rules(visit) {
@@ -101,6 +122,47 @@ async function rules(visit) {
   await page.locator(".notice", { hasText: "was removed" }).getByText("Undo").click();
   await visit.see(".rule", /ann.*3 of 1 in use/);
   assert.deepEqual(await config("?group=ann"), { max_active: 1 });
+}
+
+// Another pattern was changed after it: put back, it would win over that one.
+async function patterns(visit) {
+  const { page } = visit;
+  for (const glob of ["a*", "b*"]) {
+    await api("PATCH", `${queue("mail")}?group_glob=${glob}`, { max_waiting: 9 });
+  }
+  const remove = (glob) => page.locator(".rule", { hasText: glob }).getByText("Remove").click();
+  await visit.see(".rule", "b*");
+  await remove("a*");
+  await visit.see("dialog", "there is no undo");
+  await visit.click("dialog button", "Remove it");
+  await visit.see_none(".rule", "a*");
+  await remove("b*");
+  await page.locator(".notice", { hasText: "for b* was removed" }).getByText("Undo").click();
+  await visit.see(".rule", "b*");
+  await api("DELETE", `${queue("mail")}/config?group_glob=b*`);
+  await visit.see_none(".rule", "b*");
+}
+
+// All rules are read; what is not in use any more is not told.
+async function many_rules(visit) {
+  const { page } = visit;
+  await add("ruled", "j", { group: "zed" });
+  for (let n = 0; n < 110; ++n) {
+    await api("PATCH", `${queue("ruled")}?group=g-${n}`, { max_active: 5 });
+  }
+  await api("PATCH", `${queue("ruled")}?group=zed`, { max_active: 5, paused: "out" });
+  await visit.go("#/q/ruled/settings");
+  await visit.see(".rule", /zed.*1 waiting/);
+  assert.equal(await page.locator(".rule").count(), 111);
+  await visit.see(".rules-panel .panel-aside", "111 rules");
+  await api("POST", `${queue("ruled")}/jobs/j:cancel`, {});
+  await visit.see_none(".rule", "1 waiting");
+  await add("ruled", "k", { group: "zed" });
+  await visit.open_queue("ruled");
+  await visit.see_figure("Pending", "1");
+  await page.locator("h2", { hasText: "Groups" }).scrollIntoViewIfNeeded();
+  await page.getByLabel("Resume zed").waitFor();
+  await api("DELETE", `${queue("ruled")}?confirm=true`);
 }
 
 async function group_and_worker(visit) {
@@ -146,6 +208,7 @@ async function remove(visit) {
 await scenario(async (browser) => {
   const visit = await Visit.open(browser);
   await visit.log_in();
-  await visit.play([make, make_again, set, rules, group_and_worker, remove]);
+  await visit.play([make, make_again, set, rules, patterns, many_rules,
+    group_and_worker, remove]);
   await visit.close();
 });

@@ -203,9 +203,59 @@ async function run_now(visit) {
   await page.locator(".notice", { hasText: "no longer delayed" }).getByText("Undo").click();
   await is("delayed");
   assert.equal((await job("late", "d1")).not_before, delayed.not_before);
+  // To the front would be now: it has no such place.
   await page.locator('.job-row a[data-row="d1"]').focus();
-  await page.keyboard.press("r");
+  for (const key of ["f", "b", "r"]) await page.keyboard.press(key);
   await is("pending");
+  await visit.see_none("dialog");
+}
+
+// What is delayed or blocked would be run at once by an undo.
+async function cancel_without_undo(visit) {
+  const { page } = visit;
+  await add("late", "d3", { delay_ms: 600_000 });
+  await add("late", "n1", { needs: ["d3"] });
+  for (const [id, state] of [["n1", "blocked"], ["d3", "delayed"]]) {
+    await visit.open_job("late", id);
+    await visit.see(".verdict .pill", state);
+    if (state === "delayed") for (const key of ["f", "b"]) await page.keyboard.press(key);
+    await page.keyboard.press("c");
+    await visit.see("dialog h2", "Cancel this job?");
+    await visit.see("dialog", `It is ${state}: there is no undo`);
+    await visit.see("dialog", "Jobs that need it are cancelled with it");
+    await visit.click("dialog button", "Cancel the job");
+    const told = page.locator(".notice", { hasText: `${id} has been cancelled.` });
+    await told.waitFor();
+    assert.equal(await told.getByText("Undo").count(), 0);
+    assert.equal((await job("late", id)).state, "cancelled");
+  }
+}
+
+// As a new job, with what is its own, and nothing that is not known.
+async function run_again(visit) {
+  const { page } = visit;
+  await api("PATCH", queue("late"), { retry: 3, max_run_ms: 50_000 });
+  const own = { retry: 2, lease_ms: 7777, max_run_ms: 0, pri: "HIGH",
+    tags: { lang: "c++", odd: { base64: "/w==" } } };
+  await add("late", "x1", own);
+  const [{ lease }] = await pop("late", { id: "x1" });
+  await api("POST", `${queue("late")}/jobs/x1:nack`, { lease, mode: "fatal" });
+  await add("late", "x2", { ...own, delay_ms: 600_000 });
+  for (const [id, retries, unknown] of [["x1", 3, "retry, ttl_ms, backoff"],
+    ["x2", 2, "ttl_ms, backoff"]]) {
+    await visit.open_job("late", id);
+    await visit.see(".facts", "odd=\\xff");
+    await page.keyboard.press("n");
+    await visit.see("dialog", "lease_ms 7777");
+    await visit.see("dialog", `Not known, and so as the queue has it: ${unknown}.`);
+    await visit.click("dialog button", "Run it again");
+    await page.waitForFunction((before) => !location.hash.endsWith(before), id);
+    const added = await job("late", decodeURIComponent(page.url().split("/").at(-1)));
+    const { state, retries_left, lease_ms, max_run_ms, pri, tags } = added;
+    assert.deepEqual({ state, retries_left, lease_ms, max_run_ms, pri, tags }, { state: "pending",
+      retries_left: retries, lease_ms: 7777, max_run_ms: 0, pri: "HIGH",
+      tags: { lang: "c++", odd: null, odd_base64: "/w==" } });
+  }
 }
 
 // A job that waits for its next try says why.
@@ -262,6 +312,7 @@ await scenario(async (browser) => {
   await visit.log_in();
   await visit.open_queue("mail");
   await visit.play([move, move_back, change_priority, cancel, cancel_running, pause_and_add,
-    undo_pause_and_add, forget_all, retry_all, keys, next_jobs, run_now, tried_again, cancel_all]);
+    undo_pause_and_add, forget_all, retry_all, keys, next_jobs, run_now, tried_again, cancel_without_undo, run_again,
+    cancel_all]);
   await visit.close();
 });

@@ -35,6 +35,25 @@ async function reasons(visit) {
   await visit.see(".words", "paused");
 }
 
+// Numbers as they are written; of a long log the last whole lines, the rest on request.
+async function numbers_and_logs(visit) {
+  await api("PATCH", queue("work"), { log_bytes: 1_000_000 });
+  await add("work", "big", { pri: "CRITICAL", payload: '{"user":1234567890123456789,"price":1.10,'
+    + '"10":"\\u0041\\"1.50","2":-1E400,"ok":[true,null]}' });
+  const [{ lease }] = await pop("work", { id: "big", lease_ms: 600_000 });
+  for (let part = 0; part < 3; ++part) {
+    await settle("big", lease, "touch", { log: Array.from({ length: 4000 }, (_, n) =>
+      `line ${part * 4000 + n}\n`).join("") });
+  }
+  await visit.open_job("work", "big");
+  await visit.see(".tree", "user: 1234567890123456789");
+  assert.deepEqual(await visit.page.locator(".tree .entry").allTextContents(),
+    ["user: 1234567890123456789", "price: 1.10", '10: "A\\"1.50"', "2: -1E400", "true", "null"]);
+  await visit.see("pre[role=log]", /^…\nline \d+\nline [^]*line 11999\n$/);
+  await visit.click("button.link", "Show the earlier");
+  await visit.see("pre[role=log]", /^line 0\nline 1\n[^]*line 11999\n$/);
+}
+
 await scenario(async (browser) => {
   // What others do stands between the events of the one that is asked for.
   for (let n = 0; n < 30; ++n) await add("work", `other-${n}`, { pri: "LOW" });
@@ -71,6 +90,7 @@ await scenario(async (browser) => {
   const told = await visit.page.locator(".story li strong").allTextContents();
   assert.deepEqual(told.filter((word) => word !== "Reported progress"), ["Added", "Started", "Will be retried", "Started",
     "Completed"]);
+  await numbers_and_logs(visit);
   await reasons(visit);
   visit.faults.allowed.push("status of 404");
   await visit.open_job("work", "never-was");
