@@ -103,7 +103,11 @@ def test_package(options):
         target = installed(folder)
         names = {str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()}
         require({"README.md", "package.json", "dist/index.js", "dist/index.d.ts",
-                 "dist/testing.d.ts", "dist/cli.js"} <= names, f"packed: {sorted(names)}")
+                 "dist/testing.d.ts", "dist/cli.js", "LICENSE"} <= names,
+                f"packed: {sorted(names)}")
+        require_equal((target / "LICENSE").read_bytes(), (ROOT / "LICENSE").read_bytes(), "LICENSE")
+        require("](.." not in (target / "README.md").read_text(encoding="utf-8"),
+                "its README has links to files that are not in the package")
         require(not any(name.startswith(("src", "test", "dist-test")) for name in names),
                 f"packed: {sorted(names)}")
         version = subprocess.run([node, "--version"], capture_output=True, text=True, check=True)
@@ -113,10 +117,31 @@ def test_package(options):
         (pathlib.Path(folder) / "node_modules" / "ioredis").symlink_to(library)
         script = pathlib.Path(folder) / "program.mjs"
         shutil.copy(SYSTEM / "package.js", script)
+        files = pathlib.Path(folder) / "files"
+        files.mkdir()
+        surroundings = {**os.environ, "SLUICE_SERVER": options.program, "TMPDIR": str(files)}
         done = subprocess.run([node, script], capture_output=True, text=True, timeout=120,
-                              check=False, env={**os.environ, "SLUICE_SERVER": options.program})
+                              check=False, env=surroundings)
         require(libraries.HOLDS in done.stdout, done.stdout + done.stderr)
         require_equal("by RESP3" in done.stdout, library == NPM_IOREDIS_6, "RESP3")
+        require_gone(done.stdout, files)
+        with subprocess.Popen([node, script], stdout=subprocess.PIPE, text=True,
+                              env={**surroundings, "UNTIL_SIGNAL": "1"}) as program:
+            printed = ""
+            for line in program.stdout:
+                printed += line
+                if libraries.HOLDS in line:
+                    program.send_signal(signal.SIGTERM)
+            require_equal(program.wait(60), -signal.SIGTERM, printed)
+        require_gone(printed, files)
+
+
+def require_gone(printed, files):
+    """The server that the program has left, and its files, are no more."""
+    pid = int(re.search(r"^left (\d+)$", printed, re.MULTILINE).group(1))
+    wait_until(lambda: not pathlib.Path(f"/proc/{pid}/cmdline").exists()
+               or not pathlib.Path(f"/proc/{pid}/cmdline").read_bytes(), what="it is gone")
+    require_equal([path.name for path in files.glob("sluice-testing-*")], [], "its files")
 
 
 def test_sigterm_while_waiting(options):
@@ -185,6 +210,18 @@ def test_second_sigterm(options):
         require_forced_end(worker, native, job)
 
 
+def test_two_workers_of_a_process(options):
+    """SIGTERM for two workers, one with a handler that does not end: the other's run ends before
+    the process exits 1."""
+    node = built()
+    with options.server() as server:
+        done = subprocess.run(
+            [node, SYSTEM / "signals.js"], capture_output=True, text=True, timeout=120, check=False,
+            env=libraries.environment(server.port))
+        require_equal((done.returncode, "completed" in done.stdout, "not reached" in done.stdout),
+                      (1, True, False), done.stdout + done.stderr)
+
+
 def test_process_that_exits(options):
     """A handler that ends its process loses its lease; the job goes to another worker."""
     with options.server() as server:
@@ -240,9 +277,40 @@ def test_command_line(options):
         require_equal(worker.end(), 1, worker.text)
         require(re.search(r"^sluice-worker: .*ECONNREFUSED.*\n\Z", worker.text, re.MULTILINE),
                 worker.text)
+    with scratch() as folder:
+        path = pathlib.Path(folder, "wrong.mjs")
+        path.write_text("export default () => 1\nconst x = ;\n", encoding="utf-8")
+        with Started(1, wait=False, handler=path) as worker:
+            require_equal(worker.end(), 1, worker.text)
+            require("wrong.mjs:2\nconst x = ;" in worker.text, worker.text)
+        path = pathlib.Path(folder, "compiled.cjs")
+        path.write_text("exports.__esModule = true\nexports.default = () => 'done'\n",
+                        encoding="utf-8")
+        with options.server() as server, Started(
+                server.port, "--burst", wait=False, handler=path) as worker:
+            require_equal(worker.end(), 0, worker.text)
+    require_ready_file(options)
     done = subprocess.run([built(), PACKAGE / "dist" / "cli.js", "--help"], capture_output=True,
                           text=True, check=False)
     require(done.returncode == 0 and "--ready-file" in done.stdout, done.stdout)
+
+
+def require_ready_file(options):
+    """A ready file of an earlier worker is removed; one that cannot be written is said at once."""
+    with options.server() as server, scratch() as folder:
+        native = Native(server)
+        add(native, EXEC, 0, "echo")
+        with Started(server.port, "--ready-file", f"{folder}/none/ready", wait=False) as worker:
+            require_equal(worker.end(), 1, worker.text)
+            require("sluice-worker: ENOENT" in worker.text, worker.text)
+        require_given_back(native, "job-0")
+    with scratch() as folder:
+        stale = pathlib.Path(folder, "ready")
+        stale.write_text("of another", encoding="utf-8")
+        with Started(1, "--ready-file", stale, wait=False) as worker:
+            wait_until(lambda: not stale.exists(), what="it is removed")
+            require_equal(worker.end(), 1, worker.text)
+        require_equal(os.listdir(folder), [], "what is left")
 
 
 class Losing:

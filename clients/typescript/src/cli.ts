@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // sluice-worker: runs a worker whose handler is the default export of a module.
-import { rmSync, writeFileSync } from 'node:fs'
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -97,12 +97,28 @@ function workerOptions(values: Values): WorkerOptions {
   return { ...Object.fromEntries(known), logger }
 }
 
+interface Module {
+  default?: unknown
+}
+
+async function load(file: string): Promise<Module> {
+  try {
+    return await import(pathToFileURL(resolve(file)).href) as Module
+  } catch (error) {
+    // Node shows the file and the line of what nobody catches, and exits with 1.
+    return await new Promise(() => setImmediate(() => { throw error }))
+  }
+}
+
 async function handlerOf(file: string): Promise<Handler<unknown, unknown>> {
-  const module = await import(pathToFileURL(resolve(file)).href) as { default?: unknown }
-  if (typeof module.default !== 'function') {
+  const module = await load(file)
+  // What a compiler makes of `export default` for require() is one level deeper.
+  const handlers = [module.default, (module.default as Module | undefined)?.default]
+  const handler = handlers.find((each) => typeof each === 'function')
+  if (handler === undefined) {
     throw new UsageError(`${file} has no function as its default export`)
   }
-  return module.default as Handler<unknown, unknown>
+  return handler as Handler<unknown, unknown>
 }
 
 async function main(): Promise<void> {
@@ -113,14 +129,17 @@ async function main(): Promise<void> {
   if (values.queue === undefined) throw new UsageError('--queue is missing')
   const worker = new Worker(values.queue, await handlerOf(file), workerOptions(values))
   const readyFile = values['ready-file']
-  if (readyFile !== undefined) {
-    void worker.ready.then(
-      () => writeFileSync(readyFile, `${worker.name}\n`), () => undefined)  // run() says why.
-  }
+  if (readyFile === undefined) return await worker.run()
+  const remove = (path: string): void => rmSync(path, { force: true })
+  const written = `${readyFile}.${process.pid}`
+  remove(readyFile)  // of a worker that was killed
+  writeFileSync(written, `${worker.name}\n`)
+  void worker.ready.then(() => renameSync(written, readyFile), () => undefined)  // run() says why.
   try {
     await worker.run()
   } finally {
-    if (readyFile !== undefined) rmSync(readyFile, { force: true })
+    remove(written)
+    remove(readyFile)
   }
 }
 

@@ -12,9 +12,13 @@ export interface Codec {
   decode(bytes: Buffer): unknown
 }
 
+const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
 /**
- * JSON in UTF-8. It refuses what would not arrive as it was sent: NaN and infinities, integers
- * beyond 2^53 - 1 in either direction, and values that JSON does not have (functions, bigints).
+ * JSON in UTF-8. It refuses NaN and infinities, integers beyond 2^53 - 1 in either direction,
+ * bigints, and what JSON has nothing for (undefined, a function). Otherwise it is `JSON.stringify`:
+ * in an object `undefined` and functions are left out, in an array they are null; a `Map` is `{}`,
+ * and `toJSON` is called. It refuses to decode bytes that are not UTF-8.
  */
 export const json: Codec = {
   encode(value) {
@@ -26,7 +30,9 @@ export const json: Codec = {
     return text
   },
   decode(bytes) {
-    const text = bytes.toString('utf8')
+    let text = bytes.toString('utf8')
+    // Bytes that are not UTF-8 became this character, which may also have been sent.
+    if (text.includes('\ufffd')) text = strict.decode(bytes)
     const value: unknown = JSON.parse(text)
     checkNumbers(text)
     return value
@@ -81,10 +87,13 @@ function refuseNotFinite(_key: string, value: unknown): unknown {
   return value
 }
 
+// A long or exponential number, or what looks like one in a string.
+const SUSPECT = /(?:^|[[,:\s])-?\d+(?:\d{15}|[.\d]*[eE])/
+
 // Integers written out that a double cannot hold, and numbers too large for one. Only text with a
-// long or exponential number is scanned.
+// suspect is scanned.
 function checkNumbers(text: string): void {
-  if (!/\d{16}|\d[eE]/.test(text)) return
+  if (!SUSPECT.test(text)) return
   let at = 0
   while (at < text.length) {
     const char = text[at] ?? ''

@@ -1,4 +1,5 @@
 // The history of a queue's jobs as an async iterator (Q.EVENTS).
+import { newestEvent } from './cursor.js'
 import { isTemporary, Link } from './link.js'
 import { arrayOf, mapOf, numberOf, textOf, type Reply } from './reply.js'
 import { sleep } from './time.js'
@@ -29,6 +30,7 @@ export interface QueueEvent {
 }
 
 const CONNECT_MS = 5000
+const REPLY_MS = 5000
 const BLOCK_MS = 5000
 const SLACK_MS = 2000
 const PAUSE_MS = 250
@@ -47,9 +49,13 @@ export async function* follow(
   signal?.addEventListener('abort', close)
   if (signal?.aborted) close()
   try {
-    let after: number | '$' = options.from ?? '$'
+    let after = options.from
     while (!link.closed) {
-      const reply = await read(link, wordsOf(queue, after, options), signal)
+      const reply = await retried(link, signal, async () => {
+        // `$` would begin anew after a lost connection.
+        after ??= await newestEvent(link, queue, CONNECT_MS, REPLY_MS)
+        return await link.call(wordsOf(queue, after, options), CONNECT_MS, BLOCK_MS + SLACK_MS)
+      })
       for (const entry of reply === null ? [] : arrayOf(reply)) {
         const event = readEvent(entry)
         after = event.seq
@@ -63,16 +69,19 @@ export async function* follow(
   }
 }
 
-function wordsOf(queue: string, after: number | '$', options: EventsOptions): Words {
+function wordsOf(queue: string, after: number, options: EventsOptions): Words {
   const chosen: Word[] = []
   for (const type of options.type ?? []) chosen.push('TYPE', type)
   for (const id of options.id ?? []) chosen.push('ID', id)
   return ['Q.EVENTS', queue, after, 'COUNT', COUNT, 'BLOCK', BLOCK_MS, ...chosen]
 }
 
-async function read(link: Link, words: Words, signal: AbortSignal | undefined): Promise<Reply> {
+// What it reads; null after a failure that may pass.
+async function retried(
+  link: Link, signal: AbortSignal | undefined, read: () => Promise<Reply>,
+): Promise<Reply> {
   try {
-    return await link.call(words, CONNECT_MS, BLOCK_MS + SLACK_MS)
+    return await read()
   } catch (error) {
     if (link.closed) return null
     if (!isTemporary(error)) throw error

@@ -8,10 +8,10 @@ import {
 } from './errors.js'
 import type { Reply } from './reply.js'
 import { checkServer, newRedis, type ServerOptions } from './server.js'
-import { later, letManyListen, sleep } from './time.js'
+import { later, letManyListen, sleep, whenStill } from './time.js'
 import { encodedCommand, type Words } from './words.js'
 
-/** The command was sent, and the connection was lost before its reply came. */
+/** The command was sent, and what became of it is not known: its reply is lost, or says so. */
 export class Interrupted extends Unreachable {
   override get name(): string {
     return 'Unreachable'
@@ -20,6 +20,11 @@ export class Interrupted extends Unreachable {
 
 /** The link was closed by its owner. */
 export class Closed extends Unreachable {
+  /** `sent`: the command was sent, and its reply had not come. */
+  constructor(message: string, readonly sent = false) {
+    super(message)
+  }
+
   override get name(): string {
     return 'Unreachable'
   }
@@ -29,6 +34,7 @@ const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 1000
 const OPEN_MS = 10_000  // for one attempt; a frozen server accepts and says nothing
 const LOST = 'the connection was lost'
+const CLOSED = 'the connection was closed'
 
 type Lose = (reason: Error) => void
 
@@ -78,8 +84,9 @@ export class Link {
 
   /**
    * Sends the command and returns its reply. An error reply is thrown as a `ServerError`. For
-   * `connectMs` it tries to get a connection, else it throws `Unreachable`; a reply that takes
-   * longer than `replyMs` costs the connection, and is `Interrupted`.
+   * `connectMs` it tries to get a connection, else it throws `Unreachable`. If nothing at all
+   * arrives or leaves for `replyMs` before the reply is there, that costs the connection, and is
+   * `Interrupted`.
    *
    * After an error that says that the server does not serve (`Loading`, `ReadOnly`, `NoReplicas`,
    * `PrimaryDown`) the next command opens another connection: the primary may be elsewhere by now.
@@ -106,6 +113,11 @@ export class Link {
     return commands.map((_words, at) => outcomes[at] ?? { status: 'rejected', reason })
   }
 
+  /** Whether the next command is sent at once. */
+  get connected(): boolean {
+    return this.#connection !== null
+  }
+
   /** Connects, if there is no connection. Throws `Unreachable` after `connectMs`. */
   async open(connectMs: number): Promise<void> {
     await this.#connect(connectMs)
@@ -123,7 +135,7 @@ export class Link {
   close(): void {
     this.#ending.abort()
     if (this.#connection !== null) {
-      this.#lose(this.#connection, new Closed('the connection was closed'))
+      this.#lose(this.#connection, new Closed(CLOSED, true))
     }
   }
 
@@ -142,15 +154,15 @@ export class Link {
     let lose: Lose = () => undefined
     const lost = new Promise<never>((_resolve, reject) => (lose = reject))
     waiting.add(lose)
-    const timer = later(
-      replyMs, () => this.#lose(connection, new Interrupted(`no reply within ${replyMs} ms`)))
+    const unwatch = whenStill(replyMs, () => traffic(redis), () =>
+      this.#lose(connection, new Interrupted(`no reply within ${replyMs} ms`)))
     try {
       return await Promise.race([replies, lost])
     } catch (error) {
       if (redis.status !== 'ready') this.#lose(connection, new Interrupted(LOST))
       throw this.#asOurs(connection, error)
     } finally {
-      clearTimeout(timer)
+      unwatch()
       waiting.delete(lose)
       if (connection.retired && waiting.size === 0) redis.disconnect()
     }
@@ -161,11 +173,11 @@ export class Link {
     const deadline = performance.now() + connectMs
     let failure: unknown
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
-      if (this.#ending.signal.aborted) throw new Closed('the connection was closed')
+      if (this.#ending.signal.aborted) throw new Closed(CLOSED)
       if (this.#connection !== null) return this.#connection
       try {
         this.#opening ??= this.#open().finally(() => (this.#opening = null))
-        return await within(this.#opening, deadline - performance.now())
+        return await within(this.#opening, deadline - performance.now(), this.#ending.signal)
       } catch (error) {
         // Why an earlier attempt has failed says more than that the last one was not finished.
         if (!(error instanceof Late) || failure === undefined) failure = error
@@ -181,16 +193,17 @@ export class Link {
     let failure: Error | null = null
     redis.on('error', (error: Error) => (failure = error))
     try {
-      const clientId = await within(handshake(redis), OPEN_MS)
+      const clientId = await within(handshake(redis), OPEN_MS, this.#ending.signal)
       // A refused password does not keep ioredis from being ready.
       if (failure !== null) throw failure
       if (redis.status !== 'ready') throw new Interrupted(LOST)
-      if (this.#ending.signal.aborted) throw new Closed('the connection was closed')
+      if (this.#ending.signal.aborted) throw new Closed(CLOSED)
       const connection: Connection = { redis, clientId, waiting: new Set<Lose>(), retired: false }
       redis.on('end', () => this.#lose(connection, new Interrupted(LOST)))
       return (this.#connection = connection)
     } catch (error) {
       redis.disconnect()
+      redis.stream?.destroy()  // A server that says nothing would not end it.
       throw failure ?? error
     }
   }
@@ -205,8 +218,8 @@ export class Link {
   #asOurs(connection: Connection, error: unknown): unknown {
     if (!(error instanceof Error) || error instanceof SluiceError) return error
     if (error.name !== 'ReplyError') return new Interrupted(error.message, { cause: error })
-    const ours = errorOf(error.message)
-    if (servesNot(ours)) {
+    const ours = asUncertain(errorOf(error.message))
+    if (servesNot(ours) || ours instanceof Interrupted) {
       connection.retired = true
       if (this.#connection === connection) this.#connection = null
     }
@@ -231,6 +244,18 @@ function servesNot(error: unknown): boolean {
     error instanceof PrimaryDown
 }
 
+// A server whose journal has failed answers what it may have done, and stops.
+function asUncertain(error: ServerError): ServerError | Interrupted {
+  const isUncertain = error instanceof DiskFailed && error.message.includes('may or may not')
+  return isUncertain ? new Interrupted(error.message, { cause: error }) : error
+}
+
+// Changes as bytes arrive, and as those of a large command leave.
+function traffic({ stream }: Redis): number {
+  const { _handle } = stream as typeof stream & { _handle?: { writeQueueSize?: number } | null }
+  return stream.bytesRead - (_handle?.writeQueueSize ?? 0)
+}
+
 class Late extends Error {}
 
 async function handshake(redis: Redis): Promise<number | null> {
@@ -238,12 +263,16 @@ async function handshake(redis: Redis): Promise<number | null> {
   return await redis.client('ID').catch(() => null)
 }
 
-function within<T>(promise: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = later(Math.max(ms, 1), () => reject(new Late('no connection in time')))
+function within<T>(promise: Promise<T>, ms: number, ending: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const close = (): void => reject(new Closed(CLOSED))
+    const timer = later(Math.max(ms, 1), () => reject(new Late('no connection in time')))
+    ending.addEventListener('abort', close)
+    promise.then(resolve, reject).finally(() => {
+      clearTimeout(timer)
+      ending.removeEventListener('abort', close)
+    })
   })
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }
 
 // An error reply to AUTH or SELECT: another try has the same answer.

@@ -2,7 +2,7 @@
 // queue whose results are awaited. A Worker has connections of its own.
 import { Link } from './link.js'
 import { ResultWaiter } from './results.js'
-import { shownUrl, type ServerOptions } from './server.js'
+import { urlOf, type ServerOptions } from './server.js'
 
 /** The connections to one server; each user closes its own handle. */
 export class SharedLinks {
@@ -41,15 +41,20 @@ export class SharedLinks {
   }
 }
 
-const shared = new Map<unknown, SharedLinks>()
+// By URL, then by the object of further options.
+const shared = new Map<string, Map<ServerOptions['redis'], SharedLinks>>()
 
 /** The connections to this server, which all queues with the same options have in common. */
 export function sharedLinks(server: ServerOptions): SharedLinks {
-  const key = server.redis ?? server.url ?? shownUrl(server)
-  let links = shared.get(key)
+  const url = urlOf(server)
+  const those = shared.get(url) ?? new Map<ServerOptions['redis'], SharedLinks>()
+  let links = those.get(server.redis)
   if (links === undefined) {
-    links = new SharedLinks(server, () => shared.delete(key))
-    shared.set(key, links)
+    links = new SharedLinks(server, () => {
+      those.delete(server.redis)
+      if (those.size === 0) shared.delete(url)
+    })
+    shared.set(url, those.set(server.redis, links))
   }
   return links.use()
 }

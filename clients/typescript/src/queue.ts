@@ -5,7 +5,7 @@ import { Forgotten, NotCompleted, ResultTimeout } from './errors.js'
 import { follow, type EventsOptions, type QueueEvent } from './events.js'
 import { readInfo, type JobInfo, type State } from './info.js'
 import { Job, type Added } from './job.js'
-import { Closed, isOutage, Link } from './link.js'
+import { Closed, Interrupted, isOutage, Link } from './link.js'
 import { sharedLinks, type SharedLinks } from './pool.js'
 import { mapOf, numberOf, orNull, textOf, type Reply } from './reply.js'
 import type { Awaited } from './results.js'
@@ -76,7 +76,8 @@ export class Queue<Payload = unknown, Result = unknown> {
    * @throws QueueFull, GroupFull, Paused, TooLate, TooBig - the server refuses the job
    * @throws Duplicate - the id that the caller gave is in use
    * @throws Unknown - the connection was lost, and whether this call added the job is not known:
-   *   the time is over, the caller's id is in use on a repeat, or `ifdup` is `update` or `replace`
+   *   the time is over, the queue was closed, the caller's id is in use on a repeat, or `ifdup` is
+   *   `update` or `replace`
    */
   async add(payload: Payload, options: AddOptions = {}): Promise<Job<Payload, Result>> {
     const addition = this.#addition(payload, options)
@@ -138,25 +139,27 @@ export class Queue<Payload = unknown, Result = unknown> {
 
   /**
    * Cancels a job. `cancelled`: it has ended. `signalled`: it runs and was told to stop; it has the
-   * rest of its lease for that, or `grace` milliseconds. `gone`: it had ended, or is unknown.
+   * rest of its lease for that, or `grace` milliseconds. `gone`: it had ended, or is unknown. Once
+   * it is sent it is not repeated: if its reply is lost this throws `Unreachable`.
    */
   async cancel(
     id: string, options: { reason?: string, grace?: number } = {},
   ): Promise<'cancelled' | 'signalled' | 'gone'> {
     const words: Word[] = []
     if (options.reason !== undefined) words.push('REASON', options.reason)
-    if (options.grace !== undefined) words.push('GRACE', options.grace)
-    return textOf(await this.#call(['Q.CANCEL', this.name, id, ...words])) as
+    if (options.grace !== undefined) words.push('GRACE', Math.round(options.grace))
+    return textOf(await this.#callOnce(['Q.CANCEL', this.name, id, ...words])) as
       'cancelled' | 'signalled' | 'gone'
   }
 
   /**
-   * Makes an ended job wait again, and returns its state.
+   * Makes an ended job wait again, and returns its state. Once it is sent it is not repeated, since
+   * the job may have run and ended again: if the reply is lost this throws `Unreachable`.
    *
    * @throws NoJob - it is unknown, or no longer kept
    */
   async retry(id: string): Promise<State> {
-    return textOf(await this.#call(['Q.RETRY', this.name, id])) as State
+    return textOf(await this.#callOnce(['Q.RETRY', this.name, id])) as State
   }
 
   /** What the queue holds and has done; with `by` a line for each band, group, key, … */
@@ -265,15 +268,24 @@ export class Queue<Payload = unknown, Result = unknown> {
     return this.#shared().commands
   }
 
-  // None of these commands does harm when it is repeated.
-  async #call(words: Words): Promise<Reply> {
+  // What only reads: it does no harm when it is repeated.
+  #call(words: Words): Promise<Reply> {
+    return this.#repeat(words, isOutage)
+  }
+
+  // Repeated as long as it is certain that nothing was done.
+  #callOnce(words: Words): Promise<Reply> {
+    return this.#repeat(words, (error) => isOutage(error) && !(error instanceof Interrupted))
+  }
+
+  async #repeat(words: Words, may: (error: unknown) => boolean): Promise<Reply> {
     const deadline = performance.now() + this.#timeout
     for (;;) {
       const left = Math.max(deadline - performance.now(), 1)
       try {
         return await this.#commands().call(words, left, left)
       } catch (error) {
-        if (!isOutage(error) || performance.now() >= deadline) throw error
+        if (!may(error) || performance.now() >= deadline) throw error
         await sleep(PAUSE_MS)
       }
     }

@@ -20,15 +20,23 @@ const SENTINEL = 'redis+sentinel://'
 const SENTINEL_PORT = 26379
 const SENTINEL_MS = 2000  // for one Sentinel, or to connect to the server that it names
 
-/** The URL without its password, for messages. */
+/** Where the server is, without a password, for messages. */
 export function shownUrl(server: ServerOptions): string {
-  return urlOf(server).replace(/\/\/([^@/]*)@/, '//')
+  const redis = elsewhere(server)
+  if (redis === null) return urlOf(server).replace(/\/\/.*@/, '//').replace(/\?.*/, '')
+  const { host = 'localhost', port = 6379, path, sentinels, name } = redis
+  if (sentinels != null) {
+    const hosts = sentinels.map((each) =>
+      `${each.host ?? 'localhost'}:${each.port ?? SENTINEL_PORT}`)
+    return `${SENTINEL}${hosts.join(',')}/${name ?? ''}`
+  }
+  return path ?? `redis://${host}:${port}`
 }
 
 /** Throws for a bad URL of Sentinels. */
 export function checkServer(server: ServerOptions): void {
   const url = urlOf(server)
-  if (url.startsWith(SENTINEL)) sentinelOptions(url)
+  if (elsewhere(server) === null && url.startsWith(SENTINEL)) sentinelOptions(url)
 }
 
 /** A client that connects once, when it is told to. */
@@ -48,33 +56,39 @@ export function newRedis(server: ServerOptions, name: string): Redis {
     sentinelCommandTimeout: SENTINEL_MS,
     ...server.redis,
   }
-  const elsewhere = server.url === undefined && server.redis !== undefined &&
-    (server.redis.host ?? server.redis.path ?? server.redis.sentinels) !== undefined
-  if (elsewhere) return new Redis({ ...options, ...own })
+  if (elsewhere(server) !== null) return new Redis({ ...options, ...own })
   const url = urlOf(server)
   if (url.startsWith(SENTINEL)) return new Redis({ ...sentinelOptions(url), ...options, ...own })
   return new Redis(url, { ...options, ...own })
 }
 
-function urlOf(server: ServerOptions): string {
+// The options of ioredis, if they say where the server is.
+function elsewhere({ url, redis }: ServerOptions): RedisOptions | null {
+  if (url !== undefined || redis === undefined) return null
+  const place = redis.host ?? redis.port ?? redis.path ?? redis.sentinels
+  return place == null ? null : redis
+}
+
+/** The URL, given or by default. */
+export function urlOf(server: ServerOptions): string {
   return server.url ?? process.env['SLUICE_URL'] ?? 'redis://localhost:6379'
 }
 
 /** The options of ioredis for a URL with Sentinels. Throws for a bad one. */
 export function sentinelOptions(url: string): RedisOptions {
-  const [, user, hosts, name, database] =
-    /^redis\+sentinel:\/\/(?:([^@/]*)@)?([^@/]+)\/([^/]+)(?:\/(\d+))?$/.exec(url) ?? []
+  const [, username, password, hosts, name, database] =
+    /^redis\+sentinel:\/\/(?:([^@/:]*)(?::([^@/]*))?@)?([^@/]+)\/([^/]+)(?:\/(\d+))?$/
+      .exec(url) ?? []
   if (hosts === undefined || name === undefined) {
     throw new TypeError(`a URL of Sentinels is ${SENTINEL}[user:password@]host[:port],…/name[/db]`)
   }
-  const [username, password] = (user ?? ':').split(':').map(decodeURIComponent)
   return {
     sentinels: hosts.split(',').map(sentinelOf),
     name: decodeURIComponent(name),
     db: Number(database ?? 0),
     connectTimeout: SENTINEL_MS,
-    ...(username ? { username } : {}),
-    ...(password ? { password } : {}),
+    ...(username ? { username: decodeURIComponent(username) } : {}),
+    ...(password ? { password: decodeURIComponent(password) } : {}),
   }
 }
 

@@ -13,7 +13,7 @@ export type Words = readonly [command: string, ...rest: Word[]]
 /** What a command that was sent has come to. */
 export type Outcome = { reply: Reply } | { error: Error }
 
-/** The options of `Queue.add`; all times are milliseconds. */
+/** The options of `Queue.add`; all times are milliseconds, rounded to whole ones. */
 export interface AddOptions {
   /** 1 to 512 bytes. Without it the client makes one before its first try. */
   id?: string
@@ -59,22 +59,23 @@ export function addWords(options: AddOptions): Word[] {
   const one = (name: string, value: Word | undefined): void => {
     if (value !== undefined) words.push(name, value)
   }
+  const time = (name: string, ms: number | undefined): void => one(name, ms && Math.round(ms))
   one('PRI', options.pri)
-  one('BOOST', options.boost)
-  one('DELAY', options.delay)
-  one('AT', options.at instanceof Date ? options.at.getTime() : options.at)
+  time('BOOST', options.boost)
+  time('DELAY', options.delay)
+  time('AT', options.at instanceof Date ? options.at.getTime() : options.at)
   one('GROUP', options.group)
   for (const key of options.key ?? []) words.push('KEY', key)
   one('COST', options.cost)
-  one('TTL', options.ttl)
-  one('LEASE', options.lease)
-  one('MAXRUN', options.maxRun)
+  time('TTL', options.ttl)
+  time('LEASE', options.lease)
+  time('MAXRUN', options.maxRun)
   one('RETRY', options.retry)
-  if (options.backoff !== undefined) words.push('BACKOFF', ...options.backoff)
+  if (options.backoff !== undefined) words.push('BACKOFF', ...options.backoff.map(Math.round))
   for (const id of options.need ?? []) words.push('NEED', id)
   for (const id of options.after ?? []) words.push('AFTER', id)
   for (const [name, value] of Object.entries(options.tag ?? {})) words.push('TAG', name, value)
-  one('MAXWAIT', options.maxWait)
+  time('MAXWAIT', options.maxWait)
   return words
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { additionOf, addSafely } from '../src/adding.js'
 import { Duplicate, Loading, QueueFull, Unknown, Unreachable } from '../src/errors.js'
-import { Interrupted } from '../src/link.js'
+import { Closed, Interrupted } from '../src/link.js'
 import type { Reply } from '../src/reply.js'
 import type { AddOptions, Words } from '../src/words.js'
 
@@ -97,6 +97,18 @@ test('a job that was never sent is not unknown when the time is over', async () 
 test('a job that may have been added is unknown when the time is over', async () => {
   await assert.rejects(add(link(lost), {}, 120), Unknown)
   await assert.rejects(add(link(lost, new Unreachable('away')), {}, 120), Unknown)
+})
+
+test('a job whose add was sent is unknown when the connection is closed', async () => {
+  const closed = new Closed('closed')
+  await assert.rejects(add(link(new Closed('closed', true)), {}), Unknown)
+  await assert.rejects(add(link(lost, closed), {}), Unknown)
+  await assert.rejects(add(link(closed), {}), Closed)
+})
+
+test('times are rounded', () => {
+  const { first } = additionOf('q', payload, { id: 'i', delay: 1.5, at: 0.4, backoff: [0.6, 2] })
+  assert.equal(first.slice(4).join(' '), 'DELAY 2 AT 0 BACKOFF 1 2')
 })
 
 test('options become words of the contract', () => {

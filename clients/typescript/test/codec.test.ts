@@ -50,3 +50,53 @@ test('a codec is chosen by name, or given', () => {
   assert.equal(codecOf('raw'), raw)
   assert.equal(codecOf(own), own)
 })
+
+// As JSON is written: some numbers that are refused, some text that only looks like it.
+function randomJson(random: () => number, depth = 0): string {
+  const pick = (...from: string[]): string => from[Math.floor(random() * from.length)] ?? ''
+  const digits = (): string => `${1 + Math.floor(random() * 9)}`.padEnd(1 + random() * 22, '0127')
+  const number = (): string => pick('', '-') + pick(digits(), '0') + pick('', '', `.${digits()}`) +
+    pick('', '', `${pick('e', 'E')}${pick('', '+', '-')}${pick('1', '22', '308', '309', '400')}`)
+  const text = (): string =>
+    `"${pick('', ',', ' ', '[', ':', '\\"', '\\\\', 'a1e5')}${pick(number(), 'x', digits())}"`
+  const space = (): string => pick('', '', ' ', '\n', '\t')
+  const inner = (): string => space() + randomJson(random, depth + 1) + space()
+  const kind = depth > 3 ? random() * 0.6 : random()
+  if (kind < 0.4) return number()
+  if (kind < 0.6) return pick(text(), 'null', 'true')
+  const many = Array.from({ length: random() * 4 })
+  return kind < 0.8 ? `[${many.map(inner).join(',')}]`
+    : `{${many.map(() => `${text()}${space()}:${inner()}`).join(',')}}`
+}
+
+// The numbers of a text outside of its strings.
+function isRefused(text: string): boolean {
+  const numbers = text.replace(/"(?:[^"\\]|\\.)*"/g, '').match(/-?\d[\d.eE+-]*/g) ?? []
+  return numbers.some((number) => !Number.isFinite(Number(number)) ||
+    (!/[.eE]/.test(number) && !Number.isSafeInteger(Number(number))))
+}
+
+test('json finds every number that it refuses, and no other', () => {
+  let state = 1
+  const random = (): number => {
+    state = (state * 48271) % 2147483647
+    return state / 2147483647
+  }
+  let refused = 0
+  for (let n = 0; n < 20_000; ++n) {
+    const text = randomJson(random)
+    if (isRefused(text)) {
+      ++refused
+      assert.throws(() => decode(text), CodecError, text)
+    } else {
+      assert.deepEqual(decode(text), JSON.parse(text))
+    }
+  }
+  assert.ok(refused > 2000 && refused < 18_000, `${refused}`)
+  assert.throws(() => decode(`${'9'.repeat(400)}.5`), CodecError)
+})
+
+test('json refuses bytes that are not UTF-8', () => {
+  assert.throws(() => json.decode(Buffer.from([0x22, 0xff, 0x22])), TypeError)
+  assert.equal(decode('"\ufffd"'), '\ufffd')
+})

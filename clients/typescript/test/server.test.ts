@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Worker } from '../src/index.js'
-import { sentinelOptions, shownUrl } from '../src/server.js'
+import { sharedLinks } from '../src/pool.js'
+import { newRedis, sentinelOptions, shownUrl } from '../src/server.js'
 
 test('a URL of Sentinels names them, the primary, the user and the database', () => {
   const { sentinels, name, db, username, password } =
@@ -12,6 +13,7 @@ test('a URL of Sentinels names them, the primary, the user and the database', ()
   const plain = sentinelOptions('redis+sentinel://a/main')
   assert.deepEqual([plain.name, plain.db, 'password' in plain], ['main', 0, false])
   assert.equal(sentinelOptions('redis+sentinel://:p@a/main').password, 'p')
+  assert.equal(sentinelOptions('redis+sentinel://ann:p:q@a/main').password, 'p:q')
 })
 
 test('what is no such URL is refused', () => {
@@ -25,4 +27,27 @@ test('what is no such URL is refused', () => {
 test('a URL is shown without its password', () => {
   assert.equal(shownUrl({ url: 'redis+sentinel://ann:secret@a:1,b/main' }),
     'redis+sentinel://a:1,b/main')
+})
+
+test('options of ioredis alone say where the server is, and are shown', () => {
+  assert.equal(newRedis({ redis: { port: 1234 } }, 'test').options.port, 1234)
+  assert.equal(shownUrl({ redis: { port: 1234 } }), 'redis://localhost:1234')
+  assert.equal(shownUrl({ redis: { host: 'db', password: 'secret' } }), 'redis://db:6379')
+  assert.equal(shownUrl({ redis: { path: '/run/sluice' } }), '/run/sluice')
+  assert.equal(shownUrl({ redis: { sentinels: [{ host: 'a' }, { port: 5 }], name: 'main' } }),
+    'redis+sentinel://a:26379,localhost:5/main')
+  assert.equal(shownUrl({ url: 'redis://a:1', redis: { host: 'b' } }), 'redis://a:1')
+  assert.equal(shownUrl({ url: 'redis://:p@ss@a:1/2?password=x' }), 'redis://a:1/2')
+})
+
+test('queues share connections if URL and options are the same', () => {
+  const [url, other, redis] = ['redis://a', 'redis://b', {}]
+  const first = sharedLinks({ url, redis })
+  assert.equal(sharedLinks({ url, redis }), first)
+  const others = [{ url: other, redis }, { url, redis: {} }, { url }].map(sharedLinks)
+  assert.equal(new Set([first, ...others]).size, 4)
+  first.release()
+  assert.equal(sharedLinks({ url, redis }), first)
+  for (const links of [first, first, ...others]) links.release()
+  assert.notEqual(sharedLinks({ url, redis }), first)
 })

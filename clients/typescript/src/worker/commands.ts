@@ -16,6 +16,32 @@ export interface Held {
   readonly lease: number
 }
 
+/**
+ * Divides what is said about jobs into commands: each is about one queue, names a job once, and has
+ * at most MOST_PAIRS of them, and `mostBytes` or a single one. A job is held twice if its lease ran
+ * out and the next one came here, too.
+ */
+export function inCommands<Each extends Held>(
+  all: readonly Each[], bytesOf: (each: Each) => number = () => 0, mostBytes = Infinity,
+): Each[][] {
+  const open = new Map<string, { command: Each[], ids: Set<string>, bytes: number }>()
+  const commands: Each[][] = []
+  for (const each of all) {
+    const bytes = bytesOf(each)
+    let last = open.get(each.queue)
+    if (last === undefined || last.command.length === MOST_PAIRS || last.ids.has(each.id) ||
+      last.bytes + bytes > mostBytes) {
+      last = { command: [], ids: new Set(), bytes: 0 }
+      open.set(each.queue, last)
+      commands.push(last.command)
+    }
+    last.command.push(each)
+    last.ids.add(each.id)
+    last.bytes += bytes
+  }
+  return commands
+}
+
 /** A job as a pop hands it out. */
 export interface Popped extends Held {
   readonly attempt: number

@@ -3,7 +3,7 @@
 import { ServerError, TooBig } from '../errors.js'
 import type { Link } from '../link.js'
 import {
-  ackWords, endAnswer, nackWords, readEnds, touchWords, type EndAnswer, type Held,
+  ackWords, endAnswer, inCommands, nackWords, readEnds, touchWords, type EndAnswer, type Held,
   type PopRequest, type PopStyle, type Popped, type Touch,
 } from './commands.js'
 import { insist, Refusal, type Insisting } from './insist.js'
@@ -13,40 +13,46 @@ const MOST_BYTES = 1024 * 1024  // of the results in one command
 
 /** A run whose end is to be told. */
 export interface Finished extends Held {
-  readonly ending: Ending
-  /** What is sent ahead of it. */
-  readonly rest: readonly Touch[]
-  /** Called once, when the server has answered; the ending may be another by then. */
-  readonly told: (answer: EndAnswer, ending: Ending) => void
+  /** Becomes another one if the server does not take it. */
+  ending: Ending
+  /** A heartbeat that is under way with a part of its log; resolves when that is answered. */
+  readonly saying: Promise<void> | null
+  /** What is sent ahead of it: what no heartbeat has sent, once. */
+  rest(): readonly Touch[]
 }
 
-interface Told {
+interface Told<Each> {
   readonly jobs: Popped[]
   /** To be told in another way: what the server did not take. */
-  readonly again: Finished[]
+  readonly again: Each[]
   /** What the server refuses, and is not about a single run; null: nothing. */
   failure: unknown
 }
 
+type Tell<Each> = (each: Each, answer: EndAnswer) => void
+
 /**
  * Tells these ends. `pop` goes with the last acknowledgement, which is then of the worker's queue.
+ * `tell` is called for each that the server has answered.
  */
-export async function tellEnds(
-  commands: Link, finished: readonly Finished[], style: PopStyle, pop: PopRequest | null,
-  how: Insisting,
-): Promise<Told> {
-  const told: Told = { jobs: [], again: [], failure: null }
-  const groups = groupsOf(finished)
-  for (const touches of roundsOf(finished)) {
+export async function tellEnds<Each extends Finished>(
+  commands: Link, finished: readonly Each[], style: PopStyle, pop: PopRequest | null,
+  how: Insisting, tell: Tell<Each>,
+): Promise<Told<Each>> {
+  for (const { saying } of finished) if (saying !== null) await saying
+  const told: Told<Each> = { jobs: [], again: [], failure: null }
+  const rest = restOf(finished).map((touches) =>
     // A log that is not taken does not keep a job from its end.
-    insist(commands, touchWords(touches, style.worker), how).catch(() => undefined)
-  }
+    insist(commands, touchWords(touches, style.worker), how).catch(() => undefined))
+  const inOrder = rest.length === 0 ? how : { ...how, after: Promise.all(rest) }
+  const groups = groupsOf(finished)
   const sent = groups.map(async (group, at) => {
     const carried = at === groups.length - 1 ? pop : null
     const words = group[0]?.ending.kind === 'ack' ? ackWords(group, style, carried)
       : nackWords(group)
     try {
-      await tellGroup(group, insist(commands, words, how), carried && style.queues, told)
+      const answer = insist(commands, words, inOrder)
+      await tellGroup(group, answer, carried && style.queues, told, tell)
     } catch (error) {
       told.failure ??= error
     }
@@ -55,9 +61,9 @@ export async function tellEnds(
   return told
 }
 
-async function tellGroup(
-  group: readonly Finished[], answer: ReturnType<typeof insist>, popped: readonly string[] | null,
-  told: Told,
+async function tellGroup<Each extends Finished>(
+  group: readonly Each[], answer: ReturnType<typeof insist>, popped: readonly string[] | null,
+  told: Told<Each>, tell: Tell<Each>,
 ): Promise<void> {
   let repeated: boolean
   let replies: ReturnType<typeof readEnds>
@@ -76,9 +82,10 @@ async function tellGroup(
   let failure: ServerError | null = null
   group.forEach((each, at) => {
     const answered = endAnswer(replies.answers[at] ?? null, each.ending, repeated)
-    if (typeof answered === 'string') return each.told(answered, each.ending)
+    if (typeof answered === 'string') return tell(each, answered)
     if (answered.refused instanceof TooBig) {
-      told.again.push({ ...each, rest: [], ending: refused('result', answered.refused) })
+      each.ending = refused('result', answered.refused)
+      told.again.push(each)
     } else {
       failure ??= answered.refused
     }
@@ -86,35 +93,24 @@ async function tellGroup(
   if (failure !== null) throw new Refusal(failure, repeated)
 }
 
-// Those of one command: of one queue, acknowledged or given back, with results of MOST_BYTES or a
-// single one. Acknowledgements come last, so that the pop in the last of them finds all slots.
-function groupsOf(finished: readonly Finished[]): Finished[][] {
-  const groups: { ack: Finished[][], nack: Finished[][] } = { ack: [], nack: [] }
-  const open = new Map<string, { group: Finished[], bytes: number }>()
-  for (const each of finished) {
-    const { kind } = each.ending
-    const bytes = each.ending.kind === 'ack' ? each.ending.result?.length ?? 0 : 0
-    const name = kind + each.queue
-    let last = open.get(name)
-    if (last === undefined || last.bytes + bytes > MOST_BYTES) {
-      last = { group: [], bytes: 0 }
-      open.set(name, last)
-      groups[kind].push(last.group)
-    }
-    last.group.push(each)
-    last.bytes += bytes
-  }
-  return [...groups.nack, ...groups.ack]
+// Those of one command. Acknowledgements come last, so that the pop in the last of them finds all
+// slots.
+function groupsOf<Each extends Finished>(finished: readonly Each[]): Each[][] {
+  const acks = finished.filter(({ ending }) => ending.kind === 'ack')
+  const nacks = acks.length === finished.length ? []
+    : finished.filter(({ ending }) => ending.kind === 'nack')
+  return [...inCommands(nacks), ...inCommands(acks, resultBytes, MOST_BYTES)]
 }
 
-// What goes ahead of the ends: for each queue first the first part of each, then the second.
-function roundsOf(finished: readonly Finished[]): Touch[][] {
-  const rounds = new Map<string, Touch[]>()
-  for (const each of finished) {
-    each.rest.forEach((touch, round) => {
-      const name = `${round} ${each.queue}`
-      rounds.set(name, [...(rounds.get(name) ?? []), touch])
-    })
-  }
-  return [...rounds.values()]
+function resultBytes({ ending }: Finished): number {
+  return ending.kind === 'ack' ? ending.result?.length ?? 0 : 0
+}
+
+// What goes ahead of the ends: first the first part of each, then the second.
+function restOf(finished: readonly Finished[]): Touch[][] {
+  const rests = finished.map((each) => each.rest()).filter((rest) => rest.length > 0)
+  const rounds = Math.max(0, ...rests.map((rest) => rest.length))
+  const inRounds = Array.from({ length: rounds }, (_, round) =>
+    rests.flatMap((rest) => rest[round] ?? []))
+  return inCommands(inRounds.flat())
 }

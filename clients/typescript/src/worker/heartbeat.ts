@@ -1,19 +1,22 @@
 // The heartbeat of a worker: it extends all leases, and hears who is to stop.
 import { NoJob, StaleLease, TooBig } from '../errors.js'
 import type { Link } from '../link.js'
-import { MOST_PAIRS, readTouch, touchWords, type Touch, type TouchAnswer } from './commands.js'
 import { later } from '../time.js'
-import type { Run } from './run.js'
+import {
+  inCommands, lostOrRefused, readTouch, touchWords, type Touch, type TouchAnswer,
+} from './commands.js'
+import { held, type Run } from './run.js'
 
 const CONNECT_MS = 1000
-const REPLY_MS = 5000
+const SHORTEST_REPLY_MS = 250
+const LONGEST_REPLY_MS = 5000
 
 export interface HeartbeatTarget<Payload> {
   readonly commands: Link
   readonly worker: string
-  runs(): Iterable<Run<Payload>>
+  runs(): readonly Run<Payload>[]
   answered(run: Run<Payload>, answer: TouchAnswer): void
-  quiet(quiet: boolean): void
+  quiet(queue: string, quiet: boolean): void
   /** The server is away, or refuses a whole heartbeat. */
   failed(error: unknown): void
 }
@@ -45,57 +48,61 @@ export class Heartbeat<Payload> {
   }
 
   async #beat(): Promise<void> {
-    await Promise.all(chunks([...this.#target.runs()]).map((runs) => this.#touch(runs)))
+    const runs = this.#target.runs()
+    // After a reply that does not come there is still time for another try.
+    const replyMs = Math.max(Math.min(shortestLease(runs) / 3, LONGEST_REPLY_MS), SHORTEST_REPLY_MS)
+    await Promise.all(inCommands(runs).map((those) => this.#touch(those, replyMs)))
     this.#due = Infinity
-    const leases = [...this.#target.runs()].map((run) => run.popped.leaseMs)
-    if (leases.length > 0) this.expect(Math.min(...leases))
+    const left = this.#target.runs()
+    if (left.length > 0) this.expect(shortestLease(left))
   }
 
-  async #touch(runs: readonly Run<Payload>[]): Promise<void> {
+  async #touch(runs: readonly Run<Payload>[], replyMs: number): Promise<void> {
     const touches = runs.map((run) => run.touch())
+    const saying = this.#say(runs, touches, replyMs)
+    runs.forEach((run, at) => (run.saying = touches[at]?.log == null ? null : saying))
+    await saying
+    for (const run of runs) run.saying = null
+  }
+
+  async #say(
+    runs: readonly Run<Payload>[], touches: readonly Touch[], replyMs: number,
+  ): Promise<void> {
+    let answers: readonly TouchAnswer[]
     try {
       const words = touchWords(touches, this.#target.worker)
-      const reply = await this.#target.commands.call(words, CONNECT_MS, REPLY_MS)
-      const { quiet, answers } = readTouch(reply, runs.length)
-      this.#target.quiet(quiet)
-      runs.forEach((run, at) => {
-        const touch = touches[at]
-        if (touch !== undefined) run.sent(touch)
-        this.#target.answered(run, answers[at] ?? { say: 'continue' })
-      })
+      const reply = await this.#target.commands.call(words, CONNECT_MS, replyMs)
+      const said = readTouch(reply, runs.length)
+      this.#target.quiet(touches[0]?.queue ?? '', said.quiet)
+      answers = said.answers
     } catch (error) {
-      const single = runs.length === 1
-      this.#refused(single ? runs[0] : undefined, single ? touches[0] : undefined, error)
+      // The error of a single lease is that of the command.
+      const isOfLease = error instanceof NoJob || error instanceof StaleLease ||
+        error instanceof TooBig
+      if (!isOfLease || runs.length > 1) return this.#target.failed(error)
+      answers = [lostOrRefused(error)]
     }
-  }
-
-  // The error of a single lease is that of the command.
-  #refused(run: Run<Payload> | undefined, touch: Touch | undefined, error: unknown): void {
-    if (run === undefined || touch === undefined) return this.#target.failed(error)
-    if (error instanceof NoJob || error instanceof StaleLease) {
-      this.#target.answered(run, { say: 'lost' })
-    } else if (error instanceof TooBig) {
-      run.sent(touch)
-      this.#target.answered(run, { say: 'refused', error })
-    } else {
-      this.#target.failed(error)
-    }
+    const refused: Run<Payload>[] = []
+    runs.forEach((run, at) => {
+      const touch = touches[at] ?? bare(run)
+      const answer = answers[at] ?? { say: 'continue' }
+      if (answer.say !== 'refused') {
+        run.sent(touch)
+      } else if (touch.progress !== null || touch.log !== null) {
+        run.refused(touch)
+        refused.push(run)
+      }
+      this.#target.answered(run, answer)
+    })
+    // Their leases were not extended.
+    if (refused.length > 0) await this.#say(refused, refused.map(bare), replyMs)
   }
 }
 
-// A command is about one queue.
-function chunks<Payload>(runs: readonly Run<Payload>[]): Run<Payload>[][] {
-  const open = new Map<string, Run<Payload>[]>()
-  const all: Run<Payload>[][] = []
-  for (const run of runs) {
-    const { queue } = run.popped
-    let chunk = open.get(queue)
-    if (chunk === undefined || chunk.length === MOST_PAIRS) {
-      chunk = []
-      open.set(queue, chunk)
-      all.push(chunk)
-    }
-    chunk.push(run)
-  }
-  return all
+function bare(run: Run<unknown>): Touch {
+  return { ...held(run), progress: null, log: null }
+}
+
+function shortestLease(runs: readonly Run<unknown>[]): number {
+  return Math.min(...runs.map((run) => run.popped.leaseMs))
 }

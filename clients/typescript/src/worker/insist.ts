@@ -27,14 +27,18 @@ export interface Insisting {
   readonly failed: (error: unknown) => void
   /** Whether it is sent again; always, without it. */
   readonly again?: () => boolean
+  /** What was sent ahead of it, and must be done first: resolves when that is answered. */
+  readonly after?: Promise<unknown>
 }
 
 /** Throws a `Refusal` for what another try would not change, or after the last try. */
 export async function insist(
-  link: Pick<Link, 'call'>, words: Words, how: Insisting,
+  link: Pick<Link, 'call' | 'connected'>, words: Words, how: Insisting,
 ): Promise<Answer> {
   let repeated = false
-  for (;;) {
+  for (let isFirst = true; ; isFirst = false) {
+    // What is sent over one connection is done in this order.
+    if (how.after !== undefined && !(isFirst && link.connected)) await how.after
     try {
       return { reply: await link.call(words, CONNECT_MS, how.replyMs), repeated }
     } catch (error) {

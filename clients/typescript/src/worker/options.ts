@@ -24,7 +24,7 @@ export interface Hooks<Payload, Result> {
   lost?(job: WorkerJob<Payload>): void
 }
 
-/** Options of a `Worker`; all times are milliseconds. */
+/** Options of a `Worker`; all times are milliseconds, and all numbers whole ones. */
 export interface WorkerOptions<Payload = unknown, Result = unknown> extends ServerOptions {
   /** Runs at once (1). */
   concurrency?: number

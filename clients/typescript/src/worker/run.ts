@@ -2,7 +2,9 @@
 import type { Codec } from '../codec.js'
 import { bytesOf, mapOf, orNull, textOf, type Reply } from '../reply.js'
 import { encoded } from '../words.js'
-import { tagsOfPopped, type Popped, type Touch } from './commands.js'
+import { tagsOfPopped, type Held, type Popped, type Touch } from './commands.js'
+import type { Finished } from './ends.js'
+import { withoutResult, type Ending } from './outcome.js'
 
 /** A job as its handler gets it. */
 export interface WorkerJob<Payload = unknown> {
@@ -55,23 +57,42 @@ export const EXTRA = {
   tags: 'tags', group: 'group', progress: 'progress', error: 'error', needResults: 'need_results',
 } as const
 
-export class Run<Payload> {
+export class Run<Payload> implements Finished {
   readonly popped: Popped
   readonly job: WorkerJob<Payload>
   readonly context: Context
   /** `running` until the end is known here; then no heartbeat names it. */
   state: 'running' | 'ended' | 'lost' = 'running'
+  /** Once it has ended: what the server is told, what the handler returned, or has thrown. */
+  ending: Ending = withoutResult
+  result: unknown
+  failure: unknown = null
+  saying: Promise<void> | null = null
   /** Where it is in `Runs`. */
   place = 0
   #aborting: AbortController | null = null  // made when it is needed, which most runs do without
   #progress: Buffer | string | null = null
   #log: Buffer = NOTHING
+  #logged = ''  // behind that
+  #trimmed = 0  // bytes of the log that were dropped since the last heartbeat
 
   /** Throws what the codec throws. */
   constructor(popped: Popped, codec: Codec) {
     this.popped = popped
     this.job = readJob<Payload>(popped, codec)
     this.context = new RunContext(this)
+  }
+
+  get queue(): string {
+    return this.popped.queue
+  }
+
+  get id(): string {
+    return this.popped.id
+  }
+
+  get lease(): number {
+    return this.popped.lease
   }
 
   get signal(): AbortSignal {
@@ -83,8 +104,17 @@ export class Run<Payload> {
   }
 
   appendLog(text: string): void {
-    const log = Buffer.concat([this.#log, Buffer.from(text)])
-    this.#log = log.length > MOST_LOG ? log.subarray(log.length - MOST_LOG) : log
+    this.#logged += text
+    if (this.#logged.length > MOST_LOG) this.#encodeLog()
+  }
+
+  #encodeLog(): void {
+    if (this.#logged === '') return
+    const log = Buffer.concat([this.#log, Buffer.from(this.#logged)])
+    const excess = Math.max(log.length - MOST_LOG, 0)
+    this.#logged = ''
+    this.#log = log.subarray(excess)
+    this.#trimmed += excess
   }
 
   get #controller(): AbortController {
@@ -99,20 +129,27 @@ export class Run<Payload> {
     if (!this.stopped) this.#controller.abort(reason)
   }
 
-  /** What a heartbeat says; `sent` follows if it has arrived. */
+  /** What a heartbeat says; `sent` or `refused` follows if it has arrived. */
   touch(): Touch {
+    this.#encodeLog()
+    this.#trimmed = 0
     const log = this.#log.length === 0 ? null : this.#log.subarray(0, LOG_AT_ONCE)
     return { ...held(this.popped), progress: this.#progress, log }
   }
 
   sent(touch: Touch): void {
     if (this.#progress === touch.progress) this.#progress = null
-    if (touch.log !== null) this.#log = this.#log.subarray(touch.log.length)
+    if (touch.log === null) return
+    this.#log = this.#log.subarray(Math.max(touch.log.length - this.#trimmed, 0))
   }
 
-  /** What goes ahead of the end: nothing, or progress and log that no heartbeat has sent. */
+  /** The server does not take the progress, or without one the log. */
+  refused(touch: Touch): void {
+    this.sent(touch.progress === null ? touch : { ...touch, log: null })
+  }
+
   rest(): readonly Touch[] {
-    if (this.#progress === null && this.#log.length === 0) return NO_TOUCHES
+    if (this.#progress === null && this.#log.length === 0 && this.#logged === '') return NO_TOUCHES
     const touches: Touch[] = []
     for (let touch = this.touch(); touch.progress !== null || touch.log !== null;
       touch = this.touch()) {
@@ -120,6 +157,24 @@ export class Run<Payload> {
       this.sent(touch)
     }
     return touches
+  }
+}
+
+/** A job that is held and not run: what is told is its end alone. */
+export class Unrun implements Finished {
+  readonly queue: string
+  readonly id: string
+  readonly lease: number
+  readonly saying = null
+
+  constructor({ queue, id, lease }: Held, public ending: Ending) {
+    this.queue = queue
+    this.id = id
+    this.lease = lease
+  }
+
+  rest(): readonly Touch[] {
+    return NO_TOUCHES
   }
 }
 
@@ -175,7 +230,7 @@ export class Runs<Payload> {
   }
 }
 
-function held({ queue, id, lease }: Popped): { queue: string, id: string, lease: number } {
+export function held({ queue, id, lease }: Held): Held {
   return { queue, id, lease }
 }
 

@@ -9,10 +9,10 @@ import { sleep } from '../time.js'
 import { hasTracing, inTrace } from '../trace.js'
 import { encoded } from '../words.js'
 import {
-  MOST_PAIRS, popWords, readJobs, tagsOfPopped, type PopRequest, type PopStyle, type Popped,
-  type TouchAnswer,
+  MOST_PAIRS, popWords, readJobs, tagsOfPopped, type EndAnswer, type PopRequest, type PopStyle,
+  type Popped, type TouchAnswer,
 } from './commands.js'
-import { tellEnds, type Finished } from './ends.js'
+import { tellEnds } from './ends.js'
 import { Heartbeat } from './heartbeat.js'
 import { insist, Refusal, type Insisting } from './insist.js'
 import { loggerOf, uniqueName, type Logger, type WorkerOptions } from './options.js'
@@ -21,7 +21,7 @@ import {
   type Ending,
 } from './outcome.js'
 import { planNext } from './plan.js'
-import { EXTRA, Run, Runs, type Context, type WorkerJob } from './run.js'
+import { EXTRA, Run, Runs, Unrun, type Context, type WorkerJob } from './run.js'
 import { onSignal } from './signals.js'
 
 /** Runs one job; what it returns is the job's result. */
@@ -52,7 +52,7 @@ export class Worker<Payload = unknown, Result = unknown> {
   readonly #blocking: Link
   readonly #heartbeat: Heartbeat<Payload>
   readonly #runs = new Runs<Payload>()
-  #ended: Finished[] = []
+  #ended: (Run<Payload> | Unrun)[] = []
   #settling = false
   #pop: PopRequest | null = null
   readonly #tokens = randomBytes(8).toString('hex')
@@ -64,7 +64,7 @@ export class Worker<Payload = unknown, Result = unknown> {
   #accepting = false
   #dry = false
   #taken = 0
-  #quiet = false
+  readonly #quiet = new Set<string>()  // queues
   #signalled = false
   #away = false
   #running: Promise<void> | null = null
@@ -79,15 +79,15 @@ export class Worker<Payload = unknown, Result = unknown> {
    * A worker for one queue, or for several in the order in which they are tried. It has two
    * connections: one for commands, one on which it waits for jobs.
    *
-   * @throws RangeError - without a queue, or a `concurrency` that is no number from 1
+   * @throws RangeError - without a queue, or a `concurrency` or `maxJobs` that is no whole number
    */
   constructor(
     queues: string | readonly string[], handler: Handler<Payload, Result>,
     options: WorkerOptions<Payload, Result> = {},
   ) {
-    if (queues.length === 0 || !((options.concurrency ?? 1) >= 1)) {
-      throw new RangeError('a worker needs a queue, and a concurrency of at least 1')
-    }
+    if (queues.length === 0) throw new RangeError('a worker needs a queue')
+    requireWhole('concurrency', options.concurrency ?? 1, 1)
+    requireWhole('maxJobs', options.maxJobs ?? 0, 0)
     this.name = options.name ?? uniqueName()
     this.#queues = typeof queues === 'string' ? [queues] : queues
     this.#handler = handler
@@ -99,7 +99,7 @@ export class Worker<Payload = unknown, Result = unknown> {
       queues: this.#queues,
       worker: this.name,
       match: options.match ?? [],
-      lease: options.lease,
+      lease: options.lease && Math.round(options.lease),
       with: extraFields(options.with ?? [], this.#traces),
     }
     this.#commands = new Link(options, 'sluice-worker')
@@ -109,7 +109,7 @@ export class Worker<Payload = unknown, Result = unknown> {
       worker: this.name,
       runs: () => this.#runs.running(),
       answered: (run, answer) => this.#touched(run, answer),
-      quiet: (quiet) => this.#becameQuiet(quiet),
+      quiet: (queue, quiet) => this.#becameQuiet(queue, quiet),
       failed: (error) =>
         isTemporary(error) ? this.#troubled(error) : this.#refusedAll('Q.TOUCH', error),
     }, options.heartbeat ?? 1000)
@@ -120,9 +120,13 @@ export class Worker<Payload = unknown, Result = unknown> {
     this.ready.catch(() => undefined)  // run() says it, too.
   }
 
-  /** Whether the server gives this worker no jobs at present (`Q.CONFIG … WORKER … SET quiet`). */
+  /**
+   * Whether a queue gives this worker no jobs (`Q.CONFIG … WORKER … SET quiet`), as far as it
+   * knows: heartbeats say it for the queues whose jobs run, and a job says that its queue gives
+   * some. A worker without jobs hears of no change.
+   */
   get quiet(): boolean {
-    return this.#quiet
+    return this.#quiet.size > 0
   }
 
   /** The jobs that run at present. */
@@ -135,8 +139,8 @@ export class Worker<Payload = unknown, Result = unknown> {
    * `burst` or `maxJobs`. It is called once.
    *
    * On SIGTERM it takes no more jobs, lets those that run end within `grace`, and gives the rest
-   * back. If a handler still runs after that the process exits with code 1. A second signal ends
-   * the grace.
+   * back. If a handler still runs after that the process exits with code 1, as soon as its other
+   * workers have ended. A second signal ends the grace.
    *
    * @throws Unreachable - there was no first connection in time
    * @throws ServerError - the server refuses what a worker needs: NoPermission, Adopted, …
@@ -171,11 +175,9 @@ export class Worker<Payload = unknown, Result = unknown> {
       this.#heartbeat.stop()
       this.#commands.close()
       this.#blocking.close()
-      unlisten()
-    }
-    if (this.#signalled && this.#runs.size > 0) {
-      this.#logger.error(`worker ${this.name}: ${this.#runs.size} handlers do not end`)
-      process.exit(1)
+      const hangs = this.#signalled && this.#runs.size > 0
+      if (hangs) this.#logger.error(`worker ${this.name}: ${this.#runs.size} handlers do not end`)
+      unlisten(hangs)
     }
     if (this.#failure !== null) throw this.#failure
   }
@@ -257,7 +259,8 @@ export class Worker<Payload = unknown, Result = unknown> {
     const pop = carries ? (this.#pop = this.#newPop(count)) : null
     this.#settling = true
     const told = await tellEnds(
-      this.#commands, finished, this.#style, pop, this.#insisting({ replyMs: REPLY_MS }))
+      this.#commands, finished, this.#style, pop, this.#insisting({ replyMs: REPLY_MS }),
+      (each, answer) => { if (each instanceof Run) this.#told(each, answer) })
     this.#ended.push(...told.again)
     if (pop !== null) this.#begin(told.jobs)
     else this.#dry = false
@@ -273,43 +276,55 @@ export class Worker<Payload = unknown, Result = unknown> {
   #begin(jobs: readonly Popped[]): void {
     this.#dry = jobs.length === 0 && this.#options.burst === true
     if (!this.#accepting) return this.#giveBack(jobs)
+    if (this.#quiet.size > 0) for (const { queue } of jobs) this.#becameQuiet(queue, false)
+    let shortestLease = Infinity
     for (const popped of jobs) {
       ++this.#taken
-      let run: Run<Payload>
-      try {
-        run = new Run<Payload>(popped, this.#codec)
-      } catch (error) {
-        this.#logger.warn(`job ${popped.id}: its payload cannot be read: ${messageOf(error)}`)
-        this.#ended.push({
-          ...popped, ending: refused('payload', error), rest: [], told: () => undefined,
-        })
-        continue
-      }
+      const run = this.#newRun(popped)
+      if (run === null) continue
       this.#runs.add(run)
-      this.#heartbeat.expect(popped.leaseMs)
-      void this.#execute(run)
+      shortestLease = Math.min(shortestLease, popped.leaseMs)
+      this.#execute(run)
+    }
+    if (this.#runs.size > 0) this.#heartbeat.expect(shortestLease)
+  }
+
+  #newRun(popped: Popped): Run<Payload> | null {
+    try {
+      return new Run<Payload>(popped, this.#codec)
+    } catch (error) {
+      this.#logger.warn(`job ${popped.id}: its payload cannot be read: ${messageOf(error)}`)
+      this.#ended.push(new Unrun(popped, refused('payload', error)))
+      return null
     }
   }
 
-  async #execute(run: Run<Payload>): Promise<void> {
+  #execute(run: Run<Payload>): void {
     this.#hook('started', run.job)
-    let result: Result | undefined
-    let failure: unknown = null
-    let ending: Ending
+    let got: Promise<Result> | Result
     try {
-      result = await (this.#traces ? inTrace(tagsOfPopped(run.popped), () => this.#call(run))
-        : this.#call(run))
-      ending = this.#acknowledgement(result)
+      got = this.#traces ? inTrace(tagsOfPopped(run.popped), () => this.#call(run))
+        : this.#call(run)
     } catch (error) {
-      failure = error
-      ending = endingOf(error, run.stopped)
+      return this.#failed(run, error)
     }
+    // Only an object can be a promise.
+    if (Object(got) !== got) return this.#completed(run, got as Result)
+    void Promise.resolve(got).then(
+      (result) => this.#completed(run, result), (error: unknown) => this.#failed(run, error))
+  }
+
+  #completed(run: Run<Payload>, result: Result): void {
+    this.#ran(run, this.#acknowledgement(result), result, null)
+  }
+
+  #failed(run: Run<Payload>, error: unknown): void {
+    this.#ran(run, endingOf(error, run.stopped), undefined, error)
+  }
+
+  #ran(run: Run<Payload>, ending: Ending, result: Result | undefined, failure: unknown): void {
     this.#runs.delete(run)
-    if (run.state === 'running') this.#finish(run, ending, (answer, told) => {
-      if (answer !== 'done') this.#lose(run)
-      else if (told.kind === 'ack') this.#hook('completed', run.job, result as Result)
-      else this.#hook('failed', run.job, failure ?? new SluiceError(told.error))
-    })
+    if (run.state === 'running') this.#finish(run, ending, result, failure)
     this.#pump()
   }
 
@@ -326,10 +341,21 @@ export class Worker<Payload = unknown, Result = unknown> {
     }
   }
 
-  #finish(run: Run<Payload>, ending: Ending, told: Finished['told']): void {
+  #finish(
+    run: Run<Payload>, ending: Ending, result: Result | undefined, failure: unknown,
+  ): void {
     run.state = 'ended'
-    const { queue, id, lease } = run.popped
-    this.#ended.push({ queue, id, lease, ending, rest: run.rest(), told })
+    run.ending = ending
+    run.result = result
+    run.failure = failure
+    this.#ended.push(run)
+  }
+
+  #told(run: Run<Payload>, answer: EndAnswer): void {
+    const { job, ending } = run
+    if (answer !== 'done') this.#lose(run)
+    else if (ending.kind === 'ack') this.#hook('completed', job, run.result as Result)
+    else this.#hook('failed', job, run.failure ?? new SluiceError(ending.error))
   }
 
   // Two replies to the same pop have the same jobs.
@@ -338,7 +364,7 @@ export class Worker<Payload = unknown, Result = unknown> {
       const lease = `${popped.lease} ${popped.queue}`
       if (this.#givenBack.has(lease)) continue
       this.#givenBack.add(lease)
-      this.#ended.push({ ...popped, ending: givenBack, rest: [], told: () => undefined })
+      this.#ended.push(new Unrun(popped, givenBack))
     }
   }
 
@@ -385,7 +411,7 @@ export class Worker<Payload = unknown, Result = unknown> {
     await this.#until(() => this.#isQuiet() && this.#runs.size === 0, over)
     for (const run of this.#runs.running()) {
       const reason = new ShuttingDown('the grace is over')
-      this.#finish(run, givenBack, () => this.#hook('failed', run.job, reason))
+      this.#finish(run, givenBack, undefined, reason)
       run.stop(reason)
     }
     this.#pump()
@@ -438,7 +464,7 @@ export class Worker<Payload = unknown, Result = unknown> {
     })
   }
 
-  #listen(): () => void {
+  #listen(): (handlerHangs: boolean) => void {
     if (this.#options.signals === false || !isMainThread) return () => undefined
     return onSignal(() => {
       if (this.#stopping.signal.aborted) return this.#graceOver.abort()
@@ -475,11 +501,11 @@ export class Worker<Payload = unknown, Result = unknown> {
     this.#beginStop(this.#options.grace ?? 30_000)
   }
 
-  #becameQuiet(quiet: boolean): void {
-    if (quiet !== this.#quiet) {
-      this.#logger.info(`worker ${this.name}: it is ${quiet ? '' : 'no longer '}quiet`)
-    }
-    this.#quiet = quiet
+  #becameQuiet(queue: string, quiet: boolean): void {
+    if (quiet === this.#quiet.has(queue)) return
+    this.#logger.info(`worker ${this.name}: it is ${quiet ? '' : 'no longer '}quiet in ${queue}`)
+    if (quiet) this.#quiet.add(queue)
+    else this.#quiet.delete(queue)
   }
 
   #hook(name: 'started' | 'lost', job: WorkerJob<Payload>): void
@@ -506,6 +532,11 @@ function extraFields(chosen: readonly (keyof typeof EXTRA)[], traces: boolean): 
   const fields = new Set<string>(chosen.map((name) => EXTRA[name]))
   if (traces) fields.add(EXTRA.tags)  // they have the traceparent
   return [...fields]
+}
+
+function requireWhole(name: string, value: number, least: number): void {
+  if (value >= least && Math.floor(value) === value) return
+  throw new RangeError(`${name} is a whole number from ${least}, not ${value}`)
 }
 
 function reasonOf(error: unknown): unknown {

@@ -33,4 +33,9 @@ await server.stop()
 assert.throws(() => process.kill(server.pid, 0))
 assert.ok(Object.keys(errorsByCode).length > 10)
 await assert.rejects(startServer({ program: '/no/such/program' }), /ENOENT/)
+
+// A server that is not stopped neither keeps the process nor outlives it.
+const left = await startServer()
+console.log(`left ${left.pid}`)
+if (process.env['UNTIL_SIGNAL'] !== undefined) setInterval(() => undefined, 1000)
 console.log('all of it holds')

@@ -155,6 +155,26 @@ await play({
     await assert.rejects(beyond.next(), Trimmed)
   },
 
+  'events from now on have no gap either': async () => {
+    const queue = newQueue<number, unknown>()
+    await queue.add(0)
+    const events = queue.events()
+    const first = events.next()
+    const isFollower = (line: string): boolean =>
+      line.includes(' name=sluice-events ') && line.includes(' cmd=q.events ')
+    let line: string | undefined
+    await until('it follows', async () => {
+      line = String(await redis.client('LIST')).split('\n').find(isFollower)
+      return line?.includes(' flags=b ')
+    })
+    await redis.call('CLIENT', 'KILL', 'ID', /^id=(\d+)/.exec(line ?? '')?.[1] ?? '')
+    await queue.add(1, { id: 'meanwhile' })
+    assert.equal((await first).value?.id, 'meanwhile')
+    await queue.add(2, { id: 'later' })
+    assert.equal((await events.next()).value?.id, 'later')
+    await events.return()
+  },
+
   'a queue that is closed ends what waits': async () => {
     const queue = newQueue<number, unknown>()
     const job = await queue.add(1)

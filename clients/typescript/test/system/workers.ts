@@ -137,6 +137,43 @@ await play({
     })
   },
 
+  'a job that comes again while its lost run continues': async () => {
+    const queue = newQueue<number, unknown>()
+    const lost: number[] = []
+    const released = new AbortController()
+    await withWorker<number, number>(queue.name, async ({ payload }) => {
+      await aborted(released.signal)
+      return payload
+    }, { concurrency: 3, hooks: { lost: (job) => lost.push(job.payload) } }, async (worker) => {
+      const other = await queue.add(0)
+      const job = await queue.add(1, { id: 'nightly' })
+      await until('they run', () => worker.active === 2)
+      await job.cancel({ grace: 0 })
+      await queue.add(2, { id: 'nightly', ifdup: 'replace' })
+      await until('it runs again', () => worker.active === 3)
+      await until('the first is lost', () => lost.length === 1)
+      released.abort()
+      assert.deepEqual([await other.result(), await job.result()], [0, 2])
+      assert.deepEqual(lost, [1])
+    })
+  },
+
+  'a progress that is refused does not cost the lease': async () => {
+    const queue = newQueue<number, unknown>()
+    await redis.call('Q.CONFIG', queue.name, 'SET', 'max_payload', '1000')
+    const handler: Handler<number, unknown> = async (job, { progress }) => {
+      for (let n = 0; n < 40; ++n) {
+        progress('x'.repeat(2000))
+        await pause(100)
+      }
+      return job.attempt
+    }
+    await withWorker(queue.name, handler, { lease: 1500 }, async () => {
+      assert.equal(await (await queue.add(1)).result(), 1)
+      assert.equal((await queue.stats())['reclaimed'], 0)
+    })
+  },
+
   'hooks, and what they throw': async () => {
     const queue = newQueue<string, string>()
     const seen: string[] = []
@@ -263,11 +300,42 @@ await play({
       assert.equal((await job.get())?.state, 'pending')
       await redis.call('Q.CONFIG', queue.name, 'WORKER', worker.name, 'SET', 'quiet', 'off')
       assert.equal(await job.result(), 1)
+      await until('it is no longer quiet', () => !worker.quiet)
+    })
+  },
+
+  'a worker of two queues that is quiet in one of them': async () => {
+    const [first, second] = [newQueue<number, void>(), newQueue<number, void>()]
+    const notes: string[] = []
+    const ignore = (): void => undefined
+    const logger = {
+      debug: ignore, warn: ignore, error: ignore,
+      info: (note: string): void => { if (note.includes('quiet')) notes.push(note) },
+    }
+    const released = new AbortController()
+    await withWorker<number, void>([first.name, second.name], async (_job, { signal }) => {
+      if (released.signal.aborted) return
+      await Promise.race([aborted(released.signal), aborted(signal)])
+    }, { concurrency: 3, heartbeat: 50, logger }, async (worker) => {
+      const jobs = [await first.add(1), await second.add(2)]
+      await until('they run', () => worker.active === 2)
+      await redis.call('Q.CONFIG', first.name, 'WORKER', worker.name, 'SET', 'quiet', 'on')
+      await until('it is quiet', () => worker.quiet)
+      await pause(500)  // Some heartbeats.
+      assert.deepEqual(
+        notes.map((note) => note.replace(/.*: /, '')), [`it is quiet in ${first.name}`])
+      released.abort()
+      for (const job of jobs) await job.result()
+      await redis.call('Q.CONFIG', first.name, 'WORKER', worker.name, 'SET', 'quiet', 'off')
+      await (await first.add(3)).result()
+      assert.equal(worker.quiet, false)
     })
   },
 
   'what a server refuses ends the worker': async () => {
-    for (const concurrency of [0, NaN]) await assert.rejects(refusal({ concurrency }), RangeError)
+    for (const concurrency of [0, 1.5, NaN]) {
+      await assert.rejects(refusal({ concurrency }), RangeError)
+    }
     const away = await refusal({ url: 'redis://127.0.0.1:1', connectTimeout: 200 })
     assert.ok(away instanceof Unreachable, String(away))
     const unknown = await refusal({ url: 'redis://no.such.host.invalid', connectTimeout: 200 })
