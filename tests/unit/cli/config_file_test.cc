@@ -75,11 +75,15 @@ TEST_CASE("errors name the line, the field and what it takes") {
                          "did you mean max_active?"));
   CHECK(in_queue(R"("fair": "yes")") == "f:4: q: fair: fair takes off or on, not yes");
   CHECK(in_queue(R"("retry": -1)").starts_with("f:4: q: retry: "));
-  CHECK(in_queue(R"("retry": true)") == "f:4: q: retry takes a text or a number");
-  CHECK(in_queue(R"("retry": [1])") == "f:4: q: retry takes a text or a number");
-  CHECK(in_queue(R"("retry": {"a": 1})") == "f:4: q: retry takes a text or a number");
+  CHECK(in_queue(R"("retry": true)") == "f:4: q: retry: retry takes a number up to 10000, not on");
+  CHECK(in_queue(R"("retry": [1])") == "f:4: q: retry takes a text, a number, true or false");
+  CHECK(in_queue(R"("retry": {"a": 1})") == "f:4: q: retry takes a text, a number, true or false");
   CHECK(in_queue(R"("groups": 1)") == "f:4: q: groups takes an object");
   CHECK(in_queue(R"("groups": {"g": 1})") == "f:4: q: groups: g takes an object");
+  CHECK(in_queue(R"("grups": {"g": {}})") ==
+        "f:4: q: grups: there is no such member; did you mean groups?");
+  CHECK(in_queue(R"("max_payload": "1m")") ==
+        "f:4: q: max_payload: max_payload takes bytes, up to 536870912, not 1m");
   CHECK(in_queue(R"("groups": {"g": {"retry": 1}})") ==
         "f:4: q: groups: g: retry is a field of queues, and not of groups");
   CHECK(in_queue(R"("groups": {"g": {"order": "lifo:none"}})")
