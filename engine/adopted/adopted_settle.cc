@@ -24,6 +24,17 @@ void for_each_line(Queue& queue, uint8_t band, Visit visit) {
   visit(queue.stats.band(band));
 }
 
+// Counts members of a key that is gone. Those whose band is unknown count in the band `rest`.
+void count_cancelled(Queue& queue, uint64_t members, const std::map<uint8_t, uint64_t>& by_band,
+                     uint8_t rest) {
+  const auto count = [&](uint8_t band, uint64_t number) {
+    for_each_line(queue, band, [&](StatsLine& line) { line.totals.cancelled += number; });
+    members -= number;
+  };
+  for (const auto& [band, number] : by_band) count(band, std::min(number, members));
+  if (members != 0) count(rest, members);
+}
+
 }  // namespace
 
 struct AdoptedWork::Change {
@@ -252,20 +263,28 @@ void AdoptedWork::cancelled(Queue& queue, const AdoptedPlace& before, const Caus
 
 // --- Whole keys ---
 
-void AdoptedWork::drop_missing(Queue& queue) {
+std::map<uint8_t, uint64_t> AdoptedWork::drop_missing(Queue& queue, bool active) {
   const AdoptedView keys = view(queue);
   std::vector<std::string> gone;
+  std::map<uint8_t, uint64_t> by_band;
   for (const auto& [id, member] : queue.adopted->members()) {
+    if (member.active != active) continue;
     const AdoptedPlace place = keys.find(id);
-    if (member.active ? !place.active : !place.pending) gone.push_back(id);
+    if (active ? place.active : place.pending) continue;
+    gone.push_back(id);
+    ++by_band[member.band];
   }
   for (const std::string& id : gone) record(queue, id, EventType::kNone, {}, nullptr);
+  return by_band;
 }
 
 void AdoptedWork::key_gone(Queue& queue, const AdoptedNote& note) NO_THREAD_SAFETY_ANALYSIS {
   touch(queue);
-  drop_missing(queue);
-  queue.stats.all.totals.cancelled += note.members;
+  const bool active = note.key == kAdoptedActive;
+  const std::map<uint8_t, uint64_t> dropped = drop_missing(queue, active);
+  const uint8_t rest =
+      active ? queue.config.values().default_band : view(queue).band_of(note.key, 0);
+  count_cancelled(queue, note.members, active ? dropped : note.by_band, rest);
   EventFields fields;
   fields.add("key", note.name);
   fields.add("members", static_cast<int64_t>(note.members));
@@ -288,7 +307,8 @@ void AdoptedWork::key_gone(Queue& queue, const AdoptedNote& note) NO_THREAD_SAFE
 void AdoptedWork::look_again(const std::shared_ptr<AdoptedGroup>& group) {
   if (group->queue == nullptr) return unwatch(group);
   touch(*group->queue);
-  drop_missing(*group->queue);
+  drop_missing(*group->queue, true);
+  drop_missing(*group->queue, false);
   adopt_active(*group->queue);
   list_queue_timers(home_shard(*group->queue), *group->queue);
 }

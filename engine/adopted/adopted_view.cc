@@ -126,24 +126,12 @@ std::optional<std::string> AdoptedView::payload_key(Bytes id) const {
 
 // --- Bands ---
 
-// The lower bound for scores of this band and of less urgent ones.
-double AdoptedView::lowest_score(int band) const {
-  const auto unit = static_cast<double>(definition_.unit);
-  return static_cast<double>(now_.wall_ms) + (band - 0.5) * unit;
-}
-
 uint8_t AdoptedView::band_of(size_t key, double score) const {
   if (definition_.unit == 0) {
     const bool alone = definition_.pending.size() == 1;
     return alone ? queue_.config.values().default_band : static_cast<uint8_t>(key);
   }
-  const double nearest = std::floor(
-      (score - static_cast<double>(now_.wall_ms)) / static_cast<double>(definition_.unit) + 0.5);
-  int band = static_cast<int>(std::clamp(nearest, 0.0, 255.0));
-  // Uses the comparison of range_of, so that rounding never counts a member twice.
-  while (band > 0 && score < lowest_score(band)) --band;
-  while (band < kBands - 1 && score >= lowest_score(band + 1)) ++band;
-  return static_cast<uint8_t>(band);
+  return score_bands().band_of(score);
 }
 
 bool AdoptedView::has_band(uint8_t band) const {
@@ -154,11 +142,12 @@ bool AdoptedView::has_band(uint8_t band) const {
 
 std::pair<uint64_t, uint64_t> AdoptedView::range_of(uint8_t band, const SortedSet& set) const {
   if (definition_.unit == 0) return {0, set.order.size()};
+  const ScoreBands bands = score_bands();
   const uint64_t first =
-      band == 0 ? 0 : set.order.count_below(SortedSet::major(lowest_score(band)));
+      band == 0 ? 0 : set.order.count_below(SortedSet::major(bands.lowest_score(band)));
   const uint64_t end = band == kBands - 1
                            ? set.order.size()
-                           : set.order.count_below(SortedSet::major(lowest_score(band + 1)));
+                           : set.order.count_below(SortedSet::major(bands.lowest_score(band + 1)));
   return {first, end};
 }
 

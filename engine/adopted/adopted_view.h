@@ -100,7 +100,7 @@ class AdoptedView {
 
  private:
   const Entry* find_entry(const std::string& key) const;
-  double lowest_score(int band) const;
+  ScoreBands score_bands() const { return {definition_.unit, now_.wall_ms}; }
   AdoptedBand count(uint8_t band) const;
   bool matches(const Selector& selector, const AdoptedPlace& place, int64_t age_ms) const;
   struct Step;

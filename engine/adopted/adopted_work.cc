@@ -19,6 +19,7 @@ void AdoptedWork::watch(Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
   const AdoptedDefinition& definition = queue.adopted->definition;
   group->queue = &queue;
   group->database = queue.database;
+  group->unit = definition.unit;
   group->home = KeyRef(queue.key).shard;
   group->shards = 1U << group->home | 1U << KeyRef(definition.active).shard;
   for (const std::string& key : definition.pending) group->shards |= 1U << KeyRef(key).shard;
@@ -115,7 +116,8 @@ void AdoptedWork::adopt(Queue& queue, AdoptedDefinition definition) {
   queue.adopted->definition = std::move(definition);
   record_definition(queue, &queue.adopted->definition);
   watch(queue);
-  drop_missing(queue);
+  drop_missing(queue, true);
+  drop_missing(queue, false);
   adopt_active(queue);
   list_queue_timers(home_shard(queue), queue);
 }

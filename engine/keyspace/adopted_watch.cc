@@ -81,6 +81,20 @@ void add_note(Shard& shard, Unit& unit, AdoptedNote note) {
   notes.push_back(std::move(note));
 }
 
+// The numbers of members by band, in O(log n) for each band that has members.
+std::map<uint8_t, uint64_t> count_bands(const ScoreBands& bands, const SortedSet& set) {
+  std::map<uint8_t, uint64_t> counts;
+  for (uint64_t at = 0; at < set.order.size();) {
+    const uint8_t band = bands.band_of(set.order.at(at).value()->score());
+    const uint64_t end =
+        band == kBands - 1 ? set.order.size()
+                           : set.order.count_below(SortedSet::major(bands.lowest_score(band + 1)));
+    counts[band] = end - at;
+    at = end;
+  }
+  return counts;
+}
+
 void note_gone(Shard& shard, Unit& unit, Bytes key, const AdoptedWatch& watch, const Entry& entry) {
   const bool holds =
       watch.key == kAdoptedActive ? entry.type() == Type::kSet : entry.type() == Type::kSortedSet;
@@ -88,6 +102,10 @@ void note_gone(Shard& shard, Unit& unit, Bytes key, const AdoptedWatch& watch, c
   if (!holds || watch.key == kAdoptingQueue || collection_size(entry) == 0) return;
   AdoptedNote note{AdoptedNote::What::kKeyGone, watch.group, watch.key, std::string(key)};
   note.members = collection_size(entry);
+  if (watch.key != kAdoptedActive && watch.group->unit != 0) {
+    const ScoreBands bands{watch.group->unit, unit.times.wall_ms};
+    note.by_band = count_bands(bands, entry.object<SortedSet>());
+  }
   add_note(shard, unit, std::move(note));
 }
 

@@ -76,7 +76,9 @@ struct AdoptedNote {
   bool was_there = false;
   double old_score = 0;
   double new_score = 0;
+  // kKeyGone; the members by band if the key holds bands in its scores
   uint64_t members = 0;
+  std::map<uint8_t, uint64_t> by_band = {};
 };
 
 struct AdoptedNotes {

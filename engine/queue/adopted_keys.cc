@@ -1,10 +1,23 @@
 #include "engine/queue/adopted_keys.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "engine/base/check.h"
+#include "engine/queue/queue_config.h"
 
 namespace sluice {
+
+uint8_t ScoreBands::band_of(double score) const {
+  const double nearest =
+      std::floor((score - static_cast<double>(wall_ms)) / static_cast<double>(unit) + 0.5);
+  int band = static_cast<int>(std::clamp(nearest, 0.0, static_cast<double>(kBands - 1)));
+  // The comparisons that count ranges of scores, so that rounding never counts a member twice.
+  while (band > 0 && score < lowest_score(band)) --band;
+  while (band < kBands - 1 && score >= lowest_score(band + 1)) ++band;
+  return static_cast<uint8_t>(band);
+}
 
 const AdoptedMember* AdoptedKeys::find(Bytes id) const {
   const auto found = members_.find(id);

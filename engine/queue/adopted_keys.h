@@ -45,6 +45,18 @@ struct AdoptedDefinition {
   }
 };
 
+// The bands of scores at this time by the wall clock: score = band * unit + unix milliseconds.
+struct ScoreBands {
+  int64_t unit;  // not 0
+  int64_t wall_ms;
+
+  // The lower bound for scores of this band and of less urgent ones.
+  double lowest_score(int band) const {
+    return static_cast<double>(wall_ms) + (band - 0.5) * static_cast<double>(unit);
+  }
+  uint8_t band_of(double score) const;
+};
+
 // The record of a member.
 struct AdoptedMember {
   bool active = false;       // otherwise it was given back and waits again
@@ -64,6 +76,7 @@ struct AdoptedGroup {
   int database = 0;        // Database::index()
   unsigned home = 0;       // the shard of the queue's key
   uint32_t shards = 0;     // a bit for that shard and for each shard of the adopted keys
+  int64_t unit = 0;        // of the definition
   // A change happened while not all of them were locked: the timers of `home` read the keys again.
   std::atomic<bool> missed{false};
 };

@@ -291,6 +291,11 @@ class HistoryGenerator {
       if (chance(50)) return {"Q.CONFIG", name, "GROUP", group(), "SET", "rate", rate};
       return {"Q.CONFIG", name, "KEY", key(), "SET", "rate", rate};
     }
+    if (style_.fair && chance(20)) {
+      if (chance(20)) return {"Q.CONFIG", name, "SET", "fair", one_of({"on", "on", "off"})};
+      const std::string weight = one_of({"1", "2.0", "5"});
+      return {"Q.CONFIG", name, "GROUP", group(), "SET", "weight", weight};
+    }
     if (style_.bytes && chance(40)) {
       const std::string bounds = one_of({"6:3000:48", "9:0:90", "2:3000", "8:900:60"});
       return {"Q.CONFIG", name, "SET", "retain_completed", bounds, "retain_failed", bounds};

@@ -256,6 +256,24 @@ def test_a_restart_at_another_time(options):
             connection.close()
 
 
+def test_ids_after_a_checkpoint_without_queues(options):
+    """A checkpoint keeps the time of queues that are gone: an earlier clock gives no id again."""
+    with scratch() as directory:
+        with started(options, ON_DISK, directory) as (server, clock, connection):
+            clock.step_ms(HOUR_MS)
+            connection.close()
+            server.restart()
+            with server.connect(30) as connection:
+                first = fields(call(connection, "Q.ADD gone * x"))["id"]
+                call(connection, "DEL gone")
+                call(connection, "SAVE")
+            clock.step_ms(-2 * HOUR_MS)
+            server.restart()
+            with server.connect(30) as connection:
+                second = fields(call(connection, "Q.ADD gone * x"))["id"]
+                require(second > first, f"{second} after {first}")
+
+
 class Worker(threading.Thread):
     """Adds jobs to its queue and pops them, in order, with an id of the server's choice each."""
 

@@ -1,9 +1,17 @@
 // CLIENT PAUSE beside what the server itself holds.
 #include "engine/clients/client_pause.h"
 
+#include "tests/support/script_server.h"
 #include "tests/support/test.h"
 
 using namespace sluice;
+
+TEST_CASE("the longest CLIENT PAUSE never ends by its time") {
+  test::ScriptServer server;
+  server.execution.set_times({1'700'000'000'000, 1'700'000'000'000, 5000, 0});
+  CHECK(server.session.run({"CLIENT", "PAUSE", "9223372036854775807"}) == "+OK\r\n");
+  CHECK(server.engine.pause.mode(INT64_MAX / 2) == PauseMode::kAll);
+}
 
 TEST_CASE("what the server holds and CLIENT PAUSE are the stricter and the longer of both") {
   ClientPause pause;

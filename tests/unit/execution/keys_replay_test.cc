@@ -205,6 +205,25 @@ TEST_CASE("a walk that counts though keys have moved meanwhile loses values") {
   CHECK(wrong > 0);
 }
 
+TEST_CASE("a large unit that moves keys by name alone tells the journal so") {
+  const LargeMoves large;
+  QuietServer server;
+  MemoryJournal journal;
+  journal.take_moves(true);
+  CompleteEngine engine(server, 7);
+  engine.attach_journal(&journal);
+  Execution execution(engine);
+  execution.set_now_ms(kNowMs);
+  EngineSession session(engine, execution);
+  run(session, {"SET", "a", "x"});
+  run(session, {"MULTI"});
+  run(session, {"SET", "big", std::string(1 << 20, 'x')});
+  run(session, {"RENAME", "a", "b"});
+  run(session, {"EXEC"});
+  CHECK(journal.last_lsn() == 2);
+  CHECK(journal.last_move_lsn == 2);
+}
+
 TEST_CASE("a move that cannot have been is refused") {
   QuietServer server;
   CompleteEngine engine(server, 7);

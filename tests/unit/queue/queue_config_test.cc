@@ -465,6 +465,10 @@ TEST_CASE("what is recorded makes the same configuration") {
   CHECK(set_group(config, "*a", {{"max_active", "2"}}) == "");
   CHECK(set_group(config, "aa", {{"order", "lifo:y"}}) == "");
   CHECK(set_group(config, "a*", {{"max_active", "3"}}) == "");
+  // The glob that was changed last wins among equals, whatever their order by name.
+  for (const auto& [glob, most] : Pairs{{"*b", "7"}, {"b*", "8"}, {"*b", "9"}}) {
+    CHECK(set_group(config, glob, {{"max_active", most}}) == "");
+  }
   CHECK(config.set(ConfigLevel::kKey, "k", Pairs{{"rate", "5/10"}}).bad == "");
   QueueConfig copy;
   for (const auto& [level, pattern] : config.rules()) {
@@ -473,6 +477,7 @@ TEST_CASE("what is recorded makes the same configuration") {
   CHECK(all(copy) == all(config));
   CHECK(copy.rules() == config.rules());
   CHECK(copy.group("aa").limits.max_active == 3);
+  CHECK(copy.group("bb").limits.max_active == 9);
   CHECK(copy.group("aa").order.is_lifo(1));
   CHECK(copy.key("k").rate == config.key("k").rate);
   CHECK(copy.memory_bytes() == config.memory_bytes());

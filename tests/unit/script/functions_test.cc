@@ -132,6 +132,29 @@ TEST_CASE("a change of libraries is one record, and a read is none") {
   CHECK(effect.type == EffectType::kFunctionGone);
 }
 
+TEST_CASE("what FUNCTION RESTORE has put and removed is so after replay") {
+  Server server;
+  MemoryJournal journal;
+  server.engine.attach_journal(&journal);
+  server.load("#!lua name=a\nredis.register_function('f', function() return 1 end)");
+  const std::string dump = server.session.run({"FUNCTION", "DUMP"});
+  const std::string payload = dump.substr(dump.find('\n') + 1, dump.size() - dump.find('\n') - 3);
+  server.load("#!lua name=b\nredis.register_function('g', function() return 2 end)");
+  server.session.run({"FUNCTION", "DELETE", "a"});
+  REQUIRE(server.session.run({"FUNCTION", "RESTORE", payload, "FLUSH"}) == "+OK\r\n");
+  Server replayed;
+  const auto replay = replayed.engine.begin_replay();
+  for (Lsn lsn = 1; lsn <= journal.last_lsn(); ++lsn) {
+    const MemoryJournal::Unit unit = journal.unit(lsn);
+    REQUIRE(replay->apply(unit.records, unit.count));
+  }
+  replay->finish();
+  for (Server* each : {&server, &replayed}) {
+    CHECK(each->session.run({"FCALL", "f", "0"}) == ":1\r\n");
+    CHECK(each->session.run({"FCALL", "g", "0"}) == "-ERR Function not found\r\n");
+  }
+}
+
 TEST_CASE("functions as a value of a record, whole and damaged") {
   FunctionLibrary library;
   library.functions.push_back({"plain", std::nullopt, 0});

@@ -143,6 +143,70 @@ TEST_CASE("a stream is a map of entries") {
   }
 }
 
+TEST_CASE("a node is full when its listpack in Redis would be") {
+  // Values and their bytes in a listpack: a kind, the value, and the length of both.
+  const std::vector<std::pair<std::string, uint32_t>> values = {
+      {"0", 2},
+      {"127", 2},
+      {"128", 3},
+      {"-1", 3},
+      {"4095", 3},
+      {"-4096", 3},
+      {"4096", 4},
+      {"-4097", 4},
+      {"32767", 4},
+      {"-32768", 4},
+      {"32768", 5},
+      {"-32769", 5},
+      {"8388607", 5},
+      {"-8388608", 5},
+      {"8388608", 6},
+      {"-8388609", 6},
+      {"2147483647", 6},
+      {"-2147483648", 6},
+      {"2147483648", 10},
+      {"9223372036854775807", 10},
+      {"9223372036854775808", 21},
+      {"01", 4},
+      {"", 2},
+      {std::string(63, 'x'), 65},
+      {std::string(64, 'x'), 67},
+      {std::string(125, 'x'), 128},
+      {std::string(126, 'x'), 130},
+      {std::string(4095, 'x'), 4099},
+      {std::string(4096, 'x'), 4103},
+      {std::string(16'377, 'x'), 16'384},
+      {std::string(16'378, 'x'), 16'386},
+  };
+  const Words first{"n", "v"};
+  StreamNode* node = StreamNode::make({1, 0}, std::vector<Bytes>(first.begin(), first.end()));
+  uint64_t seq = 0;
+  for (const auto& each : values) {
+    CAPTURE(each.first);
+    const uint32_t before = node->listpack_bytes();
+    const std::vector<Bytes> words{"n", each.first};
+    node = StreamNode::append(node, {1, seq++}, words);
+    // Besides the value: flags, both parts of the id and the number of elements.
+    CHECK(node->listpack_bytes() - before == each.second + 8);
+  }
+  StreamNode::destroy(node);
+}
+
+TEST_CASE("XCLAIM takes no time of the future") {
+  QuietServer server;
+  CompleteEngine engine(server, 7);
+  Execution execution(engine);
+  EngineSession session(engine, execution);
+  execution.set_now_ms(1'000'000);
+  session.run({"XADD", "s", "1-1", "a", "b"});
+  session.run({"XGROUP", "CREATE", "s", "g", "0"});
+  session.run({"XREADGROUP", "GROUP", "g", "alice", "STREAMS", "s", ">"});
+  session.run({"XCLAIM", "s", "g", "bob", "0", "1-1", "TIME", "99999999999999", "JUSTID"});
+  execution.set_now_ms(1'001'000);
+  CHECK(session.run({"XAUTOCLAIM", "s", "g", "carol", "1000", "0", "JUSTID"}) ==
+        "*3\r\n$3\r\n0-0\r\n*1\r\n$3\r\n1-1\r\n*0\r\n");
+}
+
 TEST_CASE("records of streams that are not whole are refused") {
   Stream stream;
   const std::vector<Bytes> words{"a", "1", "b", "2"};

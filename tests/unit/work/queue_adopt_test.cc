@@ -1,70 +1,16 @@
 // Q.ADOPT: a queue over plain Redis keys, driven by the raw commands of its clients.
 #include <string>
 
-#include "tests/support/queue_talk.h"
+#include "tests/support/adopted_talk.h"
 #include "tests/support/test.h"
 
 namespace {
 
+using sluice::test::Adopted;
+using sluice::test::kFive;
+using sluice::test::kUnit;
 using sluice::test::QueueTalk;
 using sluice::test::RespValue;
-
-constexpr const char* kFive =
-    "Q.ADOPT q PENDING p:critical PENDING p:high PENDING p:normal PENDING p:low "
-    "PENDING p:background ACTIVE act PAYLOAD ev: ";
-constexpr const char* kUnit = "Q.ADOPT q PENDING pend ACTIVE act PAYLOAD ev: UNIT 1000000000000 ";
-
-// The clock of QueueTalk starts at 1,700,000,000 seconds.
-class Adopted : public QueueTalk {
- public:
-  explicit Adopted(const std::string& definition) {
-    CHECK(say(definition) == "OK");
-    started_ = wall_ms();
-  }
-
-  // A score of the second dialect (seconds), this long after the start.
-  std::string at_s(int64_t after_ms) const {
-    const std::string ms = std::to_string(started_ + after_ms);
-    return ms.substr(0, ms.size() - 3) + "." + ms.substr(ms.size() - 3);
-  }
-  // A score of the first dialect.
-  std::string at_ms(int band, int64_t after_ms) const {
-    return std::to_string(band * 1'000'000'000'000 + started_ + after_ms);
-  }
-  // The types of all events, with their ids.
-  std::string events() {
-    std::string out;
-    for (const RespValue& event : ask("Q.EVENTS q - COUNT 1000").items) {
-      out += (out.empty() ? "" : " ") + event.items.at(2).text + ":" + event.items.at(3).text;
-    }
-    return out;
-  }
-  std::string by_priority() { return stat("by_priority"); }
-  std::string list(const std::string& options = "") {
-    std::string out;
-    const RespValue page = ask("Q.LIST q " + options);
-    for (const RespValue& job : page.items.at(1).items) {
-      out += (out.empty() ? "" : " ") + job.field("id");
-    }
-    cursor_ = page.items.at(0).text;
-    return out;
-  }
-  const std::string& cursor() const { return cursor_; }
-
-  // try_schedule of the second dialect, without a cap.
-  std::string schedule_five() {
-    const std::string script =
-        "for i = 2, #KEYS do local popped = redis.call('ZPOPMIN', KEYS[i]) "
-        "if #popped > 0 then redis.call('SADD', KEYS[1], popped[1]) return popped[1] end end";
-    return run(0, {"EVAL", script, "6", "act", "p:critical", "p:high", "p:normal", "p:low",
-                   "p:background"})
-        ->show();
-  }
-
- private:
-  int64_t started_ = 0;
-  std::string cursor_;
-};
 
 TEST_CASE("the counts of five keys are their sizes, band by band") {
   Adopted q(kFive);
@@ -227,6 +173,21 @@ TEST_CASE("with LEASE a leaked slot comes back once at its old score, then it is
   CHECK(q.ask("Q.STATS q").field("wait_ms").find("max=100 ") != std::string::npos);
 }
 
+TEST_CASE("a leaked slot of a member that is also pending goes without moving it") {
+  Adopted q(std::string(kFive) + "LEASE 1000");
+  q.say("ZADD p:high " + q.at_s(0) + " a");
+  q.say("SET ev:a x");
+  CHECK(q.schedule_five() == "a");
+  q.say("ZADD p:high " + q.at_s(9000) + " a");
+  q.pass(1000);
+  CHECK(q.say("EXISTS act") == "0");
+  CHECK(q.say("ZSCORE p:high a") == "1700000009");
+  q.say("SADD act a");
+  q.pass(1000);
+  // The second time it is removed from all keys.
+  CHECK(q.say("EXISTS p:high ev:a act") == "0");
+}
+
 TEST_CASE("a member that was active before the adoption has a lease from then on") {
   QueueTalk q;
   q.say("SADD act old");
@@ -316,88 +277,6 @@ TEST_CASE("OFF gives an ordinary queue with the same totals, and the keys are fr
   CHECK(q.say("Q.ADD q j x", "result") == "added");
   CHECK(q.say("Q.ADOPT other PENDING p:high ACTIVE act") == "OK");
   CHECK(q.engine().adopted().queues.load() == 1);
-}
-
-TEST_CASE("a key that is deleted, renamed or of another type reads as empty") {
-  Adopted q(std::string(kFive) + "LEASE 1000");
-  q.say("ZADD p:high " + q.at_s(0) + " a " + q.at_s(1) + " b");
-  q.say("SADD act x y");
-  q.say("DEL p:high");
-  CHECK(q.stat("pending") == "0");
-  CHECK(q.stat("cancelled") == "2");
-  q.say("RENAME act elsewhere");
-  CHECK(q.stat("active") == "0");
-  CHECK(q.find_queue("q")->next_due_steady() == INT64_MAX);
-  q.say("RPUSH act item");
-  CHECK(q.stat("adopted").find("warnings=[act holds a list, not a set: it reads as empty]") !=
-        std::string::npos);
-  CHECK(q.events() == "added:a added:b started:x started:y forgotten:* forgotten:*");
-  q.say("DEL act");
-  q.say("RENAME elsewhere act");
-  CHECK(q.stat("active") == "2");
-  q.say("ZADD p:high " + q.at_s(0) + " a");
-  q.say("SET p:high text");
-  CHECK(q.stat("pending") == "0");
-  CHECK(q.list() == "x y");
-  // A leaked slot cannot be returned anywhere.
-  q.pass(1000);
-  CHECK(q.say("SCARD act") == "0");
-}
-
-TEST_CASE("an adopted queue that is deleted, flushed or renamed leaves its keys alone") {
-  Adopted q(kFive);
-  q.say("ZADD p:high " + q.at_s(0) + " a");
-  q.say("RENAME q r");
-  CHECK(q.say("Q.STATS r", "pending") == "1");
-  q.say("ZADD p:high " + q.at_s(1) + " b");
-  CHECK(q.say("Q.STATS r", "added") == "2");
-  CHECK(q.say("Q.MOVE r b FRONT") == "0");
-  q.say("DEL r");
-  CHECK(q.engine().adopted().queues.load() == 0);
-  CHECK(q.say("ZCARD p:high") == "2");
-  CHECK(q.say(kFive) == "OK");
-  CHECK(q.stat("pending") == "2");
-  q.say("FLUSHDB");
-  CHECK(q.engine().adopted().queues.load() == 0);
-  CHECK(q.stat("pending") == "0");
-  q.say("ZADD p:high 1 a");
-  CHECK(q.stat("pending") == "0");
-  CHECK(q.say(kFive) == "OK");
-  q.say("PEXPIRE q 100");
-  q.pass(100);
-  CHECK(q.engine().adopted().queues.load() == 0);
-}
-
-TEST_CASE("SWAPDB takes queue and keys along, MOVE shows other keys, COPY none") {
-  Adopted q(kFive);
-  q.say("ZADD p:high " + q.at_s(0) + " a");
-  q.say("SWAPDB 0 1");
-  CHECK(q.stat("pending") == "0");
-  q.say("ZADD p:high " + q.at_s(0) + " elsewhere");
-  q.say("SELECT 1");
-  q.say("ZADD p:high " + q.at_s(1) + " b");
-  CHECK(q.stat("pending") == "2");
-  CHECK(q.events() == "added:a added:b");
-  CHECK(q.say("COPY q copy") == "1");
-  CHECK(q.say("Q.STATS copy", "pending") == "0");
-  CHECK(q.say("Q.ADD copy j x", "result") == "added");
-  CHECK(q.say("MOVE q 0") == "1");
-  q.say("ZADD p:high " + q.at_s(2) + " c");
-  CHECK(q.say("MOVE p:low 0") == "0");
-  q.say("ZADD p:low " + q.at_s(2) + " d");
-  CHECK(q.say("MOVE p:low 0") == "1");
-  q.say("SELECT 0");
-  CHECK(q.stat("pending") == "2");
-  CHECK(q.events() == "added:a added:b added:d");
-}
-
-TEST_CASE("an adopted key that expires is a key that is gone") {
-  Adopted q(kFive);
-  q.say("ZADD p:high " + q.at_s(0) + " a");
-  q.say("PEXPIRE p:high 100");
-  q.pass(100);
-  CHECK(q.stat("cancelled") == "1");
-  CHECK(q.events() == "added:a forgotten:*");
 }
 
 TEST_CASE("Q.LIST walks pending members by band and score, then active ones, page by page") {
@@ -516,6 +395,15 @@ TEST_CASE("Q.* on an adopted queue in MULTI and from Lua") {
   CHECK(done == "[2 0 cancelled]");
   CHECK(q.say("EVAL return{redis.call('Q.MOVE',KEYS[1],'b','PRI','LOW')} 1 q") == "[0]");
   CHECK(q.say("ZCARD p:low") == "1");
+}
+
+TEST_CASE("a script may use an adopted queue that it has not named") {
+  Adopted q(kFive);
+  q.say("ZADD p:high " + q.at_s(0) + " a");
+  const std::string script = "#!lua\nreturn redis.call('Q.CANCEL', 'q', 'a')";
+  CHECK(q.run(0, {"EVAL", script, "1", "other"})->show() == "cancelled");
+  CHECK(q.say("EXISTS p:high") == "0");
+  CHECK(q.events() == "added:a cancelled:a");
 }
 
 TEST_CASE("the adoption, its members and its events outlive a restart; leases begin anew") {

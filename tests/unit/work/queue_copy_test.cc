@@ -99,6 +99,45 @@ TEST_CASE("a copied queue has the configuration and the live jobs") {
   check_kept(server, {"q", "copy"}, ids);
 }
 
+TEST_CASE("what is added to a copy comes after what was copied") {
+  QueueServer server;
+  server.set_clock(1'700'000'000'000, 1000);
+  server.connect(1);
+  for (const char* id : {"a", "b", "c"}) show(server, {"Q.ADD", "q", id, "1"});
+  CHECK(show(server, {"COPY", "q", "copy"}) == "1");
+  show(server, {"Q.ADD", "copy", "new", "1"});
+  check_kept(server, {"q", "copy"}, {"a", "b", "c", "new"});
+  CHECK(pop_all(server, "copy") == Words{"a", "b", "c", "new"});
+}
+
+TEST_CASE("in a LIFO group the copy of an active job has the place of one that returns") {
+  QueueServer server;
+  server.set_clock(1'700'000'000'000, 1000);
+  server.connect(1);
+  show(server, {"Q.CONFIG", "q", "SET", "order", "lifo"});
+  for (const char* id : {"s1", "s2", "s3"}) show(server, {"Q.ADD", "q", id, "1", "GROUP", "g"});
+  CHECK(server.run(0, {"Q.POP", "1", "q"})->items.at(0).field("id") == "s3");
+  show(server, {"Q.ADD", "q", "s4", "1", "GROUP", "g"});
+  CHECK(show(server, {"COPY", "q", "copy"}) == "1");
+  show(server, {"Q.NACK", "q", "s3", "1", "SILENT"});
+  const Words order = pop_all(server, "q");
+  CHECK(order == Words{"s3", "s4", "s2", "s1"});
+  CHECK(pop_all(server, "copy") == order);
+}
+
+TEST_CASE("a lease of the source acknowledges nothing in the copy") {
+  QueueServer server;
+  server.set_clock(1'700'000'000'000, 1000);
+  server.connect(1);
+  show(server, {"Q.ADD", "q", "a", "1"});
+  show(server, {"Q.POP", "1", "q"});
+  show(server, {"Q.ADD", "q", "a", "2", "IFDUP", "UPDATE"});
+  CHECK(show(server, {"Q.ACK", "q", "a", "1"}) == "OK");
+  CHECK(show(server, {"COPY", "q", "copy"}) == "1");
+  CHECK(show(server, {"Q.ACK", "q", "a", "1"}) == "OK");
+  CHECK(show(server, {"Q.ACK", "copy", "a", "1"}) == "-STALELEASE id=a state=pending");
+}
+
 TEST_CASE("a queue of more than 4,000 live jobs is not copied") {
   QueueServer server;
   server.set_clock(1'700'000'000'000, 1000);

@@ -207,6 +207,20 @@ TEST_CASE("the deadline that is told is that of the run, where it comes first") 
   CHECK(q.state("a") == "failed");
 }
 
+TEST_CASE("MAXRUN goes on over DEBUG RELOAD") {
+  QueueTalk q;
+  q.engine().options().debug_access = DebugAccess::kEverybody;
+  q.add("a", "MAXRUN 300 LEASE 90000 RETRY 0");
+  q.pass(1000);
+  q.pop();
+  q.pass(100);
+  CHECK(q.say("DEBUG RELOAD") == "OK");
+  q.pass(199);
+  CHECK(q.state("a") == "active");
+  q.pass(1);
+  CHECK(q.job("a", {"state", "error"}) == "failed max_run");
+}
+
 TEST_CASE("numbers are numbers in the fields of events, whatever texts look like") {
   QueueTalk q;
   q.add("a", "RETRY 1");
@@ -309,6 +323,18 @@ TEST_CASE("what is kept stays readable under new numbers where a queue gets anot
     CHECK(events(q, "q", "-") == "10 f");
     q.say("SELECT 0");
   }
+}
+
+TEST_CASE("the numbers that SWAPDB gave out do not come again after FLUSHALL") {
+  QueueTalk q;
+  q.add("a b c");
+  q.say("SWAPDB 0 1");
+  q.say("SELECT 1");
+  CHECK(events(q, "q", "-") == "5 a, 6 b, 7 c");
+  q.say("FLUSHALL");
+  q.add("d");
+  CHECK(events(q, "q", "-") == "9 d");
+  CHECK(events(q, "q", "7") == "-TRIMMED oldest=9");
 }
 
 TEST_CASE("who waits for the events of a queue that is not there gets all of them") {

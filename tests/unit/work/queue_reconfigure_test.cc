@@ -161,14 +161,16 @@ TEST_CASE("fair shares are turned on and off under way, and every job is given o
   }
 }
 
-TEST_CASE("a rate owes no more than its new burst, also where a restart comes before its turn") {
+TEST_CASE(
+    "a rate owes no more than its new burst, also where a restart or a takeover comes before it") {
   for (const std::string level : {"GROUP g*", "KEY k*"}) {
     for (const bool idle : {false, true}) {
-      for (const bool restarts : {false, true}) {
+      for (const std::string meanwhile : {"nothing", "restart", "takeover"}) {
         CAPTURE(level);
         CAPTURE(idle);
-        CAPTURE(restarts);
+        CAPTURE(meanwhile);
         ManyGroups q;
+        if (meanwhile == "takeover") q.begin_following();
         q.say("Q.CONFIG q " + level + " SET rate 1/3600000");
         q.add_groups();
         // Each owes an hour.
@@ -181,7 +183,8 @@ TEST_CASE("a rate owes no more than its new burst, also where a restart comes be
         CHECK(q.queue().lanes.groups().empty() == idle);
         q.say("Q.CONFIG q " + level + " SET rate 1/5000:3");
         CHECK(q.is_reconfiguring());
-        if (restarts) q.restart(4);
+        if (meanwhile == "restart") q.restart(4);
+        if (meanwhile == "takeover") q.take_over(4);
         // Some return before their idle rates are processed.
         q.add_groups(0, idle ? kMany / 2 : 0);
         q.pass(0);
