@@ -355,6 +355,45 @@ def test_many_workers_in_a_loop(options):
         asyncio.run(serve_many(url_of(server.port)))
 
 
+async def stop_by_signal(url):
+    """One of three workers ends by itself before a signal."""
+    async def handler(_job):
+        pass
+
+    workers = [Worker(f"q{n}", handler, url) for n in range(3)]
+    serving = [asyncio.create_task(worker.serve()) for worker in workers]
+    for worker in workers:
+        require(await asyncio.to_thread(worker.wait_ready, 20), "it is ready")
+    workers[0].stop()
+    await asyncio.wait_for(serving[0], 20)
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.wait_for(asyncio.gather(*serving), 20)
+
+
+def test_signal_for_many_workers(options):
+    """A signal stops all workers of an event loop; then its handler is what it was before."""
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    mine = signal.getsignal(signal.SIGTERM)
+    try:
+        with options.server() as server:
+            for _ in range(2):
+                asyncio.run(stop_by_signal(url_of(server.port)))
+                require_equal(signal.getsignal(signal.SIGTERM), mine)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_end_of_the_journal(_options):
+    """After MISCONF of a server whose journal has failed the command may have been done."""
+    line = b"-MISCONF The server stops. The last commands may or may not have been kept.\r\n"
+    for call in (lambda queue: queue.add(1, "mine"), lambda queue: queue.retry("mine"),
+                 lambda queue: queue.add(1, "mine", if_dup="update"),
+                 lambda queue: queue.cancel("mine")):
+        with replying(line) as server, Queue(EXEC, url_of(server.port), patience=0.1) as queue:
+            require_equal(raised(Unknown, call, queue).id, "mine")
+            raised(errors.DiskFailed, queue.add, 1)
+
+
 def test_memory_is_full(options):
     """A full memory refuses an add; after a lost reply that does not say whether it is there."""
     with options.server() as server, Proxy(server.port) as proxy, \
