@@ -1,8 +1,10 @@
 """Handlers for the workers that the tests start as processes of their own."""
 
 import asyncio
+import json
 import os
 import signal
+import subprocess
 import time
 
 
@@ -46,11 +48,41 @@ async def block_loop(job):
     time.sleep(job.payload)
 
 
+def signalled(_job):
+    """How a fork and a program end that SIGTERM is sent to."""
+    ours, theirs = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.write(theirs, b"x")
+        time.sleep(600)
+    os.read(ours, 1)
+    os.kill(pid, signal.SIGTERM)
+    program = subprocess.Popen(["sleep", "600"])
+    program.terminate()
+    return [os.waitpid(pid, 0)[1], program.wait()]
+
+
+class OneWay:
+    """A codec that does not read what it writes."""
+
+    def encode(self, value):
+        return b"text " + str(value).encode()
+
+    def decode(self, data):
+        return json.loads(data)
+
+
 def crash(job):
     """A child does with itself what the payload says."""
     if job.payload == "segv":
         os.kill(os.getpid(), signal.SIGSEGV)
     if job.payload == "exit":
+        os._exit(3)
+    if job.payload == "fork and exit":
+        if os.fork() == 0:
+            with open(os.environ["FORKED"], "w", encoding="ascii") as file:
+                file.write(str(os.getpid()))
+            time.sleep(600)
         os._exit(3)
     if job.payload == "sys.exit":
         raise SystemExit(4)

@@ -5,6 +5,7 @@ does not answer or refuses everything for a while."""
 import asyncio
 import collections
 import contextlib
+import gc
 import os
 import signal
 import subprocess
@@ -13,153 +14,16 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import redis
 from harness import require, require_equal, run, wait_until
 from harness.proxy import DROP, PASS, Proxy
 from harness.python_client import PACKAGE, end_job, raised, url_of
+from harness.sentinels import replying
 
 from sluice import AsyncQueue, Queue, ResultTimeout, Unknown, Unreachable, Worker, errors
+from sluice.aio import THREADS
 from sluice.codec import encode, RawCodec
-from sluice.link import Closed, ConnectionLost, Link
 
 EXEC = "exec"
-
-
-class FakeConnection:
-    """Instead of redis-py's: what `connect` and the reads raise or return, in turn."""
-
-    def __init__(self, connects, replies=()):
-        self._connects = list(connects)
-        self._replies = list(replies)
-        self.sent = []
-
-    def connect(self):
-        if self._connects:
-            self._connects.pop(0)()
-
-    def disconnect(self):
-        pass
-
-    def pack_commands(self, commands):
-        return commands
-
-    def send_packed_command(self, commands, check_health):
-        require(not check_health, "it asks nothing besides")
-        self.sent += commands
-
-    def read_response(self):
-        reply = self._replies.pop(0)
-        if isinstance(reply, Exception):
-            raise reply
-        return reply() if callable(reply) else reply
-
-
-def fake_link(connection):
-    class Pool:
-        make_connection = staticmethod(lambda: connection)
-
-    class Client:
-        connection_pool = Pool
-
-    return Link(lambda **_: Client, 1.0)
-
-
-def test_interrupted_while_connecting(_options):
-    """A thread that is interrupted while it connects for others leaves none of them waiting."""
-    entered, go_on = threading.Event(), threading.Event()
-
-    def interrupted():
-        entered.set()
-        go_on.wait(20)
-        raise KeyboardInterrupt
-
-    link = fake_link(FakeConnection([interrupted], ["OK", "OK"]))
-    first = threading.Thread(target=lambda: raised(KeyboardInterrupt, link.exchange, [("A",)]))
-    [other] = link._submit([("B",)])  # Another thread's, which waits for its turn.
-    first.start()
-    require(entered.wait(20), "it connects")
-    go_on.set()
-    first.join(20)
-    require_equal(type(other.exception(1)), Unreachable)
-    require_equal(link.exchange([("C",)]), ["OK"])
-
-
-class Interrupting(bytes):
-    """A word at which the thread is interrupted while it takes what waits."""
-
-    interrupts = True
-
-    def __len__(self):
-        if self.interrupts:
-            self.interrupts = False
-            raise KeyboardInterrupt
-        return super().__len__()
-
-
-def test_interrupted_anywhere(_options):
-    """Nor does a thread that is interrupted while it takes the commands of others, or just after
-    one has its reply. What was not answered has failed, or is sent by the next."""
-    link = fake_link(FakeConnection([], ["OK"] * 3))
-    before, after = link._submit([("A",), (Interrupting(b"B"),)])
-    raised(KeyboardInterrupt, link.exchange, [("C",)])
-    require_equal(type(before.exception(1)), Unreachable)
-    require_equal((link.exchange([("D",)]), after.result(1)), (["OK"], "OK"))
-
-    def interrupt(_future):
-        raise KeyboardInterrupt
-
-    answered, unread = link._submit([("E",), ("F",)])
-    answered.add_done_callback(interrupt)
-    link._connection._replies = ["OK", "OK"]
-    raised(KeyboardInterrupt, link.exchange, [("G",)])
-    require_equal((answered.result(1), type(unread.exception(1))), ("OK", ConnectionLost))
-    require_equal(link.exchange([("H",)]), ["OK"])
-
-
-def test_command_in_a_signal_handler(_options):
-    """A command in the handler of a signal that has interrupted one of its thread is refused, and
-    is not sent later."""
-    connection = FakeConnection(
-        [lambda: raised(RuntimeError, link.exchange, [("B",)])], ["OK", "OK"])
-    link = fake_link(connection)
-    require_equal([link.exchange([("A",)]), link.exchange([("C",)])], [["OK"], ["OK"]])
-    require_equal(connection.sent, [("A",), ("C",)])
-
-
-def test_end_without_a_server(_options):
-    """A link that is ended while it connects, or while its server is away, tries no more."""
-    def away():
-        link.end()
-        raise redis.exceptions.ConnectionError("away")
-
-    link = fake_link(FakeConnection([away, away], ["OK"]))
-    [other] = link._submit([("A",)])
-    raised(Closed, link.call, "B", patience=float("inf"))
-    require_equal(type(other.exception(1)), Closed)
-    raised(Closed, link.call, "C", patience=float("inf"))
-    link = fake_link(FakeConnection([lambda: link.end()], ["OK"]))
-    raised(Closed, link.call, "A", patience=float("inf"))
-    link = fake_link(FakeConnection([], [away]))
-    require_equal([type(error) for error in link.exchange([("A",), ("B",)])], [Closed, Closed])
-
-
-def test_close_ends_repeats(_options):
-    """What has begun when a link is closed is not repeated; the next command connects again."""
-    def away():
-        link.close()
-        raise redis.exceptions.ConnectionError("away")
-
-    link = fake_link(FakeConnection([away], ["OK"]))
-    raised(Unreachable, link.call, "A", patience=60)
-    require_equal(link.call("B"), "OK")
-
-
-def test_error_that_ends_a_connection(_options):
-    """After LOADING, for which redis-py ends the connection, what else was sent may have run."""
-    link = fake_link(FakeConnection([], [b"1", redis.exceptions.BusyLoadingError("loading")]))
-    got = link.exchange([("A",), ("B",), ("C",)])
-    require_equal([got[0], type(got[1]), type(got[2])], [b"1", errors.Loading, ConnectionLost])
-
 
 CLOSE_IN_HANDLER = """
 import signal, socket, sys, time
@@ -296,6 +160,7 @@ def test_close_without_a_server(options):
     """close() and a cancellation end loops over events also while the server is away."""
     def follow():
         seen.extend(event.type for event in queue.events("-"))
+        ended.set()
 
     async def follow_until_cancelled(queue):
         seen.extend([event.type async for event in queue.events("-")])
@@ -311,7 +176,7 @@ def test_close_without_a_server(options):
 
     before = threading.active_count()
     with options.server() as server:
-        seen = []
+        seen, ended = [], threading.Event()
         queue = Queue(EXEC, url_of(server.port))
         queue.add(1)
         threading.Thread(target=follow, daemon=True).start()
@@ -319,6 +184,7 @@ def test_close_without_a_server(options):
         asyncio.run(cancel_without_a_server(server))
         queue.close()
         wait_until(lambda: threading.active_count() <= before, what="no thread is left")
+        require(ended.is_set(), "as if there were no more")
 
 
 def test_close_while_others_begin(_options):
@@ -329,7 +195,8 @@ def test_close_while_others_begin(_options):
     def begin():
         begun = collections.deque(maxlen=200)
         while not done.is_set():
-            begun.append(queue.events())
+            with contextlib.suppress(Unreachable):
+                begun.append(queue.events())
 
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -411,6 +278,60 @@ def test_threads_of_workers(options):
         wait_until(lambda: threading.active_count() <= before, what="no thread is left")
 
 
+def test_queues_that_nobody_has(options):
+    """A queue whose results were waited for, and that is not closed, leaves no thread behind."""
+    def use():
+        job = Queue(EXEC, url_of(server.port)).add(1)
+        end_job(server, EXEC)
+        require_equal(job.result(20), 1)
+
+    before = threading.active_count()
+    with options.server() as server:
+        for _ in range(3):
+            use()
+        wait_until(lambda: gc.collect() >= 0 and threading.active_count() <= before,
+                   what="no thread is left")
+
+
+async def give_up(url, pid):
+    """How many of 200 adds to a server that is frozen are done, once their tasks are cancelled."""
+    async with AsyncQueue(EXEC, url) as queue:
+        await queue.add(0)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            adds = [asyncio.create_task(queue.add(n)) for n in range(200)]
+            await asyncio.sleep(0.3)
+            for task in adds:
+                task.cancel()
+            await asyncio.gather(*adds, return_exceptions=True)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        for _ in range(THREADS):  # behind what has begun
+            await queue.get("x")
+        return (await queue.stats())["added"]
+
+
+def test_tasks_that_give_up(options):
+    """What a task that was cancelled has not begun is not done; nor does it hold up others."""
+    with options.server() as server:
+        added = asyncio.run(give_up(url_of(server.port), server.pid))
+        require(added <= 1 + THREADS, f"{added} were added")
+
+
+async def add_one(queue):
+    return await asyncio.wait_for(queue.add(1), 20)
+
+
+def test_async_queue_after_a_fork(options):
+    """The child of a fork may use an AsyncQueue that the parent has used."""
+    with options.server() as server:
+        queue = AsyncQueue(EXEC, url_of(server.port))
+        asyncio.run(add_one(queue))
+        end_child(start_child(lambda: asyncio.run(add_one(queue))))
+        asyncio.run(add_one(queue))
+        asyncio.run(queue.close())
+
+
 async def serve_many(url):
     """More workers than the loop has threads, whose handlers use these."""
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
@@ -432,6 +353,45 @@ def test_many_workers_in_a_loop(options):
     """serve() takes none of the threads of its event loop."""
     with options.server() as server:
         asyncio.run(serve_many(url_of(server.port)))
+
+
+async def stop_by_signal(url):
+    """One of three workers ends by itself before a signal."""
+    async def handler(_job):
+        pass
+
+    workers = [Worker(f"q{n}", handler, url) for n in range(3)]
+    serving = [asyncio.create_task(worker.serve()) for worker in workers]
+    for worker in workers:
+        require(await asyncio.to_thread(worker.wait_ready, 20), "it is ready")
+    workers[0].stop()
+    await asyncio.wait_for(serving[0], 20)
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.wait_for(asyncio.gather(*serving), 20)
+
+
+def test_signal_for_many_workers(options):
+    """A signal stops all workers of an event loop; then its handler is what it was before."""
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    mine = signal.getsignal(signal.SIGTERM)
+    try:
+        with options.server() as server:
+            for _ in range(2):
+                asyncio.run(stop_by_signal(url_of(server.port)))
+                require_equal(signal.getsignal(signal.SIGTERM), mine)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_end_of_the_journal(_options):
+    """After MISCONF of a server whose journal has failed the command may have been done."""
+    line = b"-MISCONF The server stops. The last commands may or may not have been kept.\r\n"
+    for call in (lambda queue: queue.add(1, "mine"), lambda queue: queue.retry("mine"),
+                 lambda queue: queue.add(1, "mine", if_dup="update"),
+                 lambda queue: queue.cancel("mine")):
+        with replying(line) as server, Queue(EXEC, url_of(server.port), patience=0.1) as queue:
+            require_equal(raised(Unknown, call, queue).id, "mine")
+            raised(errors.DiskFailed, queue.add, 1)
 
 
 def test_memory_is_full(options):

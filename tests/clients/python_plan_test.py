@@ -243,7 +243,10 @@ def popped(jobs):
 def test_refused_for_a_while(_options):
     """NOJOB is done after an acknowledgement that may have arrived, else the lease is lost."""
     for error, became in ((ConnectionLost(), "completed"), (errors.Unreachable(), "lost"),
-                          (errors.ReadOnly("READONLY"), "lost"), (errors.Busy("BUSY"), "lost")):
+                          (errors.ReadOnly("READONLY"), "lost"), (errors.Busy("BUSY"), "lost"),
+                          (errors.DiskFailed("MISCONF The disk is full"), "lost"),
+                          (errors.DiskFailed("MISCONF It may or may not have been kept."),
+                           "completed")):
         plan, [lease] = popped(1)
         plan.finish(lease, Outcome("ack"))
         [ack] = plan.commands(1.0)
@@ -251,6 +254,64 @@ def test_refused_for_a_while(_options):
         ack = next(command for command in plan.commands(10.0) if command.kind == "ack")
         effects = plan.receive(ack, errors.NoJob("NOJOB id=0"), 10.0)
         require_equal([effect.kind for effect in effects], [became], repr(error))
+
+
+def words_after(command, lease):
+    """What a heartbeat says of this lease."""
+    words = command.words[command.words.index(lease.id) + 2:]
+    return words[:min(words.index(word) for word in ("AND", "WORKER") if word in words)]
+
+
+def test_refused_notes(_options):
+    """A heartbeat that was refused for its notes has renewed nothing: another follows at once,
+    without them."""
+    plan, leases = popped(2)
+    leases[1].notes.set_progress(b"large")
+    [touch] = plan.commands(1.0)
+    require_equal(words_after(touch, leases[1]), ("PROGRESS", b"large"))
+    effects = plan.receive(touch, [0, [None, errors.TooBig("TOOBIG limit=1")]], 1.0)
+    require_equal([effect.kind for effect in effects], ["refused"])
+    leases[1].notes.set_progress(b"small")
+    [touch] = plan.commands(1.0)
+    require_equal([words_after(touch, lease) for lease in leases], [(), ()])
+    plan.receive(touch, [0, [None, None]], 1.0)
+    require_equal(plan.commands(1.0), [])
+    [touch] = plan.commands(2.0)
+    require_equal(words_after(touch, leases[1]), ("PROGRESS", b"small"))
+
+
+def test_log_of_a_lost_heartbeat(_options):
+    """The log of a heartbeat that was certainly not done is sent again, before what came since."""
+    for error, log in ((errors.Unreachable(), b"onetwo"), (errors.Loading("LOADING"), b"onetwo"),
+                       (ConnectionLost(), b"two")):
+        plan, [lease] = popped(1)
+        lease.notes.add_log(b"one")
+        [touch] = plan.commands(1.0)
+        lease.notes.add_log(b"two")
+        require_equal(plan.receive(touch, error, 1.0), [])
+        [touch] = plan.commands(10.0)
+        require_equal(words_after(touch, lease), ("LOG", log), repr(error))
+
+
+def test_newer_lease(_options):
+    """A job that comes again under a newer lease was lost before: its first run hears it at once,
+    and only the newer lease is renewed and acknowledged."""
+    plan = Plan([QUEUE], 2)
+    leases = []
+    for token in (1, 2):
+        [pop] = [command for command in plan.commands(0.0) if command.pop] or [
+            plan.blocking_pop(0.0)]
+        effects = plan.receive(pop, [[QUEUE, b"x", token, 1, b"1", 30000]], 0.0)
+        leases.append(effects[-1].lease)
+    require_equal([(effect.kind, effect.lease) for effect in effects],
+                  [("lost", leases[0]), ("start", leases[1])])
+    require(leases[0].lost and not leases[1].lost, "the first run is lost")
+    [touch] = plan.commands(1.0)
+    require_equal(touch.leases, (leases[1],))
+    require(not plan.finish(leases[0], Outcome("ack")), "its result is dropped")
+    require(plan.finish(leases[1], Outcome("ack")), "and that of the second is not")
+    require_equal([command.leases for command in plan.commands(1.0) if command.kind == "ack"],
+                  [(leases[1],)])
 
 
 def test_large_results(_options):

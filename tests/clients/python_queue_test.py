@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The Python client's Queue: adding, also when replies are lost, and reading what there is."""
 
+import enum
 import os
 import sys
 import threading
@@ -78,15 +79,17 @@ def test_refusals_are_exceptions(options):
 
 
 def test_add_is_repeated(options):
-    """A lost reply of add does not add the job twice: the client has made the id before."""
-    decide, seen = drop_first(b"Q.ADD")
-    with options.server() as server, Proxy(server.port, decide) as proxy, \
-            Queue(EXEC, url_of(proxy.port)) as queue:
-        job = queue.add(1)
-        require_equal(job.outcome, "kept")
-        require_equal(seen[0], seen[1], "the repeat")
-        require(seen[0][2] != b"*", "an id of the client's own")
-        require_equal(queue.stats()["added"], 1)
+    """A lost reply of add does not add the job twice: the client has made the id before, also for
+    the server's `*`."""
+    for id_ in (None, "*"):
+        decide, seen = drop_first(b"Q.ADD")
+        with options.server() as server, Proxy(server.port, decide) as proxy, \
+                Queue(EXEC, url_of(proxy.port)) as queue:
+            job = queue.add(1, id_)
+            require_equal(job.outcome, "kept")
+            require_equal(seen[0], seen[1], "the repeat")
+            require(seen[0][2] != b"*", "an id of the client's own")
+            require_equal(queue.stats()["added"], 1, repr(id_))
 
 
 def test_add_with_an_id_is_repeated(options):
@@ -100,6 +103,54 @@ def test_add_with_an_id_is_repeated(options):
         seen.clear()
         require_equal(queue.add(1, "kept", if_dup="keep").outcome, "kept")
         require_equal(len(seen), 2)
+
+
+def test_changes_of_a_job_are_not_repeated(options):
+    """cancel and retry are not repeated after a lost reply: another run may have ended by then."""
+    for name in ("cancel", "retry"):
+        decide, seen = drop_first(b"Q." + name.upper().encode())
+        with options.server() as server, Proxy(server.port, decide) as proxy, \
+                Queue(EXEC, url_of(proxy.port)) as queue:
+            queue.add(1, "mine")
+            if name == "retry":
+                queue.cancel("mine")
+            require_equal(raised(Unknown, getattr(queue, name), "mine").id, "mine")
+            require_equal(len(seen), 1, name)
+            require_equal(queue.get("mine").state, "pending" if name == "retry" else "cancelled")
+
+
+def test_changes_before_the_server_is_there(options):
+    """cancel and retry are repeated as long as nothing was sent."""
+    port = steady_port()
+    server = options.server({"port": port})
+    starting = call_later(0.5, server.start)
+    try:
+        with Queue(EXEC, url_of(port)) as queue:
+            raised(errors.NoJob, queue.retry, "none")
+            require_equal(queue.cancel("none"), "gone")
+    finally:
+        starting.join()
+        server.close()
+
+
+def test_closed_between_repeats(options):
+    """A queue that is closed before an add is repeated does not say that nothing was added."""
+    decide, _ = drop_first(b"Q.ADD")
+    with options.server() as server, Proxy(server.port, decide) as proxy, \
+            Queue(EXEC, url_of(proxy.port)) as queue:
+        queue._link.pauses = lambda _patience: lambda: queue.close() or True
+        raised(Unknown, queue.add, 1, "mine")
+
+
+def test_close(options):
+    """What is called after close() raises Unreachable, and opens no connection."""
+    with options.server() as server, server.connect() as connection:
+        queue = Queue(EXEC, url_of(server.port))
+        queue.add(1, "a")
+        queue.close()
+        for call in (queue.add, queue.get, queue.cancel, queue.result, queue.events):
+            raised(Unreachable, call, "a")
+        wait_until(lambda: info(connection)["connected_clients"] == "1", what="no connection")
 
 
 def test_update_is_not_repeated(options):
@@ -155,6 +206,44 @@ def test_add_many(options):
         added = queue.add_many([{"payload": n} for n in range(500)])
         require_equal(sum(isinstance(job, Job) for job in added), 500)
         require_equal(queue.stats()["added"], 1998)
+
+
+def test_add_many_without_a_server(_options):
+    """add_many has the patience of one call: pipelines after it are tried once."""
+    tries = []
+    with Queue(EXEC, url_of(1), patience=0.2) as queue:
+        exchange = queue._link.exchange
+        queue._link.exchange = lambda commands: tries.append(commands) or exchange(commands)
+        added = queue.add_many([{"payload": n} for n in range(4000)])
+    require_equal({type(each) for each in added}, {Unreachable})
+    require_equal(len({commands[0] for commands in tries}), 4, "all are tried")
+    require_equal([tries[-3:].count(commands) for commands in tries[-3:]], [1, 1, 1])
+
+
+def test_words(options):
+    """Numbers of all kinds are sent as numbers. What cannot be sent raises TypeError."""
+    class Priority(enum.IntEnum):
+        FIRST = 4
+
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        queue.add(1, "a", pri=Priority.FIRST, cost=True, retry=False)
+        fields = queue.get("a").fields
+        require_equal((fields["cost"], fields["retries_left"]), (1, 0))
+        raised(TypeError, next, queue.events(None))
+
+
+def test_what_others_have_set(options):
+    """No bytes are no result; progress that the codec cannot read stays bytes."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        native = Native(server)
+        job = queue.add(1)
+        taken = native.pop(EXEC, "WORKER", "native")
+        native.touch(EXEC, taken, "PROGRESS", "50%")
+        require_equal((job.get().progress, job.get().state), (b"50%", "active"))
+        native.ack(EXEC, taken)
+        got = queue.get(job.id, with_=["payload", "result"])
+        require_equal((got.state, got.payload, got.result), ("completed", 1, None))
+        native.close()
 
 
 def test_one_job(options):
@@ -232,6 +321,10 @@ def test_codecs(options):
         def decode(self, data):
             return data.decode().lower()
 
+    class Text(Upper):
+        def encode(self, value):
+            return str(value)
+
     with options.server() as server:
         url = url_of(server.port)
         with Queue(EXEC, url) as queue:
@@ -246,12 +339,16 @@ def test_codecs(options):
             queue.add(b"\0\xff", "raw")
             queue.add(b"NaN", "nan")
             queue.add(b"9007199254740993", "large")
+            queue.add(b"[-1e400]", "infinite")
             require_equal(queue.get("raw", with_=["payload"]).payload, b"\0\xff")
         with Queue(EXEC, url) as queue:
-            for bad in ("raw", "nan", "large"):
+            for bad in ("raw", "nan", "large", "infinite"):
                 raised(errors.CodecError, queue.get, bad, with_=["payload"])
         with Queue(EXEC, url, codec=Upper()) as queue:
             require_equal(queue.get(queue.add("abc").id, with_=["payload"]).payload, "abc")
+        with Queue(EXEC, url, codec=Text()) as queue:
+            error = raised(errors.CodecError, queue.add, 1)
+            require_equal(str(error), "payload: encode() has returned str, not bytes")
         raised(ValueError, Queue, EXEC, url, codec="pickle")
 
 
@@ -259,6 +356,7 @@ def test_where_the_server_is(options):
     """The server is a URL, SLUICE_URL, or a function that makes a client of redis-py."""
     import redis  # pylint: disable=import-outside-toplevel
     raised(ValueError, Queue, EXEC, "nonsense://x")
+    raised(ValueError, Queue, EXEC, "redis+sentinel://a/main?ssl=true")
     with options.server({"requirepass": "secret"}) as server:
         os.environ["SLUICE_URL"] = f"redis://:secret@127.0.0.1:{server.port}/3"
         try:
@@ -307,6 +405,23 @@ def test_events_without_a_gap(options):
         require_equal({event.id for event in queue.events("-", ids=[ids[0]], follow=False)},
                       {ids[0]})
         raised(errors.Trimmed, next, queue.events(10**12))
+
+
+def test_events_before_the_server_is_there(options):
+    """A loop over events from `$` waits for a server that is away, as from a number."""
+    port = steady_port()
+    server = options.server({"port": port})
+    got = []
+    with Queue(EXEC, url_of(port)) as queue:
+        thread = threading.Thread(target=lambda: got.append(next(queue.events())), daemon=True)
+        thread.start()
+        time.sleep(0.3)
+        require(thread.is_alive(), "it waits")
+        with server, server.connect() as connection:
+            wait_until(lambda: int(info(connection)["blocked_clients"]) == 1, what="it follows")
+            job = queue.add(1)
+            thread.join(20)
+            require_equal([event.id for event in got], [job.id])
 
 
 def test_traceparent(options):

@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -15,6 +16,10 @@ from harness.servers import LOOPBACK, die_with_parent
 
 import handlers
 from sluice import NotCompleted, Queue, Worker
+from sluice.codec import codec_of
+from sluice.job import WorkerJob
+from sluice.plan import GIVEN_BACK, Lease
+from sluice.processes import ProcessSlots
 
 EXEC = "exec"
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -211,6 +216,23 @@ def test_command_line(options):
             require("WRONGTYPE" in worker.text and "Traceback" not in worker.text, worker.text)
 
 
+def test_ready_file(options):
+    """--ready-file is there while the worker runs; that of an earlier one is removed, and one that
+    cannot be written ends the worker."""
+    with options.server() as server, scratch() as folder:
+        ready = pathlib.Path(folder, "ready")
+        ready.write_text("old", encoding="ascii")
+        with Started(server, "echo", "--ready-file", str(ready), wait=False) as worker:
+            wait_until(lambda: ready.exists() and ready.read_text(encoding="ascii")[-1:] == "\n",
+                       what="it is ready")
+            require_equal(worker.terminate()[0], 0, worker.text)
+            require(not ready.exists(), "it is removed")
+        with Started(server, "echo", "--ready-file", str(ready / "none"), wait=False) as worker:
+            require_equal(worker.process.wait(60), 1)
+            require("sluice: --ready-file: " in worker.text and "Traceback" not in worker.text,
+                    worker.text)
+
+
 # -- Processes ------------------------------------------------------------------------------------
 
 
@@ -240,6 +262,76 @@ def test_processes(options):
             require_equal(raised(NotCompleted, job.result, 60).error, error)
             require_equal(beside.result(60)[1], "beside")
         require_equal(queue.stats()["reclaimed"], 0)
+
+
+def test_fork_of_a_child(options):
+    """A child that exits fails its job, also while a fork of it lives on."""
+    with scratch() as folder, options.server() as server, \
+            Queue(EXEC, url_of(server.port)) as queue:
+        pid = pathlib.Path(folder, "pid")
+        os.environ["FORKED"] = str(pid)
+        try:
+            with processes(server):
+                job = queue.add("fork and exit")
+                require_equal(raised(NotCompleted, job.result, 60).error, "exit 3")
+        finally:
+            del os.environ["FORKED"]
+            os.kill(int(wait_until(lambda: pid.exists() and pid.read_text(), what="the pid")),
+                    signal.SIGKILL)
+
+
+def test_child_with_a_codec_of_one_way(options):
+    """A codec that does not read what it writes is good enough for results."""
+    completed = []
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
+            Queue(EXEC, url_of(server.port), codec="raw") as raw:
+        with processes(server, codec=handlers.OneWay(),
+                       on_completed=lambda _job, result: completed.append(result)):
+            result = raw.result(queue.add("x").id, 60)
+            require(result.startswith(b"text ["), repr(result))
+            wait_until(lambda: completed, what="the hook")
+            require_equal(completed, [result])
+
+
+def test_stop_while_a_child_is_made(_options):
+    """A job that is stopped while its child is being made ends after grace."""
+    ended = []
+    slots = ProcessSlots(handlers.crash, codec_of("json"), lambda *end: ended.append(end), 0.5)
+    job = WorkerJob(Lease(b"q", b"x", 1, 1, b'"hang"', 30.0, {}), codec_of("json"))
+    try:
+        slots.start(job)
+        slots.stop(job, "enough")
+        wait_until(lambda: ended, what="the end")
+        require_equal(ended[0][1], GIVEN_BACK)
+    finally:
+        slots.close()
+
+
+EXIT = """
+import sys, threading
+from sluice import Queue, Worker
+import handlers
+worker = Worker("exec", handlers.crash, sys.argv[1], processes=True)
+threading.Thread(target=worker.run, daemon=True).start()
+print(Queue("exec", sys.argv[1]).add("x").result(60)[1])
+"""
+
+
+def test_exit_beside_a_worker(options):
+    """A program ends though a worker with processes still runs in a daemon thread."""
+    with options.server() as server:
+        done = subprocess.run([sys.executable, "-c", EXIT, url_of(server.port)],
+                              capture_output=True, text=True, timeout=60, check=False,
+                              cwd=HERE, env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+        require_equal((done.returncode, done.stdout), (0, "x\n"), done.stderr)
+
+
+def test_signals_of_what_handlers_start(options):
+    """Forks and programs that a handler starts hear SIGTERM as if there were no worker."""
+    for arguments in ((), ("--processes",)):
+        with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
+                Started(server, "signalled", *arguments):
+            require_equal(queue.add(1).result(60), [signal.SIGTERM, -signal.SIGTERM], arguments)
 
 
 def test_child_that_hangs(options):

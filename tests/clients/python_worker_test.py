@@ -263,7 +263,7 @@ def test_hooks(options):
         outcome(queue, "bad")
         wait_until(lambda: len(calls) == 4, what="the hooks")
         require_equal([call[0] for call in calls], ["started", "completed", "started", "failed"])
-        require_equal((calls[1][1], calls[3][1]), ("good", "bad"))
+        require_equal([call[1] for call in calls], ["good", "good", "bad", "bad"])
         require_equal(worker.counts,
                       {"started": 2, "completed": 1, "failed": 1, "returned": 0, "lost": 0})
 
@@ -301,6 +301,39 @@ def test_burst_and_max_jobs(options):
         stats = queue.stats()
         require_equal((stats["completed"], stats["pending"], stats["active"]), (50, 0, 0))
         Worker(EXEC, lambda job: None, url_of(server.port), burst=True).run()
+
+
+def test_runs_once(options):
+    """A worker that has run cannot run again: it would take no jobs."""
+    async def handler(_job):
+        pass
+
+    with options.server() as server:
+        for one in (print, handler):
+            worker = Worker(EXEC, one, url_of(server.port), burst=True)
+            worker.run()
+            raised(RuntimeError, worker.run)
+
+
+def test_stopped_again_and_again(options):
+    """Only the second stop() ends the grace: further ones do not put off the end."""
+    release = threading.Event()
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        worker = Worker(EXEC, lambda _job: release.wait(60), url_of(server.port), grace=0.2)
+        thread = threading.Thread(target=worker.run, daemon=True)
+        thread.start()
+        job = queue.add(1)
+        wait_until(lambda: job.get().state == "active", what="it runs")
+
+        def stop_again():
+            worker.stop()
+            return not thread.is_alive()
+
+        try:
+            wait_until(stop_again, 20, "the end")
+        finally:
+            release.set()
+        require_equal(job.get().state, "pending")
 
 
 def commands_of(proxied):
@@ -477,6 +510,7 @@ def test_serve(options):
 def test_traceparent(options):
     """A handler runs in a span below the one that `traceparent` names."""
     spans = []
+    groups = []
 
     @contextlib.contextmanager
     def run_under(parent, name):
@@ -485,14 +519,18 @@ def test_traceparent(options):
 
     before = tracing.available, tracing._run_under, tracing._propagate
     with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
-        job = queue.add(1, tags={"traceparent": "00-1-2-01"})
+        job = queue.add(1, tags={"traceparent": "00-1-2-01"}, group="ann")
         tracing.available, tracing._run_under = True, run_under
         try:
-            Worker(EXEC, lambda job: 2, url_of(server.port), burst=True).run()
+            Worker(EXEC, lambda job: 2, url_of(server.port), max_jobs=1).run()
+            require_equal(job.result(20), 2)
+            queue.retry(job.id)
+            Worker(EXEC, lambda job: groups.append(job.extra["group"]), url_of(server.port),
+                   with_="group", max_jobs=1).run()
         finally:
             tracing.available, tracing._run_under, tracing._propagate = before
-        require_equal(job.result(20), 2)
-        require_equal(spans, [("00-1-2-01", EXEC)])
+        require_equal(spans, [("00-1-2-01", EXEC)] * 2)
+        require_equal(groups, ["ann"])
 
 
 def test_quiet(options):

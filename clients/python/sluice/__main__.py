@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import logging
 import os
@@ -33,7 +34,8 @@ def parser() -> argparse.ArgumentParser:
                         help="one child process for each handler")
     worker.add_argument("--burst", action="store_true", help="end when there are no more jobs")
     worker.add_argument("--max-jobs", type=int, help="end after that many")
-    worker.add_argument("--ready-file", help="written when the worker takes jobs")
+    worker.add_argument("--ready-file",
+                        help="written when the worker takes jobs, removed at its end")
     return out
 
 
@@ -45,10 +47,40 @@ def handler_of(name: str) -> Any:
     return getattr(importlib.import_module(module), function)
 
 
-def write_when_ready(worker: Worker, path: str) -> None:
-    worker.wait_ready()
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(worker.name + "\n")
+class ReadyFile:
+    """Written when the worker takes jobs, removed at its end. A worker that cannot write it stops:
+    who waits for the file would wait for ever."""
+
+    def __init__(self, worker: Worker, path: str) -> None:
+        self._worker = worker
+        self._path = path
+        self._lock = threading.Lock()
+        self._ended = False
+        self.error: Optional[OSError] = None
+        self._remove()  # that of an earlier worker, which was killed
+        threading.Thread(target=self._write, daemon=True).start()
+
+    def end(self) -> None:
+        self._ended = True
+        self._lock.acquire(timeout=1.0)  # It is held for ever by a pipe that nobody reads.
+        self._remove()
+
+    def _write(self) -> None:
+        self._worker.wait_ready()
+        with self._lock:
+            if self._ended:
+                return
+            try:
+                with open(self._path, "w", encoding="utf-8") as file:
+                    file.write(self._worker.name + "\n")
+            except OSError as error:
+                self.error = error
+                self._worker.stop()
+
+    def _remove(self) -> None:
+        if os.path.isfile(self._path) and not os.path.islink(self._path):  # no /dev/stdout
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
@@ -64,13 +96,17 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     except (ValueError, ImportError, AttributeError) as error:
         print(f"sluice: {error}", file=sys.stderr)
         return 2
-    if chosen.ready_file:
-        threading.Thread(target=write_when_ready, args=(worker, chosen.ready_file),
-                         daemon=True).start()
+    ready = ReadyFile(worker, chosen.ready_file) if chosen.ready_file else None
     try:
         worker.run()
     except SluiceError as error:
         print(f"sluice: {error}", file=sys.stderr)
+        return 1
+    finally:
+        if ready is not None:
+            ready.end()
+    if ready is not None and ready.error is not None:
+        print(f"sluice: --ready-file: {ready.error}", file=sys.stderr)
         return 1
     return 0
 

@@ -1,7 +1,8 @@
 """AsyncQueue: a queue for programs with an event loop.
 
 Commands run in a few threads that share one connection, as those of `Queue` do, so a task that is
-cancelled leaves no half of a reply behind: what it has sent runs to its end, and its reply is read.
+cancelled leaves no half of a reply behind: what it has begun runs to its end, and its reply is
+read. What has not begun, because all threads are busy, is not done.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import Optional, Sequence, TypeVar, Union
 
-from sluice import errors
+from sluice import errors, forks
 from sluice.codec import Codec
 from sluice.queue import Event, Job, JobInfo, Queue, result_of
 from sluice.server import Server
@@ -77,19 +78,25 @@ class AsyncQueue:
                  timeout: float = 5.0, patience: float = 30.0) -> None:
         self.name = name
         self._queue = Queue(name, server, codec=codec, timeout=timeout, patience=patience)
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="sluice-async")
         self._closed = False
+        self.begin()
+        forks.remember(self)
+
+    def begin(self) -> None:
+        """Also in the child of a fork."""
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="sluice-async")
 
     async def close(self) -> None:
-        """As `Queue.close`. What is called after it raises Unreachable."""
+        """As `Queue.close`."""
         if self._closed:
             return
-        closing = self._run(self._queue.close)
         self._closed = True
+        self._threads.shutdown(wait=False)  # What waits there fails once the queue is closed.
+        thread = ThreadPoolExecutor(1, thread_name_prefix="sluice-close")
         try:
-            await closing
+            await asyncio.shield(_in(thread, self._queue.close))
         finally:
-            self._threads.shutdown(wait=False)
+            thread.shutdown(wait=False)
 
     async def __aenter__(self) -> AsyncQueue:
         return self
@@ -165,6 +172,6 @@ class AsyncQueue:
 
 def _in(threads: ThreadPoolExecutor, function: Callable[..., T], *arguments: Any,
         **options: Any) -> Awaitable[T]:
-    """In a thread, which a cancellation does not reach."""
+    """In a thread. A cancellation reaches only what has not begun."""
     call = functools.partial(function, *arguments, **options)
-    return asyncio.shield(asyncio.get_running_loop().run_in_executor(threads, call))
+    return asyncio.get_running_loop().run_in_executor(threads, call)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as _json
+import math
 from typing import Any, Protocol, Union
 
 from sluice.errors import CodecError
@@ -30,7 +31,7 @@ class JsonCodec:
                            separators=(",", ":")).encode()
 
     def decode(self, data: bytes) -> Any:
-        return _json.loads(data, parse_int=_integer, parse_constant=_constant)
+        return _json.loads(data, parse_int=_integer, parse_float=_number, parse_constant=_constant)
 
 
 class RawCodec:
@@ -63,6 +64,13 @@ def _integer(text: str) -> int:
     return value
 
 
+def _number(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"{text} is beyond the largest number")
+    return value
+
+
 def _constant(text: str) -> Any:
     raise ValueError(f"{text} is no JSON")
 
@@ -86,6 +94,8 @@ def encode(codec: Codec, value: Any, what: str) -> bytes:
     """Raises CodecError, whose text begins with `what`."""
     try:
         data = codec.encode(value)
+        if not isinstance(data, bytes):
+            raise TypeError(f"encode() has returned {type(data).__name__}, not bytes")
     except Exception as error:
         raise CodecError(f"{what}: {error}") from error
     if len(data) > MOST_BYTES:

@@ -271,7 +271,7 @@ class WrongType(ServerError):
 
 
 class Unknown(SluiceError):
-    """The connection was lost, and a repeat cannot tell whether this call added the job."""
+    """The connection was lost, and it is not known whether the server has done this."""
 
     def __init__(self, id: str) -> None:
         super().__init__(id)

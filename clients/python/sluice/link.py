@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 from concurrent.futures import Future
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, Iterator, Optional, Sequence
 
 import redis
 from redis.backoff import NoBackoff
@@ -28,6 +28,7 @@ from sluice.wire import Words
 
 MAX_PIPELINE = 1000
 MAX_PIPELINE_BYTES = 1 << 20
+PIECE = 64 * 1024  # bytes that are sent at a time
 FIRST_PAUSE = 0.02
 LONGEST_PAUSE = 1.0
 
@@ -58,10 +59,15 @@ def error_of(error: Exception) -> errors.SluiceError:
     if isinstance(error, errors.SluiceError):
         return error
     code = _CODES.get(type(error).__name__)
+    if str(error).startswith("invalid username-password"):  # Newer versions have a class for it.
+        code = "WRONGPASS"
+    if str(error) == "The previous master is now a slave":  # for READONLY, of its Sentinels
+        return errors.ReadOnly(f"READONLY {error}")
     if code is None and not isinstance(error, redis.ResponseError):
         return ConnectionLost(str(error))
     first = str(error).split(" ", 1)[0]
-    if code is None and (first in errors.BY_CODE or first.isupper()):
+    # `DB index is out of range` begins with no code.
+    if code is None and (first in errors.BY_CODE or (len(first) > 4 and first.isupper())):
         return errors.error_of(str(error))
     return errors.error_of(f"{code or 'ERR'} {error}")
 
@@ -78,8 +84,8 @@ class Link:
         """`timeout`: seconds that a reply may take. A blocking command takes its own time too."""
         self._connect = connect
         self._timeout = timeout
+        self._closed = False
         self._ended = False
-        self._closes = 0
         self.begin()
         forks.remember(self)
 
@@ -99,6 +105,8 @@ class Link:
         me = threading.get_ident()
         if self._exchanger == me:
             raise RuntimeError("a signal's handler has interrupted a command of its thread")
+        for words in commands:
+            _refuse_unsendable(words)
         futures = self._submit(commands)
         while futures and not futures[-1].done():
             with self._turn:
@@ -118,9 +126,9 @@ class Link:
             self._waiting.append((words, future))
         return futures
 
-    def call(self, *words: Any, patience: float = 0.0) -> Any:
+    def call(self, *words: Any, patience: float = 0.0, twice: bool = True) -> Any:
         """The reply. While the server cannot be reached the command is repeated for `patience`
-        seconds: only for commands that may run twice.
+        seconds; one that may not run `twice`, only as long as it has certainly not run.
 
         Raises Unreachable and what the server replies.
         """
@@ -129,21 +137,20 @@ class Link:
             reply = self.exchange([words])[0]
             if not isinstance(reply, BaseException):
                 return reply
-            if not is_outage(reply) or not pause():
-                raise reply
+            if not is_outage(reply) or (is_uncertain(reply) and not twice) or not pause():
+                raise Closed("it was closed") if self._ended else reply
 
     def pauses(self, patience: float) -> Callable[[], bool]:
         """A function that waits before a repeat. False: `patience` is over, or the link was closed
         meanwhile."""
         pauses = Pauses(patience)
-        closes = self._closes
-        return lambda: pauses.pause() and self._closes == closes
+        return lambda: pauses.pause() and not self._closed
 
     def close(self) -> None:
-        """Closes the connection; the next command opens another one, but what has begun is not
-        repeated any more. The handler of a signal thereby ends the command that it has interrupted,
-        if that waits for its reply."""
-        self._closes += 1
+        """Closes it when the commands that were sent have their replies: every later one raises
+        Closed, and none is repeated. The handler of a signal thereby ends the command that it has
+        interrupted, if that waits for its reply."""
+        self._closed = True
         with self._turn:
             if self._exchanger is not None:
                 self._interrupt()
@@ -151,8 +158,8 @@ class Link:
                 self._connection.disconnect()
 
     def end(self) -> None:
-        """Closes it for good: what waits, and every later command, raises Closed."""
-        self._ended = True
+        """As `close`, but at once: what waits for its reply raises Closed too."""
+        self._closed = self._ended = True
         self._interrupt()
 
     def _interrupt(self) -> None:
@@ -181,13 +188,13 @@ class Link:
             self._take(batch)
             if _is_stale(connection):
                 connection.disconnect()
-            if not self._ended:
+            if not self._closed:
                 connection.connect()
-            if self._ended:
+            if self._closed:
                 raise Closed("it was closed")
             sent = True
-            connection.send_packed_command(
-                connection.pack_commands([words for words, _ in batch]), check_health=False)
+            packed = connection.pack_commands([words for words, _ in batch])
+            connection.send_packed_command(_pieces(packed), check_health=False)
             for _, future in batch:
                 elsewhere |= isinstance(_read(connection, future), _SERVES_NOT)
             if elsewhere:
@@ -207,6 +214,24 @@ class Link:
             _fail(_unanswered(batch), ConnectionLost("interrupted") if sent
                   else Unreachable("interrupted"))
             raise
+
+
+def _pieces(packed: Any) -> Iterator[Any]:
+    """The timeout is for each of them, and not for all that sendall() would get."""
+    for data in packed:
+        if len(data) <= PIECE:
+            yield data
+            continue
+        whole = memoryview(data)
+        for start in range(0, len(whole), PIECE):
+            yield whole[start:start + PIECE]
+
+
+def _refuse_unsendable(words: Words) -> None:
+    """What redis-py does not send would fail the pipeline, and the commands of others with it."""
+    for word in words:
+        if isinstance(word, bool) or not isinstance(word, (bytes, str, int, float)):
+            raise TypeError(f"{word!r} is no word of a command")
 
 
 def _is_stale(connection: Any) -> bool:
@@ -247,6 +272,12 @@ def is_outage(error: Any) -> bool:
     """Whether the server is away, or about to come or go: the command may be repeated later."""
     return not isinstance(error, Closed) and isinstance(
         error, (Unreachable, errors.DiskFailed, errors.Busy, *_SERVES_NOT))
+
+
+def is_uncertain(error: Any) -> bool:
+    """Whether the server may have done the command."""
+    return isinstance(error, ConnectionLost) or (
+        isinstance(error, errors.DiskFailed) and "may or may not have been kept" in str(error))
 
 
 class Pauses:

@@ -15,7 +15,7 @@ import threading
 from typing import Any, Iterable, Iterator, Optional, Sequence
 
 from sluice import errors, wire
-from sluice.link import ConnectionLost, is_outage, value_of
+from sluice.link import is_outage, is_uncertain, value_of
 
 MAX_PAIRS = 256  # leases in one Q.ACK, Q.NACK or Q.TOUCH
 MAX_COUNT = 256  # jobs of one pop
@@ -47,6 +47,7 @@ class Notes:
         self._progress: Optional[bytes] = None
         self._last: Optional[bytes] = None  # that was sent
         self._log = b""
+        self._sent = b""  # of the log, by the last heartbeat
 
     def __bool__(self) -> bool:
         return self._progress is not None or bool(self._log)
@@ -61,20 +62,22 @@ class Notes:
             self._log = (self._log + data)[-MAX_LOG:]
 
     def take(self) -> wire.Words:
-        """The options of Q.TOUCH. A log is not sent twice, since it would be doubled."""
+        """The options of Q.TOUCH."""
         with self._lock:
             words: wire.Words = ()
             if self._progress is not None:
                 words = ("PROGRESS", self._progress)
                 self._last, self._progress = self._progress, None
-            if self._log:
-                words = (*words, "LOG", self._log)
-                self._log = b""
-            return words
+            self._sent, self._log = self._log, b""
+            return (*words, "LOG", self._sent) if self._sent else words
 
-    def restore(self) -> None:
-        """The reply is not known: the last progress is sent again, unless there is a newer one."""
+    def restore(self, uncertain: bool) -> None:
+        """The heartbeat was not done: what it took is sent again, unless there is newer progress.
+        If that is `uncertain`, the log is not: it might be doubled."""
         with self._lock:
+            if not uncertain:
+                self._log = (self._sent + self._log)[-MAX_LOG:]
+            self._sent = b""
             if self._progress is None:
                 self._progress = self._last
 
@@ -95,10 +98,11 @@ class Lease:
     outcome: Optional[Outcome] = None
     sent: bool = False  # the outcome was sent, and its reply was lost
     notes: Notes = dataclasses.field(default_factory=lambda: Notes())
+    bare: bool = False  # the next heartbeat is without its notes
 
     @property
-    def key(self) -> tuple[bytes, bytes, int]:
-        return (self.queue, self.id, self.token)
+    def key(self) -> tuple[bytes, bytes]:
+        return (self.queue, self.id)
 
     @property
     def words(self) -> wire.Words:
@@ -150,7 +154,7 @@ class Plan:
         self._options = options
         self._burst = burst
         self._left = max_jobs
-        self._held: dict[tuple[bytes, bytes, int], Lease] = {}  # live leases with a handler
+        self._held: dict[tuple[bytes, bytes], Lease] = {}  # live leases with a handler
         self._busy: set[Lease] = set()  # with a handler, live or not
         self._ended: list[Lease] = []  # their outcome is to be sent
         self._pop: Optional[Pop] = None
@@ -171,8 +175,9 @@ class Plan:
         """The handler has ended: its slot is free. False if its outcome matters no longer, since
         the lease was lost or given back."""
         self._busy.discard(lease)
-        if self._held.pop(lease.key, None) is None:
+        if not self._holds(lease):
             return False
+        del self._held[lease.key]
         self._end(lease, outcome)
         return True
 
@@ -187,6 +192,9 @@ class Plan:
             del self._held[lease.key]
             self._end(lease, GIVEN_BACK)
         return leases
+
+    def _holds(self, lease: Lease) -> bool:
+        return self._held.get(lease.key) is lease
 
     @property
     def busy(self) -> int:
@@ -292,9 +300,12 @@ class Plan:
         """One heartbeat, with what the handlers have said since the last one."""
         out = []
         for queue, some in _by_queue(leases):
-            parts = [(*lease.words, *lease.notes.take()) for lease in some]
+            parts = [(*lease.words, *(() if lease.bare else lease.notes.take()))
+                     for lease in some]
             words = _joined("Q.TOUCH", queue, parts)
             out.append(Command("touch", (*words, "WORKER", self.worker), some))
+            for lease in some:
+                lease.bare = False
         return out
 
     def _settles(self) -> list[Command]:
@@ -355,10 +366,10 @@ class Plan:
         self.reached = False
         if command.kind in ("ack", "nack"):
             for lease in command.leases:
-                lease.sent |= isinstance(error, ConnectionLost)
+                lease.sent |= is_uncertain(error)
             self._ended += command.leases
         for lease in command.leases if command.kind == "touch" else ():
-            lease.notes.restore()
+            lease.notes.restore(is_uncertain(error))
         if command.pop is not None and self._pop is command.pop and not command.pop.over:
             command.pop.place = "unsure"
         self._resume_at = now + self._pause
@@ -388,13 +399,17 @@ class Plan:
             self.quiet = bool(fields.get("quiet", False))
             part = fields["cancel"]
         if isinstance(part, errors.TooBig):
-            return [Effect("refused", lease)]  # The next heartbeat is without it.
+            if self._holds(lease):  # Its lease was not renewed: that is done at once.
+                lease.bare = True
+                self._beat_at = 0.0
+            return [Effect("refused", lease)]
         if isinstance(part, errors.ServerError):
-            if self._held.pop(lease.key, None) is None:
+            if not self._holds(lease):
                 return []  # Its outcome is on the way, and hears it too.
+            del self._held[lease.key]
             lease.lost = True
             return [Effect("lost", lease)]
-        if part is None or lease.stop is not None or lease.key not in self._held:
+        if part is None or lease.stop is not None or not self._holds(lease):
             return []
         lease.stop = wire.to_text(part)
         return [Effect("stop", lease)]
@@ -412,6 +427,10 @@ class Plan:
             lease = lease_of(job)
             if self._left is not None:
                 self._left = max(self._left - 1, 0)
+            earlier = self._held.pop(lease.key, None)
+            if earlier is not None:
+                earlier.lost = True
+                effects.append(Effect("lost", earlier))
             if self.draining:
                 self._end(lease, GIVEN_BACK)
                 continue
@@ -426,6 +445,7 @@ class Plan:
     def _end(self, lease: Lease, outcome: Outcome) -> None:
         lease.outcome = outcome
         lease.sent = False
+        lease.bare = False
         self._ended.append(lease)
 
 

@@ -6,17 +6,18 @@ child does. A child that exits fails its job alone; one that ignores a cancel is
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
-import signal
 import threading
 import time
 from typing import Any, Callable, Optional
 
+from sluice import forks, signals
 from sluice.codec import Codec, decode
-from sluice.errors import SluiceError
+from sluice.errors import CodecError, SluiceError
 from sluice.job import WorkerJob, outcome_of_error
 from sluice.plan import GIVEN_BACK, Lease, Notes, Outcome
 from sluice.slots import Finished, ThreadSlots
@@ -38,6 +39,14 @@ class ProcessSlots(ThreadSlots):
         super().__init__(handler, codec, finished)
         self._grace = grace
         self._own = threading.local()
+        self._closed = False
+        self.begin()
+        forks.remember(self)
+        # Before multiprocessing waits for the children, as they do not hear its SIGTERM.
+        atexit.register(self.close)
+
+    def begin(self) -> None:
+        """Also in the child of a fork: these are not its children."""
         self._children: dict[WorkerJob, Child] = {}  # by what they run
         self._started: set[Child] = set()
 
@@ -49,6 +58,8 @@ class ProcessSlots(ThreadSlots):
         self._stop(job, "", 0)
 
     def close(self) -> None:
+        atexit.unregister(self.close)
+        self._closed = True
         super().close()
         for child in list(self._started):
             child.close()
@@ -59,6 +70,8 @@ class ProcessSlots(ThreadSlots):
             child.stop(job, why, grace)
 
     def run(self, job: WorkerJob) -> tuple[Outcome, Any]:
+        if self._closed:
+            return GIVEN_BACK, None
         try:
             child: Optional[Child] = getattr(self._own, "child", None)
             if child is None or not child.alive:
@@ -67,18 +80,23 @@ class ProcessSlots(ThreadSlots):
         except Exception as error:  # The handler cannot be pickled, or the machine is full.
             return outcome_of_error(error, job.stopped), error
         self._children[job] = child
-        if job.stopped:  # before there was a child to tell
-            self._stop(job, "", self._grace)
+        if self._closed:  # by now
+            child.close()
         try:
-            outcome = child.run(job)
+            outcome = child.run(job, self._grace)
         finally:
             del self._children[job]
             if not child.alive:
                 self._started.discard(child)
+        if self._closed and outcome.kind == "FAIL":
+            return GIVEN_BACK, None
         if outcome.kind != "ack":
             return outcome, ChildError(outcome.error)
         result = outcome.result
-        return outcome, None if result is None else decode(self._codec, result, "result")
+        try:
+            return outcome, None if result is None else decode(self._codec, result, "result")
+        except CodecError:  # It need not read what it writes.
+            return outcome, result
 
 
 class Child:
@@ -109,7 +127,7 @@ class Child:
                 self._kill_at = min(self._kill_at or kill_at, kill_at)
                 self._pipe.send(("stop", why))
 
-    def run(self, job: WorkerJob) -> Outcome:
+    def run(self, job: WorkerJob, grace: float) -> Outcome:
         lease = job.held
         parts = (lease.queue, lease.id, lease.token, lease.attempt, lease.payload, lease.term,
                  lease.extra)
@@ -117,6 +135,8 @@ class Child:
             with self._lock:
                 self._job, self._kill_at = job, None
                 self._pipe.send(("job", parts))
+            if job.stopped:  # before there was a child to tell
+                self.stop(job, "", grace)
             return self._wait(lease.notes)
         except (EOFError, OSError):
             self._process.join()
@@ -132,6 +152,8 @@ class Child:
                 self.close()
                 return GIVEN_BACK
             if not self._pipe.poll(POLL):
+                if not self.alive and not self._pipe.poll():
+                    raise EOFError  # A fork of the child still has the pipe.
                 continue
             kind, value = self._pipe.recv()
             if kind == "progress":
@@ -163,8 +185,7 @@ class _SentNotes(Notes):
 def _serve(pipe: multiprocessing.connection.Connection, handler: Callable[[WorkerJob], Any],
            codec: Codec) -> None:
     """Runs jobs until the parent ends. Signals of a process group are the parent's business."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)
+    _deaf = signals.Handler(lambda *_: None)
     lock = threading.Lock()
     jobs: list[WorkerJob] = []  # the one that runs
     more = threading.Semaphore(0)

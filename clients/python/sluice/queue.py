@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import uuid
@@ -10,7 +11,7 @@ from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from sluice import errors, tracing, wire
 from sluice.codec import Codec, codec_of, decode, encode
-from sluice.link import MAX_PIPELINE, Closed, ConnectionLost, Link, is_outage
+from sluice.link import MAX_PIPELINE, Closed, Link, is_outage, is_uncertain
 from sluice.results import ENDS, Results, end_of_log
 from sluice.server import Server, connect_to
 
@@ -33,7 +34,8 @@ class Event:
 class JobInfo:
     """A job as Q.GET shows it. Durations are seconds, times unix seconds.
 
-    `fields` has every field of the reply, those without an attribute here too.
+    `fields` has every field of the reply, those without an attribute here too. `progress` stays
+    bytes if the codec cannot decode it.
     """
 
     id: str
@@ -117,14 +119,19 @@ class Queue:
         self._key = wire.to_bytes(name)
         self._connect = connect_to(server)
         self._timeout = timeout
+        self._closed = False
         self._link = Link(self._connect, timeout)
         self.results = Results(self._connect, self._link, self._key, timeout)
+        # Its threads do not outlive a queue that nobody has any more.
+        weakref.finalize(self, self.results.close).atexit = False
         # By their id(): a WeakSet cannot be read while another thread adds to it.
         self._followers: weakref.WeakValueDictionary[int, Link] = weakref.WeakValueDictionary()
 
     def close(self) -> None:
-        """Closes the connections. A wait for a result raises Unreachable, as does a command that
-        would have been repeated; loops over events end as if there were no more."""
+        """Closes the connections for good. What is called after it raises Unreachable, as do waits
+        for results and a command that would have been repeated; loops over events end as if there
+        were no more."""
+        self._closed = True
         self.results.close()
         for follower in self._followers.valuerefs():
             if (link := follower()) is not None:
@@ -165,8 +172,8 @@ class Queue:
         """Adds a job. The options are those of Q.ADD; times are seconds, `at` is unix seconds or a
         datetime. `if_dup` is error, keep, update or replace.
 
-        Without an id the client makes one before it sends anything, so a repeat after a lost
-        connection cannot add the job twice. UPDATE and REPLACE are not repeated.
+        Without an id (None, or `*`) the client makes one before it sends anything, so a repeat
+        after a lost connection cannot add the job twice. UPDATE and REPLACE are not repeated.
 
         Raises CodecError; QueueFull, GroupFull, Paused, TooLate, TooBig, Duplicate, NeedFailed,
         NoJob, BadField and OutOfMemory, as Q.ADD says; Unreachable after `patience`. Once the
@@ -177,7 +184,7 @@ class Queue:
             pri=pri, boost=boost, delay=delay, at=at, group=group, keys=keys, cost=cost, ttl=ttl,
             lease=lease, max_run=max_run, retry=retry, backoff=backoff, needs=needs, after=after,
             tags=tracing.with_parent(tags), max_wait=max_wait))
-        [job] = self._add_all([self._addition(payload, id, if_dup, words)])
+        [job] = self._add_all([self._addition(payload, id, if_dup, words)], self.patience)
         if isinstance(job, BaseException):
             raise job
         return job
@@ -205,33 +212,37 @@ class Queue:
                 out.append(errors.Unreachable())
             except errors.CodecError as error:
                 out.append(error)
+        patience = self.patience
         for start in range(0, len(additions), MAX_PIPELINE):
-            added = self._add_all(additions[start:start + MAX_PIPELINE])
+            added = self._add_all(additions[start:start + MAX_PIPELINE], patience)
             for place, job_or_error in zip(places[start:], added):
                 out[place] = job_or_error
+            if any(map(is_outage, added)):
+                patience = 0.0  # It is over: the others are tried once.
         return out
 
     def _addition(self, payload: Any, id: Optional[str], if_dup: Optional[str],
                   options: wire.Words) -> _Addition:
-        own_id = id is None
-        name = id if id is not None else str(uuid.uuid4())
+        own_id = id is None or id == "*"  # of which a repeat would be another job
+        name = str(uuid.uuid4()) if id is None or own_id else id
         mode = (if_dup or ("keep" if own_id else "error")).lower()
         data = encode(self.codec, payload, "payload")
         words: wire.Words = ("Q.ADD", self._key, wire.to_bytes(name), data, *options,
                              "IFDUP", mode)
         return _Addition(name, words, mode not in ("update", "replace"), own_id or mode == "keep")
 
-    def _add_all(self, additions: Sequence[_Addition]) -> list[Union[Job, errors.SluiceError]]:
+    def _add_all(self, additions: Sequence[_Addition],
+                 patience: float) -> list[Union[Job, errors.SluiceError]]:
         out: dict[int, Union[Job, errors.SluiceError]] = {}
         lost: set[int] = set()  # The server may have added these.
         left = list(range(len(additions)))
-        pause = self._link.pauses(self.patience)
+        pause = self._link.pauses(patience)
         while left:
             replies = self._link.exchange([additions[i].words for i in left])
             again = []
             for i, reply in zip(left, replies):
                 addition = additions[i]
-                if isinstance(reply, ConnectionLost):
+                if is_uncertain(reply):
                     lost.add(i)
                 if is_outage(reply) and (addition.repeats or i not in lost):
                     again.append(i)
@@ -247,7 +258,7 @@ class Queue:
             return Job(self, wire.fields_of(reply))
         if lost and isinstance(reply, errors.OutOfMemory):
             return errors.Unknown(addition.id)  # It is refused whether the job is there or not.
-        doubtful = isinstance(reply, errors.Duplicate) or is_outage(reply)
+        doubtful = isinstance(reply, (errors.Duplicate, errors.Unreachable)) or is_outage(reply)
         if lost and doubtful and not addition.own_id:
             return errors.Unknown(addition.id)
         return reply
@@ -265,15 +276,16 @@ class Queue:
     def cancel(self, id: str, reason: Optional[str] = None,
                grace: Optional[float] = None) -> str:
         """Cancels a job: `cancelled`, `signalled` if it is active, or `gone`. `grace` is how long
-        its worker has to end it, in seconds. It is repeated after a lost connection, and may then
-        say `gone` for a job that it has cancelled itself.
+        its worker has to end it, in seconds. Raises Unknown if its reply was lost: the job may
+        have been cancelled.
         """
-        return wire.to_text(self._call("Q.CANCEL", self._key, wire.to_bytes(id),
-                                       *wire.one("REASON", reason), *wire.span("GRACE", grace)))
+        return self._call_once(id, "Q.CANCEL", self._key, wire.to_bytes(id),
+                               *wire.one("REASON", reason), *wire.span("GRACE", grace))
 
     def retry(self, id: str) -> str:
-        """Makes an ended job wait again, and returns its state. Raises NoJob."""
-        return wire.to_text(self._call("Q.RETRY", self._key, wire.to_bytes(id)))
+        """Makes an ended job wait again, and returns its state. Raises NoJob; and Unknown if its
+        reply was lost: the job may run again, or have done so by now."""
+        return self._call_once(id, "Q.RETRY", self._key, wire.to_bytes(id))
 
     def result(self, id: str, timeout: Optional[float] = None) -> Any:
         """Waits for the end of a job, and returns its result: None if it has none, or no bytes.
@@ -307,6 +319,8 @@ class Queue:
         """For `_follow`: a connection that `close` ends."""
         link = Link(self._connect, _BLOCK + self._timeout)
         self._followers[id(link)] = link
+        if self._closed:
+            raise Closed("the queue is closed")
         return link
 
     def _follow(self, link: Link, since: Union[int, str], *, types: Sequence[str],
@@ -314,12 +328,13 @@ class Queue:
         """`events` over this connection, whose end is that of the iteration."""
         words = (*wire.each("TYPE", types), *wire.each("ID", ids))
         block = ("BLOCK", wire.milliseconds(_BLOCK)) if follow else ()
+        patience = float("inf") if follow else self.patience
         try:
             if since == "$":
-                since = end_of_log(link, self._key)
+                since = end_of_log(link, self._key, patience)
             while True:
                 reply = link.call("Q.EVENTS", self._key, since, *words, *block,
-                                  patience=float("inf") if follow else self.patience)
+                                  patience=patience)
                 for event in map(event_of, reply or ()):
                     since = event.seq
                     if event.type != "none":
@@ -334,6 +349,15 @@ class Queue:
     def _call(self, *words: Any) -> Any:
         return self._link.call(*words, patience=self.patience)
 
+    def _call_once(self, id: str, *words: Any) -> str:
+        """For a change of this job that is not to be made twice."""
+        try:
+            return wire.to_text(self._link.call(*words, patience=self.patience, twice=False))
+        except errors.SluiceError as error:
+            if is_uncertain(error):
+                raise errors.Unknown(id) from None
+            raise
+
 
 def event_of(reply: Any) -> Event:
     seq, time, kind, id_, fields = reply
@@ -342,9 +366,13 @@ def event_of(reply: Any) -> Event:
 
 def info_of(reply: Any, codec: Codec) -> JobInfo:
     fields = wire.fields_of(reply)
-    for name in ("payload", "result", "progress"):
-        if fields.get(name) is not None:
-            fields[name] = decode(codec, fields[name], name)
+    if fields.get("payload") is not None:
+        fields["payload"] = decode(codec, fields["payload"], "payload")
+    if "result" in fields:
+        fields["result"] = _result_in(fields, codec)
+    if fields.get("progress") is not None:
+        with contextlib.suppress(errors.CodecError):  # Other programs may set other bytes.
+            fields["progress"] = decode(codec, fields["progress"], "progress")
     chosen: dict[str, Any] = {field.name: fields.get(field.name)
                               for field in dataclasses.fields(JobInfo)}
     chosen["fields"] = fields
@@ -358,5 +386,10 @@ def result_of(id: str, reply: Any, codec: Codec) -> Any:
     fields = wire.fields_of(reply)
     if fields["state"] != "completed":
         raise errors.NotCompleted(id, fields["state"], fields.get("error") or "")
+    return _result_in(fields, codec)
+
+
+def _result_in(fields: Mapping[str, Any], codec: Codec) -> Any:
+    """None if the job has none, or no bytes."""
     data = fields.get("result")
     return decode(codec, data, "result") if data else None

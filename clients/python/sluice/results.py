@@ -32,12 +32,12 @@ ENDS = ("completed", "failed", "cancelled", "expired")
 Wait = Future[Any]  # Q.GET's reply when the job has ended; None: it is not kept
 
 
-def end_of_log(link: Link, key: bytes) -> int:
+def end_of_log(link: Link, key: bytes, patience: float = 0.0) -> int:
     """The number of the newest event. Raises what the server replies, and Unreachable."""
     last: Union[int, str] = "-"
     while True:
         # No job has this id, so each reply is a mark, which says how far it has looked.
-        reply = link.call("Q.EVENTS", key, last, "ID", b"\0")
+        reply = link.call("Q.EVENTS", key, last, "ID", b"\0", patience=patience)
         if not reply:
             return 0 if last == "-" else int(last)
         last = int(reply[-1][0])

@@ -45,9 +45,10 @@ def _by_sentinels(url: str) -> Connect:
     name, _, database = parts.path[1:].partition("/")
     addresses = [re.fullmatch(r"(?:\[(.+)\]|([^:]+))(?::(\d+))?", host)
                  for host in hosts.split(",")]
-    if not name or not all(addresses) or not re.fullmatch(r"\d*", database):
-        raise ValueError(
-            f"a URL of Sentinels is {_SENTINEL}[user:password@]host[:port],…/name[/db]")
+    more = parts.query or parts.fragment
+    if not name or more or not all(addresses) or not re.fullmatch(r"\d*", database):
+        raise ValueError(f"a URL of Sentinels is "
+                         f"{_SENTINEL}[user:password@]host[:port],…/name[/db], without options")
     username, _, password = user.partition(":")
     known = {"username": unquote(username) or None, "password": unquote(password) or None,
              "db": int(database or 0)}

@@ -38,7 +38,7 @@ def one(word: str, value: Optional[Union[str, bytes, int]]) -> Words:
     if value is None:
         return ()
     if isinstance(value, int):
-        return (word, value)
+        return (word, int(value))  # of a bool and of an enumeration, too
     return (word, to_bytes(value))
 
 

@@ -8,7 +8,6 @@ import inspect
 import logging
 import os
 import queue
-import signal
 import socket
 import threading
 import time
@@ -16,7 +15,7 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
-from sluice import tracing, wire
+from sluice import forks, signals, tracing, wire
 from sluice.codec import Codec, codec_of
 from sluice.errors import CodecError, SluiceError
 from sluice.job import WorkerJob
@@ -95,6 +94,7 @@ class Worker:
         self._timeout = timeout
         self._grace = grace
         self._log = logger or logging.getLogger("sluice")
+        with_ = (with_,) if isinstance(with_, str) else tuple(with_)
         if tracing.available and "tags" not in with_:
             with_ = (*with_, "tags")
         self._hooks = {"started": on_started, "completed": on_completed, "failed": on_failed,
@@ -108,7 +108,6 @@ class Worker:
         self._inbox: queue.SimpleQueue[tuple[Any, ...]] = queue.SimpleQueue()
         self._jobs: dict[Lease, WorkerJob] = {}
         self._values: dict[Lease, Any] = {}  # what handlers returned or raised
-        self._stops = 0
         self._stopped_at = 0.0
         self._deadline: Optional[float] = None  # of grace
         self._ready = threading.Event()
@@ -126,7 +125,7 @@ class Worker:
         """Works until `stop()`, the end of a `burst` or `max_jobs`. In the main thread SIGTERM and
         SIGINT stop it: it takes no more jobs, finishes what runs within `grace`, and gives the rest
         back; a second signal ends the grace. Handlers in threads that are still running then end
-        with the process: SystemExit(1).
+        with the process: SystemExit(1). It may be called once.
 
         Raises the error of a server that refuses the worker: NoPermission, Adopted, CommandError
         for one without these commands. A server that is away is waited for.
@@ -207,9 +206,11 @@ class Worker:
 
     def _manage(self, slots: Slots) -> bool:
         """Works to the end. Returns whether all handlers have ended."""
+        plan = self._plan
+        if plan.worker:
+            raise RuntimeError("a worker runs once: make another one")
         if self._pid != os.getpid():  # The worker was made before a fork.
             self._name_it()
-        plan = self._plan
         plan.worker = self.name.encode()
         link = Link(self._connect, self._timeout)
         blocking = _Blocking(Link(self._connect, BLOCK + REPLY_MARGIN), self._inbox)
@@ -309,13 +310,14 @@ class Worker:
     def _start(self, slots: Slots, lease: Lease) -> None:
         self.counts["started"] += 1
         job = self._jobs[lease] = WorkerJob(lease, self._codec)
-        self._call_hook("started", job, None)
         try:
             job.decode()
         except CodecError as error:
+            self._call_hook("started", job, None)
             self._values[lease] = error
             self._plan.finish(lease, Outcome("FATAL", error=str(error)))
         else:
+            self._call_hook("started", job, None)
             slots.start(job)
 
     def _call_hook(self, kind: str, job: WorkerJob, value: Any) -> None:
@@ -333,11 +335,12 @@ class Worker:
     # -- The end ------------------------------------------------------------------------------
 
     def _drain(self) -> None:
-        self._stops += 1
         self._plan.drain()
         now = time.monotonic()
-        self._deadline = now if self._stops > 1 else now + self._grace
-        self._stopped_at = now
+        if self._deadline is None:
+            self._stopped_at, self._deadline = now, now + self._grace
+        else:
+            self._deadline = min(self._deadline, now)
 
     def _overdue(self, slots: Slots, now: float) -> bool:
         """At the end of grace gives back what still runs. True when nothing is left to wait for."""
@@ -371,13 +374,43 @@ class Worker:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        numbers = (signal.SIGTERM, signal.SIGINT)
-        before = [signal.signal(number, lambda *_: self.stop()) for number in numbers]
+        _in_main_thread.add(self)
         try:
             yield
         finally:
-            for number, handler in zip(numbers, before):
-                signal.signal(number, handler)
+            _in_main_thread.remove(self)
+
+
+class _InMainThread:
+    """The workers of the main thread, of which an event loop may have several: a signal stops all
+    of them."""
+
+    def __init__(self) -> None:
+        self.begin()
+        forks.remember(self)
+
+    def begin(self) -> None:
+        self._workers: list[Worker] = []
+        self._handler: Optional[signals.Handler] = None
+
+    def add(self, worker: Worker) -> None:
+        self._workers.append(worker)
+        if self._handler is None:
+            self._handler = signals.Handler(lambda *_: self._stop())
+
+    def remove(self, worker: Worker) -> None:
+        if worker in self._workers:  # not in the child of a fork
+            self._workers.remove(worker)
+        if not self._workers and self._handler is not None:
+            self._handler.end()
+            self._handler = None
+
+    def _stop(self) -> None:
+        for worker in self._workers:
+            worker.stop()
+
+
+_in_main_thread = _InMainThread()
 
 
 class _Blocking:

@@ -281,7 +281,7 @@ export class WrongPassword extends ServerError {}
 /** The key holds a value of another type than a queue. */
 export class WrongType extends ServerError {}
 
-/** The connection was lost, and a repeat cannot tell whether this call added the job. */
+/** The connection was lost, and it is not known whether the server has done this. */
 export class Unknown extends SluiceError {
   constructor(
     readonly id: string,
