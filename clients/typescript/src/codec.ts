@@ -87,13 +87,15 @@ function refuseNotFinite(_key: string, value: unknown): unknown {
   return value
 }
 
-// A long or exponential number, or what looks like one in a string.
+// What a long or exponential number has, which is found fast; and such a number, or what looks like
+// one in a string.
+const PART = /\d{16}|\d[eE]/
 const SUSPECT = /(?:^|[[,:\s])-?\d+(?:\d{15}|[.\d]*[eE])/
 
 // Integers written out that a double cannot hold, and numbers too large for one. Only text with a
 // suspect is scanned.
 function checkNumbers(text: string): void {
-  if (!SUSPECT.test(text)) return
+  if (!PART.test(text) || !SUSPECT.test(text)) return
   let at = 0
   while (at < text.length) {
     const char = text[at] ?? ''

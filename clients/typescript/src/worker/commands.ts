@@ -24,15 +24,18 @@ export interface Held {
 export function inCommands<Each extends Held>(
   all: readonly Each[], bytesOf: (each: Each) => number = () => 0, mostBytes = Infinity,
 ): Each[][] {
-  const open = new Map<string, { command: Each[], ids: Set<string>, bytes: number }>()
+  interface Open { readonly command: Each[], readonly ids: Set<string>, bytes: number }
+  const open = new Map<string, Open>()
   const commands: Each[][] = []
+  let queue: string | undefined
+  let last: Open | undefined
   for (const each of all) {
     const bytes = bytesOf(each)
-    let last = open.get(each.queue)
+    if (each.queue !== queue) last = open.get(queue = each.queue)
     if (last === undefined || last.command.length === MOST_PAIRS || last.ids.has(each.id) ||
       last.bytes + bytes > mostBytes) {
       last = { command: [], ids: new Set(), bytes: 0 }
-      open.set(each.queue, last)
+      open.set(queue, last)
       commands.push(last.command)
     }
     last.command.push(each)
