@@ -2,7 +2,7 @@
 // after an earlier try whose reply was lost.
 import { randomUUID } from 'node:crypto'
 import { Duplicate, Unknown } from './errors.js'
-import { Closed, Interrupted, isOutage, isTemporary, type Link } from './link.js'
+import { Closed, isOutage, isTemporary, isUncertain, type Link } from './link.js'
 import type { Reply } from './reply.js'
 import { sleep } from './time.js'
 import { addWords, type AddOptions, type Words } from './words.js'
@@ -51,11 +51,11 @@ export async function addSafely(
       first = undefined
       const isOver = performance.now() >= deadline
       if (uncertain && error instanceof Duplicate) throw new Unknown(addition.id)
-      const isClosed = error instanceof Closed
-      if (error instanceof Interrupted || (isClosed && error.sent)) uncertain = true
+      if (isUncertain(error)) uncertain = true
       const mayRepeat = uncertain ? addition.repeats && isTemporary(error) : isOutage(error)
       if (isOver || !mayRepeat) {
-        throw uncertain && (isClosed || isTemporary(error)) ? new Unknown(addition.id) : error
+        const isAway = error instanceof Closed || isTemporary(error)
+        throw uncertain && isAway ? new Unknown(addition.id) : error
       }
       if (uncertain && addition.ownId) words = [...addition.first, 'IFDUP', 'keep']
       await sleep(PAUSE_MS)

@@ -239,6 +239,11 @@ export function isOutage(error: unknown): boolean {
     (error instanceof Unreachable && !(error instanceof Closed))
 }
 
+/** The command was sent, and what became of it is not known. */
+export function isUncertain(error: unknown): boolean {
+  return error instanceof Interrupted || (error instanceof Closed && error.sent)
+}
+
 function servesNot(error: unknown): boolean {
   return error instanceof Loading || error instanceof ReadOnly || error instanceof NoReplicas ||
     error instanceof PrimaryDown
@@ -246,8 +251,8 @@ function servesNot(error: unknown): boolean {
 
 // A server whose journal has failed answers what it may have done, and stops.
 function asUncertain(error: ServerError): ServerError | Interrupted {
-  const isUncertain = error instanceof DiskFailed && error.message.includes('may or may not')
-  return isUncertain ? new Interrupted(error.message, { cause: error }) : error
+  const mayBeKept = error instanceof DiskFailed && error.message.includes('may or may not')
+  return mayBeKept ? new Interrupted(error.message, { cause: error }) : error
 }
 
 // Changes as bytes arrive, and as those of a large command leave.

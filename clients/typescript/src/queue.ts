@@ -1,11 +1,11 @@
 // A queue, for programs that add jobs and wait for their results.
 import { additionOf, addSafely, TRY_MS, type Addition } from './adding.js'
 import { codecOf, encodeWith, type Codec } from './codec.js'
-import { Forgotten, NotCompleted, ResultTimeout } from './errors.js'
+import { Forgotten, NotCompleted, ResultTimeout, Unknown } from './errors.js'
 import { follow, type EventsOptions, type QueueEvent } from './events.js'
 import { readInfo, type JobInfo, type State } from './info.js'
 import { Job, type Added } from './job.js'
-import { Closed, Interrupted, isOutage, Link } from './link.js'
+import { Closed, isOutage, isUncertain, Link } from './link.js'
 import { sharedLinks, type SharedLinks } from './pool.js'
 import { mapOf, numberOf, orNull, textOf, type Reply } from './reply.js'
 import type { Awaited } from './results.js'
@@ -139,8 +139,9 @@ export class Queue<Payload = unknown, Result = unknown> {
 
   /**
    * Cancels a job. `cancelled`: it has ended. `signalled`: it runs and was told to stop; it has the
-   * rest of its lease for that, or `grace` milliseconds. `gone`: it had ended, or is unknown. Once
-   * it is sent it is not repeated: if its reply is lost this throws `Unreachable`.
+   * rest of its lease for that, or `grace` milliseconds. `gone`: it had ended, or is unknown.
+   *
+   * @throws Unknown - the reply was lost; once sent it is not repeated
    */
   async cancel(
     id: string, options: { reason?: string, grace?: number } = {},
@@ -148,18 +149,19 @@ export class Queue<Payload = unknown, Result = unknown> {
     const words: Word[] = []
     if (options.reason !== undefined) words.push('REASON', options.reason)
     if (options.grace !== undefined) words.push('GRACE', Math.round(options.grace))
-    return textOf(await this.#callOnce(['Q.CANCEL', this.name, id, ...words])) as
+    return textOf(await this.#callOnce(id, ['Q.CANCEL', this.name, id, ...words])) as
       'cancelled' | 'signalled' | 'gone'
   }
 
   /**
-   * Makes an ended job wait again, and returns its state. Once it is sent it is not repeated, since
-   * the job may have run and ended again: if the reply is lost this throws `Unreachable`.
+   * Makes an ended job wait again, and returns its state.
    *
+   * @throws Unknown - the reply was lost; once sent it is not repeated, since the job may have run
+   *   and ended again
    * @throws NoJob - it is unknown, or no longer kept
    */
   async retry(id: string): Promise<State> {
-    return textOf(await this.#callOnce(['Q.RETRY', this.name, id])) as State
+    return textOf(await this.#callOnce(id, ['Q.RETRY', this.name, id])) as State
   }
 
   /** What the queue holds and has done; with `by` a line for each band, group, key, … */
@@ -273,9 +275,13 @@ export class Queue<Payload = unknown, Result = unknown> {
     return this.#repeat(words, isOutage)
   }
 
-  // Repeated as long as it is certain that nothing was done.
-  #callOnce(words: Words): Promise<Reply> {
-    return this.#repeat(words, (error) => isOutage(error) && !(error instanceof Interrupted))
+  // Repeated as long as it is certain that nothing was done with the job.
+  async #callOnce(id: string, words: Words): Promise<Reply> {
+    try {
+      return await this.#repeat(words, (error) => isOutage(error) && !isUncertain(error))
+    } catch (error) {
+      throw isUncertain(error) ? new Unknown(id) : error
+    }
   }
 
   async #repeat(words: Words, may: (error: unknown) => boolean): Promise<Reply> {

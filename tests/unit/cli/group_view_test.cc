@@ -42,8 +42,10 @@ TEST_CASE("people read who leads, how far the others are, and what is wrong") {
   group.apply(2, 99);
   CHECK_EQ(group_lines(shown(group)), std::vector<std::string>{"group main/1, epoch 7: n1 leads",
                                                                "this is n2, standby, 0 ms behind"});
+  Screen terminal;
+  terminal.terminal = true;
   CHECK_EQ(
-      group_table(shown(group)).lines({}),
+      group_table(shown(group)).lines(terminal),
       std::vector<std::string>{"NODE  ROLE     ADDRESS        HTTP  SENTINEL   BEHIND  PRIORITY",
                                "n1    primary  10.0.0.1:6379  8379     26379                100",
                                "n2    standby  10.0.0.2:6379  8379     26379  0 units       100",
