@@ -111,6 +111,7 @@ ClientFacts ServerCommands::client(const Client& asking) {
   facts.address = asking.address;
   // A closing connection has no port any more, and one of the HTTP side has no session.
   if (const auto* port = dynamic_cast<const SessionPort*>(asking.port.get())) {
+    if (port->session() != nullptr) port->session()->publish();
     facts = port->facts(Clocks::steady_ms());
   }
   SessionPort::describe(asking, facts);
