@@ -225,6 +225,12 @@ void ServerCommands::poll_events() {
   if (IoThread* thread = IoThread::current()) thread->poll_nested();
 }
 
+void ServerCommands::log_script(ScriptLogLevel level, const std::string& line) {
+  constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::trace, spdlog::level::debug,
+                                                   spdlog::level::info, spdlog::level::warn};
+  spdlog::log(kLevels[static_cast<size_t>(level)], "{}", line);
+}
+
 void ServerCommands::log_warning(const std::string& message) { spdlog::warn("{}", message); }
 
 }  // namespace sluice
