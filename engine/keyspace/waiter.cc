@@ -15,7 +15,7 @@ void Waiter::reply_timeout(Reply& reply) const {
 
 bool Waiter::send_nothing(Unit& unit) {
   if (!claim()) return false;
-  Delivery delivery{port, {}, true};
+  Delivery delivery{port, {}, Delivery::Kind::kBlockedReply};
   RespReply reply(delivery.bytes, protocol);
   reply_timeout(reply);
   unit.deliveries.push_back(std::move(delivery));

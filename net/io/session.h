@@ -133,6 +133,7 @@ class Session {
   bool run_postponed(RespReply& reply);
   void end_blocking();
   void unblock_by_command(bool with_error);
+  void write_push(const Mail& mail);
 
   // --- Input and output (net/io/session_input.cc, net/io/session_output.cc) ---
   bool may_read();

@@ -2,6 +2,7 @@
 // which usually ends that.
 #include <utility>
 
+#include "engine/clients/pubsub.h"
 #include "engine/clients/tracking.h"
 #include "net/io/io_thread.h"
 #include "net/io/session.h"
@@ -91,6 +92,19 @@ void Session::unblock_by_command(bool with_error) {
 
 // --- Mail ---
 
+// As the connection's present protocol has it.
+void Session::write_push(const Mail& mail) {
+  ByteBuffer& out = output_.bytes();
+  if (mail.kind == Mail::Kind::kMessage) {
+    write_message(out, client_.protocol, mail.bytes.view());
+  } else if (mail.kind == Mail::Kind::kPush) {
+    if (client_.protocol == 3) out.append(mail.bytes.view());
+  } else {
+    const bool redirected = mail.kind == Mail::Kind::kRedirectedInvalidation;
+    write_invalidation(out, client_, redirected, mail.bytes.view());
+  }
+}
+
 void Session::take_mail(Mail& mail) {
   if (closed()) return;
   if (run_ == Run::kExecuting) {
@@ -99,16 +113,16 @@ void Session::take_mail(Mail& mail) {
     return;
   }
   switch (mail.kind) {
-    case Mail::Kind::kDelivery:
-      output_.bytes().append(mail.bytes.view());
-      gate_output(mail.gate);
-      return;
+    case Mail::Kind::kMessage:
+    case Mail::Kind::kPush:
     case Mail::Kind::kInvalidation:
-    case Mail::Kind::kRedirectedInvalidation:
-      write_invalidation(output_.bytes(), client_, mail.kind == Mail::Kind::kRedirectedInvalidation,
-                         mail.bytes.view());
+    case Mail::Kind::kRedirectedInvalidation: {
+      const size_t before = output_.bytes().size();
+      write_push(mail);
+      output_.note_pushed(output_.bytes().size() - before);
       gate_output(mail.gate);
       return;
+    }
     case Mail::Kind::kBlockedReply:
       thread_.engine().end_waiter(client_);
       end_blocking();
