@@ -67,7 +67,7 @@ void Execution::serve(const Waiter& waiter, Bytes key) {
   Call call{engine_, *this, waiter_client_, unit_, *waiter.command, args, reply, true, {}};
   call.waiter = &waiter;
   unit_.served = {waiter.client_id, &delivery.bytes, waiter.protocol};
-  waiter.serve(call, key);
+  if (!waiter.refuse_without_right(reply)) waiter.serve(call, key);
   if (reply.unattributed_errors() != 0) add_one(statistics.of(waiter.command->id).failed);
   unit_.served = {};
   CHECK(!delivery.bytes.empty());

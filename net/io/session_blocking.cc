@@ -78,16 +78,33 @@ void Session::unblock_by_command(bool with_error) {
   thread_.engine().end_waiter(client_);
   end_blocking();
   if (!wants_blocked_reply(client_)) return;
-  RespReply reply(output_.bytes(), waiter->protocol);
   if (with_error) {
-    waiter->begin_reply(reply);
-    reply.count_errors_in(thread_.levels().execution().statistics.errors);
-    reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
-    add_one(thread_.levels().execution().statistics.of(waiter->command->id).failed);
+    reply_blocked_error(*waiter, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
   } else {
+    RespReply reply(output_.bytes(), waiter->protocol);
     waiter->reply_timeout(reply);
   }
   gate_output(0);
+}
+
+void Session::reply_blocked_error(const Waiter& waiter, Bytes error) {
+  RespReply reply(output_.bytes(), waiter.protocol);
+  Statistics& statistics = thread_.levels().execution().statistics;
+  reply.count_errors_in(statistics.errors);
+  waiter.reply_error(reply, error);
+  add_one(statistics.of(waiter.command->id).failed);
+}
+
+void Session::on_rights_changed() {
+  if (closed() || client_.waiter == nullptr) return;
+  const std::shared_ptr<Waiter> waiter = client_.waiter;
+  const std::string refusal = waiter->lost_right();
+  if (refusal.empty() || !thread_.engine().cancel_waiter(client_)) return;
+  end_blocking();
+  if (wants_blocked_reply(client_)) reply_blocked_error(*waiter, refusal);
+  gate_output(0);
+  publish();
+  advance();
 }
 
 // --- Mail ---

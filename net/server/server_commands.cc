@@ -175,6 +175,7 @@ void ServerCommands::scripts_flushed() {
 }
 
 void ServerCommands::users_changed() {
+  for (const auto& thread : shared_.io_threads) thread->rights_changed();
   if (shared_.http != nullptr) shared_.http->users_changed();
 }
 
