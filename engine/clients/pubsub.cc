@@ -23,10 +23,18 @@ std::set<std::string, std::less<>>& own_names(Client& client, PubSub::Kind kind)
 
 }  // namespace
 
+void write_message(ByteBuffer& out, int protocol, Bytes message) {
+  if (protocol == 2 && message.starts_with('>')) {
+    out.append("*");
+    message.remove_prefix(1);
+  }
+  out.append(message);
+}
+
 bool PubSub::subscribe(Client& client, Kind kind, Bytes name) {
   if (!own_names(client, kind).emplace(name).second) return false;
   MutexLock lock(mutex_);
-  table(kind)[std::string(name)].push_back({client.id, client.protocol, client.port});
+  table(kind)[std::string(name)].push_back({client.id, client.port});
   subscribers_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
@@ -56,17 +64,17 @@ void PubSub::forget(Client& client) {
 void PubSub::send(Unit& unit, const Subscriber& to, Bytes type, Bytes pattern, Bytes channel,
                   Bytes message) {
   ByteBuffer bytes;
-  ByteBuffer* own = nullptr;
-  for (const OwnOutput& running : {unit.requester, unit.served}) {
-    if (running.output != nullptr && running.client_id == to.client_id) own = running.output;
-  }
-  RespReply reply(own != nullptr ? *own : bytes, to.protocol);
+  RespReply reply(bytes, 3);
   reply.push(pattern.data() == nullptr ? 3 : 4);
   reply.bulk(type);
   if (pattern.data() != nullptr) reply.bulk(pattern);
   reply.bulk(channel);
   reply.bulk(message);
-  if (own == nullptr) unit.deliveries.push_back({to.port, std::move(bytes), false});
+  for (const OwnOutput& running : {unit.requester, unit.served}) {
+    if (running.output == nullptr || running.client_id != to.client_id) continue;
+    return write_message(*running.output, running.protocol, bytes.view());
+  }
+  unit.deliveries.push_back({to.port, std::move(bytes)});
 }
 
 size_t PubSub::publish(Unit& unit, Bytes channel, Bytes message, bool shard_channel) {

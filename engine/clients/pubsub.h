@@ -19,6 +19,9 @@ namespace sluice {
 
 struct Client;
 
+// Appends what ClientPort::deliver got, as the protocol has it: RESP2 has arrays instead of pushes.
+void write_message(ByteBuffer& out, int protocol, Bytes message);
+
 class PubSub {
  public:
   enum class Kind : uint8_t { kChannel, kPattern, kShardChannel };
@@ -46,7 +49,6 @@ class PubSub {
  private:
   struct Subscriber {
     uint64_t client_id;
-    int protocol;
     std::shared_ptr<ClientPort> port;
   };
   using Table = std::map<std::string, std::vector<Subscriber>, std::less<>>;

@@ -153,22 +153,21 @@ void Tracking::sweep(size_t most) {
 }
 
 void Tracking::send(Unit& unit, TrackedClient& to, ByteBuffer payload) {
-  using Invalidation = Delivery::Invalidation;
+  using Kind = Delivery::Kind;
   if (to.port == nullptr) return;
   if (to.options.redirect == 0) {
-    unit.deliveries.push_back({to.port, std::move(payload), false, Invalidation::kDirect});
+    unit.deliveries.push_back({to.port, std::move(payload), Kind::kInvalidation});
     return;
   }
   if (to.options.redirect_port->connected()) {
     unit.deliveries.push_back(
-        {to.options.redirect_port, std::move(payload), false, Invalidation::kRedirected});
+        {to.options.redirect_port, std::move(payload), Kind::kRedirectedInvalidation});
     return;
   }
   to.broken.store(true, std::memory_order_relaxed);
-  if (to.protocol != 3) return;
   ByteBuffer bytes;
   write_broken(bytes, to.options.redirect);
-  unit.deliveries.push_back({to.port, std::move(bytes), false, Invalidation::kNone});
+  unit.deliveries.push_back({to.port, std::move(bytes), Kind::kPush});
 }
 
 void Tracking::tell_readers(Unit& unit, Readers::iterator readers) {

@@ -116,12 +116,15 @@ void client_setinfo_command(Call& call) {
 
 namespace {
 
-// Includes the facts about its own connection that only the command has.
-std::vector<ClientFacts> list_clients(Call& call) {
+// What only the command knows of its own connection.
+void add_arguments(const Call& call, ClientFacts& facts) {
+  for (const Bytes argument : call.args) facts.argument_bytes += argument.size();
+}
+
+std::vector<ClientFacts> list_clients(const Call& call) {
   std::vector<ClientFacts> all = call.engine.server().clients(call.client);
   for (ClientFacts& facts : all) {
-    if (!facts.is_self) continue;
-    for (const Bytes argument : call.args) facts.argument_bytes += argument.size();
+    if (facts.is_self) add_arguments(call, facts);
   }
   return all;
 }
@@ -129,10 +132,9 @@ std::vector<ClientFacts> list_clients(Call& call) {
 }  // namespace
 
 void client_info_command(Call& call) {
-  for (const ClientFacts& facts : list_clients(call)) {
-    if (facts.is_self) return call.reply.verbatim("txt", describe_client(facts) + "\n");
-  }
-  call.reply.verbatim("txt", "\n");
+  ClientFacts facts = call.engine.server().client(call.client);
+  add_arguments(call, facts);
+  call.reply.verbatim("txt", describe_client(facts) + "\n");
 }
 
 void client_list_command(Call& call) {

@@ -81,6 +81,7 @@ void hello_command(Call& call) {
         "RESP protocol version at the same time");
   }
   call.client.protocol = protocol;
+  call.unit.requester.protocol = protocol;
   call.engine.tracking().set_protocol(call.client, protocol);
   call.reply.set_protocol(protocol);
   call.reply.map(7);

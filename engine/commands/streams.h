@@ -1,6 +1,12 @@
 // Handlers of the stream family; the rows that name them are in streams_rows.cc.
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/table/command.h"
+
 namespace sluice {
 
 struct Call;
@@ -17,6 +23,8 @@ void xsetid_command(Call& call);
 // streams_read.cc
 void xread_command(Call& call);
 void xreadgroup_command(Call& call);
+inline constexpr uint32_t kReadStreamFlags = kKeyRo | kKeyAccess;
+void find_read_streams(std::span<const Bytes> args, std::vector<KeyPosition>& positions);
 
 // streams_groups.cc
 void xgroup_create_command(Call& call);

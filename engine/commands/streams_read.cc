@@ -105,13 +105,20 @@ bool parse_read(const Call& call, bool of_group, ReadRequest& request) {
   return true;
 }
 
-// An option may have the value STREAMS, so that the row's specification finds other keys than the
-// parser.
-bool lock_keys(Call& call, const ReadRequest& request) {
-  ShardMask needed = 0;
-  for (const Bytes name : request.keys) needed |= 1U << KeyRef(name).shard;
-  if ((needed & ~call.execution.locked()) == 0 || call.execution.lock_further(needed)) return true;
-  return fail(call, "ERR a key of this command is in use; use STREAMS only before the keys");
+// The argument after the word STREAMS, as parse_read() finds it; 0: it refuses these arguments.
+size_t first_stream(std::span<const Bytes> args) {
+  for (size_t at = 1; at + 1 < args.size(); ++at) {
+    const auto is = [&](Bytes word) { return equals_ignore_case(args[at], word); };
+    if (is("STREAMS")) return at + 1;
+    if (is("GROUP")) {
+      at += 2;
+    } else if (is("BLOCK") || is("COUNT")) {
+      ++at;
+    } else if (!is("NOACK")) {
+      return 0;
+    }
+  }
+  return 0;
 }
 
 StreamGroup* group_of(const Entry* entry, Bytes name) {
@@ -336,7 +343,7 @@ void read_generic(Call& call, bool of_group) {
   ReadRequest request;
   std::vector<ReadPlace> places;
   if (!parse_read(call, of_group, request)) return;
-  if (!lock_keys(call, request) || !parse_places(call, request, places)) return;
+  if (!parse_places(call, request, places)) return;
   size_t mark = 0;
   size_t replied = 0;
   for (const ReadPlace& place : places) read_place(call, request, place, replied, mark);
@@ -354,5 +361,14 @@ void read_generic(Call& call, bool of_group) {
 
 void xread_command(Call& call) { read_generic(call, false); }
 void xreadgroup_command(Call& call) { read_generic(call, true); }
+
+// The specification takes an option's value STREAMS, such as a consumer's name, for the keyword.
+void find_read_streams(std::span<const Bytes> args, std::vector<KeyPosition>& positions) {
+  const size_t first = first_stream(args);
+  if (first == 0) return;
+  positions.clear();
+  const size_t end = first + (args.size() - first) / 2;
+  for (size_t at = first; at < end; ++at) positions.push_back({at, kReadStreamFlags});
+}
 
 }  // namespace sluice

@@ -10,7 +10,7 @@ namespace {
 
 // The first half of what follows the word STREAMS.
 constexpr KeySpec keys_of_streams(int first_word) {
-  return {.flags = kKeyRo | kKeyAccess,
+  return {.flags = kReadStreamFlags,
           .begin = KeySpec::Begin::kKeyword,
           .index = first_word,
           .keyword = "STREAMS",
@@ -231,7 +231,8 @@ const Command kStreamRows[] = {
                    "clients blocked on the stream getting new data.",
      .summary = "Reads the entries after given ids, of several streams; waits for them with BLOCK. "
                 "The id + (the last entry) is from Redis 7.4.",
-     .syntax = "[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]"},
+     .syntax = "[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]",
+     .find_other_keys = find_read_streams},
     {.name = "xgroup",
      .arity = -2,
      .flags = kContainer,
@@ -257,7 +258,8 @@ const Command kStreamRows[] = {
                    "on the stream getting new data.",
      .summary = "Reads entries as a consumer of a group: new ones, or its own pending ones.",
      .syntax = "GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK] STREAMS key "
-               "[key ...] id [id ...]"},
+               "[key ...] id [id ...]",
+     .find_other_keys = find_read_streams},
     {.name = "xack",
      .arity = -4,
      .flags = kWrite | kFast,

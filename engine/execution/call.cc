@@ -97,6 +97,7 @@ void Call::block(std::span<const Bytes> keys, std::shared_ptr<Waiter> blocked) {
   blocked->database = client.database;
   blocked->protocol = client.protocol;
   blocked->client_id = client.id;
+  if (blocked->wanted == Type::kQueue) blocked->user = client.user;
   for (const Bytes key : keys) {
     std::string name(key);
     // A key that is named twice is waited at once; otherwise it would be served twice.

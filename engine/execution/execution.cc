@@ -165,13 +165,22 @@ void Execution::end_hold() NO_THREAD_SAFETY_ANALYSIS {
   if (!unit_.changed_keys.empty()) [[unlikely]]
     engine_.tracking().broadcast(unit_);
   for (Delivery& delivery : unit_.deliveries) {
-    if (delivery.invalidation != Delivery::Invalidation::kNone) {
-      const bool redirected = delivery.invalidation == Delivery::Invalidation::kRedirected;
-      delivery.to->deliver_invalidation(std::move(delivery.bytes), redirected, gate_);
-    } else if (delivery.blocked_reply) {
-      delivery.to->deliver_blocked_reply(std::move(delivery.bytes), gate_);
-    } else {
-      delivery.to->deliver(std::move(delivery.bytes), gate_);
+    using Kind = Delivery::Kind;
+    switch (delivery.kind) {
+      case Kind::kMessage:
+        delivery.to->deliver(std::move(delivery.bytes), gate_);
+        break;
+      case Kind::kPush:
+        delivery.to->deliver_push(std::move(delivery.bytes), gate_);
+        break;
+      case Kind::kBlockedReply:
+        delivery.to->deliver_blocked_reply(std::move(delivery.bytes), gate_);
+        break;
+      case Kind::kInvalidation:
+      case Kind::kRedirectedInvalidation:
+        delivery.to->deliver_invalidation(std::move(delivery.bytes),
+                                          delivery.kind == Kind::kRedirectedInvalidation, gate_);
+        break;
     }
   }
   unit_.clear();
@@ -430,7 +439,7 @@ void Execution::run(Client& client, const Request& request, RespReply& reply) {
             reply,   false, first_key, nullptr, request.lent};
   // With CLIENT REPLY OFF or SKIP, messages to the connection are delivered as to any other one.
   const bool replies = client.reply_mode == ReplyMode::kOn;
-  unit_.requester = {client.id, replies ? &reply.out() : nullptr};
+  unit_.requester = {client.id, replies ? &reply.out() : nullptr, client.protocol};
   handle(call);
   if (unit_.observer != nullptr) [[unlikely]]
     end_tracked(client, *request.command, reply);

@@ -60,14 +60,14 @@ void Execution::serve(const Waiter& waiter, Bytes key) {
   waiter_client_.protocol = waiter.protocol;
   waiter_client_.port = waiter.port;
   std::vector<Bytes> args(waiter.arguments.begin(), waiter.arguments.end());
-  Delivery delivery{waiter.port, {}, true};
+  Delivery delivery{waiter.port, {}, Delivery::Kind::kBlockedReply};
   RespReply reply(delivery.bytes, waiter.protocol);
   reply.count_errors_in(statistics.errors);
   const auto place = static_cast<std::ptrdiff_t>(unit_.deliveries.size());
   Call call{engine_, *this, waiter_client_, unit_, *waiter.command, args, reply, true, {}};
   call.waiter = &waiter;
-  unit_.served = {waiter.client_id, &delivery.bytes};
-  waiter.serve(call, key);
+  unit_.served = {waiter.client_id, &delivery.bytes, waiter.protocol};
+  if (!waiter.refuse_without_right(reply)) waiter.serve(call, key);
   if (reply.unattributed_errors() != 0) add_one(statistics.of(waiter.command->id).failed);
   unit_.served = {};
   CHECK(!delivery.bytes.empty());

@@ -10,7 +10,16 @@ namespace sluice {
 
 namespace {
 
+// What the ACL log keeps of a name that a client gave.
+constexpr size_t kLoggedBytes = 1024;
+
 void log(Engine& engine, const Client& client, AclLogEntry entry) {
+  for (std::string* text : {&entry.object, &entry.username}) {
+    if (text->size() <= kLoggedBytes) continue;
+    const size_t cut = text->size() - kLoggedBytes;
+    text->resize(kLoggedBytes);
+    *text += "... (" + std::to_string(cut) + " more bytes)";
+  }
   entry.at_ms = engine.server().steady_time_us() / 1000;
   entry.client = describe_client(engine.server().client(client));
   engine.acl_log().add(std::move(entry), engine.options().acl_log_max_entries.load());

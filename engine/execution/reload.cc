@@ -78,7 +78,6 @@ void keep_run(const JobRun& from, Queue& queue, Job* job) {
   run.deadline_steady = from.deadline_steady;
   run.run_deadline_steady = from.run_deadline_steady;
   run.holder = from.holder;
-  run.holder_protocol = from.holder_protocol;
   queue.leases.insert(static_cast<uint64_t>(run.due_steady()), run.token, job);
   if (from.tied_client_id != 0) queue.tie(job, from.tied_client_id);
 }

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "engine/access/acl.h"
 #include "engine/reply/reply.h"
 
 namespace sluice {
@@ -13,9 +14,27 @@ void Waiter::reply_timeout(Reply& reply) const {
   timed_out != nullptr ? timed_out(*this, reply) : reply.null_array();
 }
 
+void Waiter::reply_error(Reply& reply, Bytes error) const {
+  begin_reply(reply);
+  reply.error(error);
+}
+
+std::string Waiter::lost_right() const {
+  if (user == nullptr || user->unrestricted.load(std::memory_order_relaxed)) return {};
+  const std::vector<Bytes> args(arguments.begin(), arguments.end());
+  const Denial denial = user->rules()->check(*command, args).denial;
+  return denial == Denial::kNone ? std::string() : Acl::refusal(denial, *command);
+}
+
+bool Waiter::refuse_without_right(Reply& reply) const {
+  const std::string refusal = lost_right();
+  if (!refusal.empty()) reply_error(reply, refusal);
+  return !refusal.empty();
+}
+
 bool Waiter::send_nothing(Unit& unit) {
   if (!claim()) return false;
-  Delivery delivery{port, {}, true};
+  Delivery delivery{port, {}, Delivery::Kind::kBlockedReply};
   RespReply reply(delivery.bytes, protocol);
   reply_timeout(reply);
   unit.deliveries.push_back(std::move(delivery));

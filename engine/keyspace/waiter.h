@@ -90,7 +90,8 @@ struct Waiter {
   int database = 0;
   int protocol = 2;
   uint64_t client_id = 0;
-  // The waiter's user, for commands that check permissions when they are served; else null.
+  // The waiter's user, if it waits at queues: permissions are checked again when it is served.
+  // Others are served as in Redis 7.0, whatever has become of them.
   std::shared_ptr<User> user;
   // The type of value to wait for; a key of another type is skipped, as in Redis.
   Type wanted = Type::kList;
@@ -132,6 +133,11 @@ struct Waiter {
     if (request != nullptr) request->begin_reply(reply);
   }
   void reply_timeout(Reply& reply) const;
+  void reply_error(Reply& reply, Bytes error) const;
+  // Why its user may no longer give this command; empty: nothing has changed.
+  std::string lost_right() const;
+  // Replies that, if there is something.
+  bool refuse_without_right(Reply& reply) const;
   // Claims the waiter, and sends it the reply of the time-out with the unit. False: it was not
   // waiting any more.
   bool send_nothing(Unit& unit);

@@ -12,8 +12,11 @@ namespace sluice {
 class ClientPort {
  public:
   virtual ~ClientPort() = default;
-  // Delivers complete RESP values, e.g. pub/sub messages.
+  // Delivers a message of pub/sub, in RESP3, or lines of MONITOR: see write_message() in
+  // engine/clients/pubsub.h.
   virtual void deliver(ByteBuffer bytes, Lsn gate) = 0;
+  // Delivers any other push. Connections that speak RESP2 get none.
+  virtual void deliver_push(ByteBuffer bytes, Lsn gate) { deliver(std::move(bytes), gate); }
   // Delivers the reply of the blocked command of this connection.
   virtual void deliver_blocked_reply(ByteBuffer bytes, Lsn gate) = 0;
   // Delivers keys whose cached copies are no longer valid: see write_invalidation() in

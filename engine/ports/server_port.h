@@ -69,6 +69,9 @@ struct ClientFacts {
   bool is_self = false;
 };
 
+// In the order of redis.LOG_DEBUG and so on, which are 0 to 3.
+enum class ScriptLogLevel : uint8_t { kDebug, kVerbose, kNotice, kWarning };
+
 enum class ShutdownMode { kDefault, kSave, kNoSave };
 
 class ServerPort {
@@ -136,6 +139,8 @@ class ServerPort {
   // Lets the calling I/O thread serve its sockets from inside a script that runs for too long.
   virtual void poll_events() = 0;
   virtual void log_warning(const std::string& message) = 0;
+  // redis.log(): shown if `loglevel` says so.
+  virtual void log_script(ScriptLogLevel /*level*/, const std::string& /*line*/) {}
 };
 
 }  // namespace sluice

@@ -64,7 +64,6 @@ struct JobRun {
   std::string cancel_reason;
   // The connection that holds it, for the push about a cancel, and for TIED. Not journaled.
   std::weak_ptr<ClientPort> holder;
-  int holder_protocol = 2;
   uint64_t tied_client_id = 0;  // 0: not tied
 
   // When the timer must check it next; the key of the job in Queue::leases.

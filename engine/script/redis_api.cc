@@ -1,5 +1,7 @@
 // The table `redis` of scripts. Each function finds its machine through the state.
+#include <algorithm>
 #include <span>
+#include <string>
 
 #include "engine/execution/engine.h"
 #include "engine/script/lua_headers.h"
@@ -11,6 +13,7 @@ namespace sluice {
 
 namespace {
 
+constexpr size_t kMaxLogLine = 1024;
 constexpr int kLogDebug = 0;
 constexpr int kLogVerbose = 1;
 constexpr int kLogNotice = 2;
@@ -66,30 +69,26 @@ int redis_log(lua_State* lua) {
   }
   const auto level = static_cast<int>(lua_tonumber(lua, 1));
   if (level < kLogDebug || level > kLogWarning) return raise_error(lua, "Invalid debug level.");
-  if (level < kLogNotice) return 0;
-  size_t total = 0;
-  for (int i = 2; i <= count; ++i) {
-    if (lua_type(lua, i) == LUA_TSTRING) total += lua_objlen(lua, i);
-  }
-  LuaMachine& machine = LuaMachine::of(lua);
-  LuaMemory& memory = machine.memory();
-  if (!memory.make_room(lua, total)) memory.raise_error(lua);
   std::string line = "script:";
-  for (int i = 2; i <= count; ++i) {
+  for (int i = 2; i <= count && line.size() < kMaxLogLine; ++i) {
     // Only values that are texts already: a conversion could run out of memory and leak this
     // string.
     if (lua_type(lua, i) == LUA_TSTRING) {
       size_t size = 0;
       const char* text = lua_tolstring(lua, i, &size);
       line += ' ';
-      line.append(text, size);
+      line.append(text, std::min(size, kMaxLogLine));
     } else if (lua_type(lua, i) == LUA_TNUMBER) {
       char text[32];
       std::snprintf(text, sizeof(text), " %.14g", lua_tonumber(lua, i));
       line += text;
     }
   }
-  machine.engine().server().log_warning(line);
+  if (line.size() > kMaxLogLine) {
+    line.resize(kMaxLogLine);
+    line += "...";
+  }
+  LuaMachine::of(lua).engine().server().log_script(static_cast<ScriptLogLevel>(level), line);
   return 0;
 }
 

@@ -28,12 +28,18 @@ class KeyspaceObserver;
 struct AdoptedNotes;
 struct Shard;
 
+// Written to ClientPort::deliver, deliver_push, and so on.
 struct Delivery {
+  enum class Kind : uint8_t {
+    kMessage,
+    kPush,
+    kBlockedReply,
+    kInvalidation,
+    kRedirectedInvalidation,
+  };
   std::shared_ptr<ClientPort> to;
   ByteBuffer bytes;
-  bool blocked_reply = false;
-  enum class Invalidation : uint8_t { kNone, kDirect, kRedirected };
-  Invalidation invalidation = Invalidation::kNone;
+  Kind kind = Kind::kMessage;
 };
 
 // An invalidation of a tracking connection by its own command, sent when that has finished.
@@ -47,6 +53,7 @@ struct OwnInvalidation {
 struct OwnOutput {
   uint64_t client_id = 0;
   ByteBuffer* output = nullptr;
+  int protocol = 2;
 };
 
 // A key with waiters, and what has happened there.

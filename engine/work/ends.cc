@@ -63,9 +63,11 @@ void tell_end(QueueWork& work, const Job& job) NO_THREAD_SAFETY_ANALYSIS {
   for (const std::shared_ptr<Waiter>& waiter : told) {
     lists.remove(name, waiter.get());
     if (!waiter->claim()) continue;
-    Delivery delivery{waiter->port, {}, true};
+    Delivery delivery{waiter->port, {}, Delivery::Kind::kBlockedReply};
     RespReply reply(delivery.bytes, waiter->protocol);
-    static_cast<const EndRequest&>(*waiter->request).tell(work.queue(), job, work.times(), reply);
+    if (!waiter->refuse_without_right(reply)) {
+      static_cast<const EndRequest&>(*waiter->request).tell(work.queue(), job, work.times(), reply);
+    }
     work.unit().deliveries.push_back(std::move(delivery));
   }
 }

@@ -79,7 +79,6 @@ void admit(QueueWork& work, Job* job, Worker* worker, const PopSpec& spec, const
       options != nullptr && options->max_run_ms >= 0 ? options->max_run_ms : values.max_run_ms;
   if (max_run_ms != 0) run.run_deadline_steady = work.times().steady_ms + max_run_ms;
   run.holder = holder.port;
-  run.holder_protocol = holder.protocol;
   if (spec.tied && holder.client_id != 0) {
     run.tied_client_id = holder.client_id;
     tie_client(work.database().shard(), holder.client_id, queue);
@@ -150,7 +149,6 @@ Result<std::vector<Job*>> pop_jobs(QueueWork& work, const PopSpec& spec, const H
 void set_holder(QueueWork& work, Job* job, const Holder& holder) {
   JobRun& run = *job->run();
   run.holder = holder.port;
-  run.holder_protocol = holder.protocol;
   if (run.tied_client_id != 0 && holder.client_id != 0) {
     work.queue().tie(job, holder.client_id);
     tie_client(work.database().shard(), holder.client_id, work.queue());

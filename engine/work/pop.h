@@ -28,7 +28,6 @@ struct PopSpec {
 // The client that takes leases: for pushes and TIED.
 struct Holder {
   std::shared_ptr<ClientPort> port;
-  int protocol = 2;
   uint64_t client_id = 0;
 };
 

@@ -42,10 +42,10 @@ class QuietPushes {
  public:
   explicit QuietPushes(QueueWork& work) : work_(work) {}
 
-  void tell(const std::shared_ptr<ClientPort>& port, int protocol, Bytes worker) {
-    if (port == nullptr || protocol != 3) return;
+  void tell(const std::shared_ptr<ClientPort>& port, Bytes worker) {
+    if (port == nullptr) return;
     if (!told_.emplace(port.get(), worker).second) return;
-    Delivery delivery{port, {}, false};
+    Delivery delivery{port, {}, Delivery::Kind::kPush};
     RespReply push(delivery.bytes, 3);
     push.push(3);
     push.bulk("q.quiet");
@@ -79,20 +79,20 @@ void quiet_changed(QueueWork& work, Bytes pattern) {
     sort_quiet(*waiters, &queue);
     for (const auto& [order, waiter] : waiters->all_pops) {
       const std::string& worker = worker_of(*waiter);
-      if (is_told(worker)) pushes.tell(waiter->port, waiter->protocol, worker);
+      if (is_told(worker)) pushes.tell(waiter->port, worker);
     }
   }
   for (const auto& [name, worker] : queue.workers.by_name()) {
     if (worker->active.empty() || !is_told(name)) continue;
     for (const Job* job : worker->active) {
-      pushes.tell(job->run()->holder.lock(), job->run()->holder_protocol, name);
+      pushes.tell(job->run()->holder.lock(), name);
     }
   }
 }
 
 void begin_quiet_wait(QueueWork& work, const std::shared_ptr<Waiter>& waiter) {
   if (QueueWaiters* waiters = waiters_at(work)) waiters->set_quiet(waiter, true);
-  QuietPushes(work).tell(waiter->port, waiter->protocol, worker_of(*waiter));
+  QuietPushes(work).tell(waiter->port, worker_of(*waiter));
 }
 
 namespace {

@@ -11,11 +11,11 @@ namespace sluice {
 
 namespace {
 
-// A holder that speaks RESP3 hears at once; others hear with their next TOUCH.
+// A holder that speaks RESP3 now hears at once; others hear with their next TOUCH.
 void push_cancel(QueueWork& work, const Job& job, const JobRun& run, Bytes reason) {
   std::shared_ptr<ClientPort> port = run.holder.lock();
-  if (port == nullptr || run.holder_protocol != 3) return;
-  Delivery delivery{std::move(port), {}, false};
+  if (port == nullptr) return;
+  Delivery delivery{std::move(port), {}, Delivery::Kind::kPush};
   RespReply push(delivery.bytes, 3);
   push.push(5);
   push.bulk("q.cancel");

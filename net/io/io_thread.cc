@@ -159,6 +159,13 @@ void IoThread::pause_changed() {
   post([this] { sessions_.for_each([](Session& session) { session.on_pause_changed(); }); });
 }
 
+void IoThread::rights_changed() {
+  post([this] {
+    levels_.run_outermost(
+        [this] { sessions_.for_each([](Session& session) { session.on_rights_changed(); }); });
+  });
+}
+
 void IoThread::after_batch() {
   // Orders what this thread has made due against what DueTimer::arm() reads: one of them sees the
   // other.

@@ -65,6 +65,7 @@ class IoThread {
   void durable_moved() { signals_.raise(ThreadSignals::kDurableMoved); }
   // CLIENT PAUSE has begun or ended.
   void pause_changed();
+  void rights_changed();
   // The journal has failed: clients waiting for it get an error and are closed.
   void journal_failed();
   // Accepts no more requests; sessions end when their replies have been sent, which idle() reports.

@@ -3,6 +3,7 @@
 // Gates never decrease, so always a prefix becomes sendable.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -40,11 +41,18 @@ class OutputBuffer {
   void drop_gates() { segments_.clear(); }
 
   // This many bytes have been sent.
-  void sent(size_t count) { sent_ += count; }
+  void sent(size_t count) {
+    sent_ += count;
+    pushed_ = std::min(pushed_, pending());
+  }
   // Frees the memory of sent bytes.
   void compact();
 
   // --- Limits ---
+  // So many of the appended bytes are not replies: other clients decide how many come.
+  void note_pushed(size_t count) { pushed_ += count; }
+  // Whether most of what is pending are such bytes.
+  bool holds_mostly_pushes() const { return pushed_ > pending() / 2; }
   // Whether more is pending than a client of this class may leave unread, or for too long.
   bool exceeds(const OutputLimit& limit);
   bool is_over_soft_limit() const { return soft_limit_since_ms_ != 0; }
@@ -67,6 +75,7 @@ class OutputBuffer {
   size_t sent_ = 0;
   size_t sendable_ = 0;
   std::vector<Segment> segments_;
+  size_t pushed_ = 0;  // at most so many pending bytes are pushes
   int64_t soft_limit_since_ms_ = 0;
   bool paused_ = false;
 };

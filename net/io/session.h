@@ -84,6 +84,9 @@ class Session {
   void on_block_timeout();
   // CLIENT PAUSE has begun or ended: check postponed requests again.
   void on_pause_changed();
+  // Rules of users have changed: ends a wait that the user may no longer begin. REQUIRES: the
+  // outermost level.
+  void on_rights_changed();
   // The journal has failed: waiting replies are replaced by an error, and the connection ends.
   void on_journal_failed();
   // Accepts no more requests; closes when the replies have been sent.
@@ -133,6 +136,8 @@ class Session {
   bool run_postponed(RespReply& reply);
   void end_blocking();
   void unblock_by_command(bool with_error);
+  void reply_blocked_error(const Waiter& waiter, Bytes error);
+  void write_push(const Mail& mail);
 
   // --- Input and output (net/io/session_input.cc, net/io/session_output.cc) ---
   bool may_read();

@@ -2,6 +2,7 @@
 // which usually ends that.
 #include <utility>
 
+#include "engine/clients/pubsub.h"
 #include "engine/clients/tracking.h"
 #include "net/io/io_thread.h"
 #include "net/io/session.h"
@@ -77,19 +78,49 @@ void Session::unblock_by_command(bool with_error) {
   thread_.engine().end_waiter(client_);
   end_blocking();
   if (!wants_blocked_reply(client_)) return;
-  RespReply reply(output_.bytes(), waiter->protocol);
   if (with_error) {
-    waiter->begin_reply(reply);
-    reply.count_errors_in(thread_.levels().execution().statistics.errors);
-    reply.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
-    add_one(thread_.levels().execution().statistics.of(waiter->command->id).failed);
+    reply_blocked_error(*waiter, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
   } else {
+    RespReply reply(output_.bytes(), waiter->protocol);
     waiter->reply_timeout(reply);
   }
   gate_output(0);
 }
 
+void Session::reply_blocked_error(const Waiter& waiter, Bytes error) {
+  RespReply reply(output_.bytes(), waiter.protocol);
+  Statistics& statistics = thread_.levels().execution().statistics;
+  reply.count_errors_in(statistics.errors);
+  waiter.reply_error(reply, error);
+  add_one(statistics.of(waiter.command->id).failed);
+}
+
+void Session::on_rights_changed() {
+  if (closed() || client_.waiter == nullptr) return;
+  const std::shared_ptr<Waiter> waiter = client_.waiter;
+  const std::string refusal = waiter->lost_right();
+  if (refusal.empty() || !thread_.engine().cancel_waiter(client_)) return;
+  end_blocking();
+  if (wants_blocked_reply(client_)) reply_blocked_error(*waiter, refusal);
+  gate_output(0);
+  publish();
+  advance();
+}
+
 // --- Mail ---
+
+// As the connection's present protocol has it.
+void Session::write_push(const Mail& mail) {
+  ByteBuffer& out = output_.bytes();
+  if (mail.kind == Mail::Kind::kMessage) {
+    write_message(out, client_.protocol, mail.bytes.view());
+  } else if (mail.kind == Mail::Kind::kPush) {
+    if (client_.protocol == 3) out.append(mail.bytes.view());
+  } else {
+    const bool redirected = mail.kind == Mail::Kind::kRedirectedInvalidation;
+    write_invalidation(out, client_, redirected, mail.bytes.view());
+  }
+}
 
 void Session::take_mail(Mail& mail) {
   if (closed()) return;
@@ -99,16 +130,16 @@ void Session::take_mail(Mail& mail) {
     return;
   }
   switch (mail.kind) {
-    case Mail::Kind::kDelivery:
-      output_.bytes().append(mail.bytes.view());
-      gate_output(mail.gate);
-      return;
+    case Mail::Kind::kMessage:
+    case Mail::Kind::kPush:
     case Mail::Kind::kInvalidation:
-    case Mail::Kind::kRedirectedInvalidation:
-      write_invalidation(output_.bytes(), client_, mail.kind == Mail::Kind::kRedirectedInvalidation,
-                         mail.bytes.view());
+    case Mail::Kind::kRedirectedInvalidation: {
+      const size_t before = output_.bytes().size();
+      write_push(mail);
+      output_.note_pushed(output_.bytes().size() - before);
       gate_output(mail.gate);
       return;
+    }
     case Mail::Kind::kBlockedReply:
       thread_.engine().end_waiter(client_);
       end_blocking();

@@ -26,10 +26,6 @@ void drop_unread_input(int fd) {
   }
 }
 
-OutputClass output_class(const Client& client) {
-  return client.subscriptions() != 0 ? OutputClass::kPubsub : OutputClass::kNormal;
-}
-
 }  // namespace
 
 // Output appended since the last call may be sent when `gate` is durable.
@@ -83,7 +79,11 @@ bool Session::write_some() {
 
 void Session::check_output_limits() {
   ServerState& state = thread_.state();
-  bool over = output_.exceeds(state.limits.output[static_cast<size_t>(output_class(client_))]);
+  // Also monitors, and those that get invalidations: they are bounded as subscribers are, but not
+  // in the replies to their own commands.
+  const bool as_pubsub = client_.subscriptions() != 0 || output_.holds_mostly_pushes();
+  const OutputClass output_class = as_pubsub ? OutputClass::kPubsub : OutputClass::kNormal;
+  bool over = output_.exceeds(state.limits.output[static_cast<size_t>(output_class)]);
   if (output_.is_over_soft_limit()) thread_.housekeeping().need();
   const bool authenticated = parser_.limits().authenticated;
   if (!authenticated && output_.sendable().size() > kUnauthenticatedOutputBytes) over = true;

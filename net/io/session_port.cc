@@ -82,7 +82,11 @@ SessionPort::SessionPort(IoThread& thread, Session& session, uint64_t id, Endpoi
       active_ms_(created_ms) {}
 
 void SessionPort::deliver(ByteBuffer bytes, Lsn gate) {
-  thread_.mailbox().send({shared_from_this(), Mail::Kind::kDelivery, std::move(bytes), gate});
+  thread_.mailbox().send({shared_from_this(), Mail::Kind::kMessage, std::move(bytes), gate});
+}
+
+void SessionPort::deliver_push(ByteBuffer bytes, Lsn gate) {
+  thread_.mailbox().send({shared_from_this(), Mail::Kind::kPush, std::move(bytes), gate});
 }
 
 void SessionPort::deliver_blocked_reply(ByteBuffer bytes, Lsn gate) {

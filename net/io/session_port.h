@@ -26,7 +26,8 @@ class SessionPort;
 
 struct Mail {
   enum class Kind : uint8_t {
-    kDelivery,
+    kMessage,
+    kPush,
     kBlockedReply,
     kUnblocked,
     kUnblockedWithError,
@@ -42,7 +43,7 @@ struct Mail {
   }
 
   std::shared_ptr<SessionPort> to;
-  Kind kind = Kind::kDelivery;
+  Kind kind = Kind::kMessage;
   ByteBuffer bytes;
   Lsn gate = 0;
 };
@@ -66,6 +67,7 @@ class SessionPort final : public ClientPort, public std::enable_shared_from_this
 
   // --- Any thread ---
   void deliver(ByteBuffer bytes, Lsn gate) override;
+  void deliver_push(ByteBuffer bytes, Lsn gate) override;
   void deliver_blocked_reply(ByteBuffer bytes, Lsn gate) override;
   void deliver_invalidation(ByteBuffer payload, bool redirected, Lsn gate) override;
   bool connected() const override { return connected_.load(std::memory_order_acquire); }

@@ -111,6 +111,7 @@ ClientFacts ServerCommands::client(const Client& asking) {
   facts.address = asking.address;
   // A closing connection has no port any more, and one of the HTTP side has no session.
   if (const auto* port = dynamic_cast<const SessionPort*>(asking.port.get())) {
+    if (port->session() != nullptr) port->session()->publish();
     facts = port->facts(Clocks::steady_ms());
   }
   SessionPort::describe(asking, facts);
@@ -174,6 +175,7 @@ void ServerCommands::scripts_flushed() {
 }
 
 void ServerCommands::users_changed() {
+  for (const auto& thread : shared_.io_threads) thread->rights_changed();
   if (shared_.http != nullptr) shared_.http->users_changed();
 }
 
@@ -222,6 +224,12 @@ std::string ServerCommands::allocator_report() { return sluice::allocator_report
 
 void ServerCommands::poll_events() {
   if (IoThread* thread = IoThread::current()) thread->poll_nested();
+}
+
+void ServerCommands::log_script(ScriptLogLevel level, const std::string& line) {
+  constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::trace, spdlog::level::debug,
+                                                   spdlog::level::info, spdlog::level::warn};
+  spdlog::log(kLevels[static_cast<size_t>(level)], "{}", line);
 }
 
 void ServerCommands::log_warning(const std::string& message) { spdlog::warn("{}", message); }

@@ -55,6 +55,7 @@ class ServerCommands final : public ServerPort {
   std::string allocator_report() override;
   void poll_events() override;
   void log_warning(const std::string& message) override;
+  void log_script(ScriptLogLevel level, const std::string& line) override;
 
  private:
   ServerShared& shared_;

@@ -200,6 +200,31 @@ def test_pubsub_across_threads(options):
             subscriber.close()
 
 
+def test_pushes_follow_the_present_protocol(options):
+    """After HELLO 2 messages are arrays; a RESP2 connection hears nothing of its leases."""
+    with options.server({"appendonly": "no"}) as server, server.connect() as other:
+        with server.connect() as client:
+            client.call("HELLO", "3")
+            client.call("SUBSCRIBE", "news")
+            client.call("HELLO", "2")
+            other.call("PUBLISH", "news", "x")
+            require_equal(client.read_reply().raw,
+                          b"*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nx\r\n", "a message")
+        for number, words in enumerate((["HELLO", "2"], ["RESET"], ["HELLO", "3"])):
+            with server.connect() as client:
+                client.call("HELLO", "3")
+                other.call("Q.ADD", "q", f"j{number}", "x")
+                client.call("Q.POP", "1", "q", "WORKER", f"w{number}")
+                client.call(*words)
+                other.call("Q.CONFIG", "q", "WORKER", f"w{number}", "SET", "quiet", "on")
+                other.call("Q.CANCEL", "q", f"j{number}")
+                if words[-1] == "3":
+                    pushes = [client.read_reply().value[0] for _ in range(2)]
+                    require_equal(pushes, [b"q.quiet", b"q.cancel"], "pushes")
+                else:
+                    require_equal(client.read_quiet(0.3), (b"", False), f"after {words}")
+
+
 def test_pipelines_in_order(options):
     """Deep pipelines of many clients at once: every reply, in order."""
     with options.server() as server:

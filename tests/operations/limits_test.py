@@ -200,6 +200,26 @@ def test_the_output_limit_of_a_class(options):
             require_equal(publisher.call("PUBLISH", "news", "x").raw, b":0\r\n")
 
 
+def test_those_who_are_told_of_changes_have_a_limit(options):
+    """Unread invalidations and MONITOR lines count as those of subscribers; replies do not."""
+    with options.server({"client-output-buffer-limit": "pubsub 1mb 0 0"}) as server:
+        with server.connect() as writer:
+            for number, words in enumerate((["CLIENT", "TRACKING", "ON", "BCAST"], ["MONITOR"])):
+                with server.connect() as reader:
+                    reader.call("HELLO", "3")
+                    require(not reader.call(*words).is_error, f"{words}")
+                    if words[0] != "MONITOR":
+                        writer.call("SET", "large", "x" * (8 * MEGABYTE))
+                        require(reader.read_reply().is_push, "an invalidation")
+                        require_equal(len(reader.call("GET", "large").value), 8 * MEGABYTE,
+                                      "a reply above the limit")
+                    reader.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                    for _ in range(200):
+                        writer.pipeline([("SET", "x" * 10000, "v")] * 10)
+                    wait_until(lambda: info(writer)["sluice_output_buffer_disconnections"] ==
+                               str(number + 1), what=f"the end of {words}")
+
+
 def test_the_soft_output_limit(options):
     """A subscriber above the soft limit for its time is closed, though nothing more is sent."""
     with options.server({"client-output-buffer-limit": "pubsub 0 100kb 1"}) as server:
@@ -210,6 +230,31 @@ def test_the_soft_output_limit(options):
                 publisher.pipeline([("PUBLISH", "news", "x" * 10000)] * 5)
             wait_until(lambda: info(publisher)["sluice_output_buffer_disconnections"] == "1", 20,
                        "its end")
+
+
+def test_lines_of_scripts_in_the_log(options):
+    """redis.log writes at most 1,024 bytes of a line, with its level, from `loglevel` on."""
+    names = {"DEBUG": "trace", "VERBOSE": "debug", "NOTICE": "info", "WARNING": "warning"}
+    with options.server({"loglevel": "notice"}) as server, server.connect() as connection:
+        def written():
+            with open(server.log_path, encoding="utf-8") as log:
+                lines = [line.rstrip("\n") for line in log if "script: " in line]
+            return [(line.split()[3], line[line.index("script: "):]) for line in lines]
+
+        def log_each():
+            for name in names:
+                connection.call("EVAL", f"redis.log(redis.LOG_{name}, '{name}', 1.5, true, "
+                                "('a'):rep(5000), 'b') return 1", 0)
+
+        def expected(*which):
+            return [(names[name], f"script: {name} 1.5 {'a' * 5000}"[:1024] + "...")
+                    for name in which]
+
+        log_each()
+        require_equal(written(), expected("NOTICE", "WARNING"), "from notice on")
+        connection.call("CONFIG", "SET", "loglevel", "debug")
+        log_each()
+        require_equal(written()[2:], expected(*names), "from debug on")
 
 
 def test_without_a_password(options):

@@ -7,7 +7,7 @@
 import contextlib
 import sys
 
-from harness import require, require_equal, run
+from harness import info, require, require_equal, run, wait_until
 
 NO_KEY = b"The user executing the script can't access at least one of the keys"
 NO_COMMAND = b"The user executing the script can't run this command"
@@ -98,6 +98,64 @@ def test_patterns_of_sort_read_every_key(options):
         with as_eve(server, "%R~list", "+@all", "(~* +sort)") as eve:
             require_equal(eve.call("SORT", "list", "GET", "w_*").value, [b"secret", b"another"],
                           "a selector that reads")
+
+
+def test_streams_behind_options_that_are_called_streams(options):
+    """A consumer or group named STREAMS does not hide the streams that are read."""
+    with options.server({"appendonly": "no"}) as server, server.connect() as operator:
+        for stream in ("secret", "STREAMS"):
+            operator.call("XADD", stream, "1-1", "f", "v")
+            for group in ("g", "STREAMS"):
+                operator.call("XGROUP", "CREATE", stream, group, "0")
+        with as_eve(server, "~STREAMS", "~c", "+@all") as eve:
+            for words in (["NOACK", "GROUP", "g", "STREAMS"], ["GROUP", "g", "STREAMS"],
+                          ["COUNT", "1", "GROUP", "STREAMS", "c"]):
+                denied = eve.call("XREADGROUP", *words, "STREAMS", "secret", ">")
+                refused(denied, b"-NOPERM", f"{words}")
+                read = eve.call("XREADGROUP", *words, "STREAMS", "STREAMS", "0")
+                require(not read.is_error, f"{words}: {read.raw!r}")
+                keys = operator.call("COMMAND", "GETKEYS", "XREADGROUP", *words, "STREAMS", "a",
+                                     "b", ">", ">")
+                require_equal(keys.value, [b"a", b"b"], f"keys of {words}")
+
+
+def test_who_loses_a_right_waits_no_longer(options):
+    """Waits at queues end with NOPERM when the user loses the right; others get the job."""
+    waits = (["Q.POP", "1", "ok:q", "BLOCK", "0"], ["Q.EVENTS", "ok:q", "$", "BLOCK", "0"],
+             ["Q.GET", "ok:q", "there", "WAIT", "0"], ["Q.LOG", "ok:q", "there", "BLOCK", "0"],
+             ["Q.ADD", "ok:q", "other", "x", "DELAY", "1000000", "WAIT", "0"])
+    with options.server({"appendonly": "no"}) as server, server.connect() as operator:
+        operator.call("Q.ADD", "ok:q", "there", "x", "DELAY", "1000000")
+        for taken in (["~other"], ["off", "-@all"]):
+            for wait in waits:
+                with as_eve(server, "~ok:*", "+@all") as eve:
+                    eve.send(*wait)
+                    wait_until(lambda: info(operator)["blocked_clients"] == "1", what="the wait")
+                    # A change that leaves the right leaves the wait.
+                    operator.call("ACL", "SETUSER", "eve", "+@all", "~more")
+                    require_equal(eve.has_input(0.1), False, f"{wait} goes on")
+                    operator.call("ACL", "SETUSER", "eve", "resetkeys", *taken)
+                    refused(eve.read_reply(), b"-NOPERM", f"{wait} without {taken}")
+                    require_equal(info(operator)["blocked_clients"], "0", "blocked clients")
+                    require(eve.call("PING").is_error == (taken[0] == "off"), "it goes on")
+        operator.call("Q.ADD", "ok:q", "job", "x")
+        jobs = operator.call("Q.POP", "1", "ok:q").value
+        require_equal(jobs[0][jobs[0].index(b"id") + 1], b"job", "the job for others")
+
+
+def test_long_names_in_the_log_of_refusals(options):
+    """ACL LOG keeps the first 1,024 bytes of a key and of a user's name."""
+    long = b"k" * 5000
+    with options.server({"appendonly": "no"}) as server, server.connect() as operator:
+        with as_eve(server, "~ok", "+@all") as eve:
+            eve.call("GET", long)
+            eve.call("EVAL", "return redis.call('GET', ARGV[1])", 0, long)
+            eve.call("AUTH", long, "x")
+        entries = [dict(zip(entry[::2], entry[1::2]))
+                   for entry in operator.call("ACL", "LOG").value]
+        shown = long[:1024] + b"... (3976 more bytes)"
+        require_equal([entry[b"username"] for entry in entries], [shown, b"eve", b"eve"], "users")
+        require_equal([entry[b"object"] for entry in entries], [b"auth", shown, shown], "objects")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ TOO_MUCH = [
     WIDE + "return #cmsgpack.pack(t)",
     MANY + "return t",
     MANY + "return #cjson.encode(t)",
-    MANY + "redis.log(redis.LOG_WARNING, unpack(t))",
     MANY + "return redis.call('RPUSH', 'list', unpack(t))",
     "cjson.encode_sparse_array(true, 0) return #cjson.encode({[2^30] = 1})",
     "return redis.call('LRANGE', KEYS[1], 0, -1)",

@@ -37,7 +37,7 @@ void drop_new_queue(Call& call, const KeyRef& key, bool existed) {
   if (entry != nullptr) database.remove(key, entry);
 }
 
-Holder holder_of(const Client& client) { return {client.port, client.protocol, client.id}; }
+Holder holder_of(const Client& client) { return {client.port, client.id}; }
 
 const QueueConfig& config_of(const Queue* queue) {
   static const QueueConfig defaults;

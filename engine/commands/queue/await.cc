@@ -74,7 +74,6 @@ void await_end(Call& call, Bytes key, Bytes id, AwaitedJob request, int64_t wait
   waiter->serve = serve_awaited;
   waiter->accepts = has_ended;
   waiter->queue.job_id = id;
-  waiter->user = call.client.user;
   waiter->served_when_gone = true;
   waiter->served_when_late = request.added.has_value();
   waiter->timeout_ms = wait_ms;

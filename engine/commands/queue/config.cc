@@ -6,6 +6,7 @@
 #include "engine/commands/queue/args.h"
 #include "engine/commands/queue/config_try.h"
 #include "engine/commands/queue/queues.h"
+#include "engine/execution/refusal.h"
 #include "engine/work/configure.h"
 
 namespace sluice {
@@ -65,6 +66,11 @@ void get_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
   }
 }
 
+bool makes_rule(const Queue& queue, const ConfigTarget& target) {
+  return target.level != ConfigLevel::kQueue &&
+         queue.config.recorded(target.level, target.pattern).empty();
+}
+
 void set_config(Call& call, const KeyRef& key, const ConfigTarget& target, bool tries) {
   const std::span<const Bytes> given = call.args.subspan(target.verb + 1);
   if (given.empty() || given.size() % 2 != 0) return call.reply.error(errors::kSyntax);
@@ -73,6 +79,10 @@ void set_config(Call& call, const KeyRef& key, const ConfigTarget& target, bool 
   Found<Queue> queue = find_queue(call, key);
   if (queue.refused()) return;
   if (tries) return reply_tried(call, queue, target.level, target.pattern, fields);
+  if (queue == nullptr || makes_rule(*queue, target)) {
+    const Status growth = refuse_growth(call.engine, kDenyOom);
+    if (!growth.ok()) return call.reply.error(growth.message());
+  }
   if (queue == nullptr) {
     // A queue is made only with a valid configuration.
     QueueConfig tried;

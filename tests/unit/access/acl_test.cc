@@ -493,5 +493,19 @@ TEST_CASE("rules change while other threads check, and each check sees one state
   CHECK_EQ(wrong.load(), 0);
 }
 
+TEST_CASE("the streams of XREADGROUP stand behind its options, whatever those are called") {
+  const AclRules rules = rules_of("~STREAMS +@all");
+  const Command& command = *CommandTable::instance().find("xreadgroup");
+  const auto denied_at = [&](const std::string& line) {
+    const Words words = split(line);
+    const Verdict verdict = rules.check(command, std::vector<Bytes>(words.begin(), words.end()));
+    return verdict.denial == Denial::kKey ? words[verdict.argument] : "";
+  };
+  CHECK_EQ(denied_at("XREADGROUP GROUP g c STREAMS secret >"), "secret");
+  CHECK_EQ(denied_at("XREADGROUP NOACK GROUP g STREAMS STREAMS secret >"), "secret");
+  CHECK_EQ(denied_at("XREADGROUP COUNT 1 GROUP STREAMS c STREAMS secret >"), "secret");
+  CHECK_EQ(denied_at("XREADGROUP COUNT 1 GROUP STREAMS c STREAMS STREAMS >"), "");
+}
+
 }  // namespace
 }  // namespace sluice

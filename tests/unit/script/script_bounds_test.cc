@@ -50,7 +50,6 @@ TEST_CASE("what a script encodes, asks for and replies is an error beyond the li
           kMany + "return t", kMany + "return #cjson.encode(t)", kMany + "return #cmsgpack.pack(t)",
           kMany + "return redis.call('RPUSH', 'list', unpack(t))",
           kMany + "return redis.call('DEL', 'list', unpack(t))",
-          kMany + "redis.log(redis.LOG_WARNING, unpack(t))",
           kMany + "for i = 1, 1000 do t[i] = {verbatim_string = {format = 'txt', string = s}} end "
                   "return t",
           kMany + "for i = 1, 1000 do t[i] = {err = s} end return t",

@@ -201,6 +201,20 @@ TEST_CASE("it works when memory is used up, and gives some back") {
   CHECK(q.say("Q.EVENTS q -") == "[]");
 }
 
+TEST_CASE("without memory there are no more rules, but those that exist can be changed") {
+  QueueTalk q;
+  q.say("Q.CONFIG q GROUP g SET max_active 1");
+  q.engine().options().max_memory_bytes = 1;
+  static_cast<sluice::test::QuietServer&>(q.engine().server()).used_bytes = 2;
+  CHECK(q.say("Q.CONFIG q GROUP h SET max_active 1").rfind("-OOM", 0) == 0);
+  CHECK(q.say("Q.CONFIG q WORKER w SET quiet on").rfind("-OOM", 0) == 0);
+  CHECK(q.say("Q.CONFIG new SET max_active 1").rfind("-OOM", 0) == 0);
+  CHECK(q.say("EXISTS new") == "0");
+  CHECK(q.say("Q.CONFIG q GROUP h TRY max_active 1").rfind("-OOM", 0) != 0);
+  CHECK(q.say("Q.CONFIG q GROUP g SET max_active 2") == "OK");
+  CHECK(q.say("Q.CONFIG q GROUP g RESET") == "OK");
+}
+
 TEST_CASE("a restart brings the configuration back") {
   QueueTalk q;
   q.say("Q.CONFIG q SET bands urgent,calm default_pri calm max_active 7");

@@ -193,12 +193,9 @@ TEST_CASE_FIXTURE(Fixture, "connections that wait or hold leases are told by a p
   CHECK(ids_of(*run(1, {"Q.POP", "1", "q", "WORKER", "w1", "COUNT", "2"})) == "a b");
   CHECK(ids_of(*run(2, {"Q.POP", "1", "q", "WORKER", "w2"})) == "c");
   CHECK(say_as(1, "Q.POP 1 q WORKER w1 BLOCK 0") == "(waits)");
-  session(3).client.protocol = 2;
-  CHECK(say_as(3, "Q.POP 1 q WORKER w1 BLOCK 0") == "(waits)");
   quiet("w1");
   CHECK(pushed(1) == "[q.quiet q w1]");
   CHECK(pushed(2) == "");
-  CHECK(pushed(3) == "");
   quiet("w1");
   CHECK(pushed(1) == "");
   quiet("w*");

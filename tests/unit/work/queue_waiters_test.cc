@@ -450,4 +450,22 @@ TEST_CASE("Q.ACK ... POP takes the options of Q.POP: MATCH, CAP, ID, COUNT and B
   CHECK(ack_pop("java", "MATCH lang:java CAP 9") == "null");
 }
 
+TEST_CASE("who has lost the right to a command gets nothing more from it") {
+  QueueTalk q;
+  q.say("ACL SETUSER eve on nopass ~q +@all");
+  q.session(1).client.user = q.engine().acl().find("eve");
+  q.session(2).client.user = q.engine().acl().find("eve");
+  CHECK(q.say_as(1, "Q.POP 1 q BLOCK 0") == "(waits)");
+  CHECK(q.say_as(2, "Q.ADD q done x DELAY 1000 WAIT 0") == "(waits)");
+  CHECK(q.say_as(3, "Q.POP 1 q BLOCK 0") == "(waits)");
+  q.say("ACL SETUSER eve resetkeys ~other");
+  q.add("a");
+  q.say("Q.CANCEL q done");
+  const auto told = q.take_deliveries();
+  REQUIRE(told.size() == 3);
+  CHECK(told.at(1).show().rfind("-NOPERM", 0) == 0);
+  CHECK(told.at(2).show().find("-NOPERM") != std::string::npos);
+  CHECK(q.ids_of(told.at(3)) == "a");
+}
+
 }  // namespace sluice::test
