@@ -59,12 +59,12 @@ struct JobRun {
   int64_t run_deadline_steady = INT64_MAX;  // MAXRUN
   // Slot time charged to the group at admission (fair on), corrected when the run ends.
   double charged_ms = 0;
-  // Signalled to stop: the lease can no longer be extended.
-  bool cancelled = false;
   std::string cancel_reason;
   // The connection that holds it, for the push about a cancel, and for TIED. Not journaled.
   std::weak_ptr<ClientPort> holder;
   int holder_protocol = 2;
+  // Signalled to stop: the lease can no longer be extended.
+  bool cancelled = false;
   uint64_t tied_client_id = 0;  // 0: not tied
 
   // When the timer must check it next; the key of the job in Queue::leases.

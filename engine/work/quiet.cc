@@ -84,8 +84,9 @@ void quiet_changed(QueueWork& work, Bytes pattern) {
   }
   for (const auto& [name, worker] : queue.workers.by_name()) {
     if (worker->active.empty() || !is_told(name)) continue;
-    for (const Job* job : worker->active) {
-      pushes.tell(job->run()->holder.lock(), job->run()->holder_protocol, name);
+    for (auto at = worker->active.begin(); at.valid(); at.next()) {
+      const JobRun& run = *at.value()->run();
+      pushes.tell(run.holder.lock(), run.holder_protocol, name);
     }
   }
 }

@@ -12,8 +12,8 @@ from typing import Callable, NamedTuple
 
 import harness
 from harness import servers
-from harness import require_equal, wait_until
-from harness.holds import Probe, fill, require_short
+from harness import require, require_equal, wait_until
+from harness.holds import IoThreads, Probe, fill, require_short
 
 MANY = 100_000
 NEVER_MS = "100000000"
@@ -144,6 +144,14 @@ def leases_that_run_out(count):
                 lambda connection: stat(connection, "active") == 0)
 
 
+def leases_of_one_worker(count):
+    def prepare(connection, _server):
+        lease_ms = due_in_ms(count)
+        pop_all(connection, count, "WORKER", "worker", "LEASE", str(lease_ms))
+    return Case("leases of one worker that run out", prepare, lambda connection: None,
+                lambda connection: stat(connection, "active") == 0)
+
+
 def timers_due_at_once(count, option, state):
     def prepare(connection, _server):
         due_ms = int(time.time() * 1000) + due_in_ms(count)
@@ -186,6 +194,21 @@ def test_a_connection_with_many_queues(options):
 def test_leases_that_run_out(options):
     """Leases that end at one moment."""
     require_slices(options, leases_that_run_out(MANY))
+
+
+def test_leases_of_one_worker(options):
+    """The same of one worker, whose runs end with little effort, however many it has."""
+    def expire(words):
+        with options.server() as server, server.connect(300) as connection:
+            pop_all(connection, MANY, "LEASE", str(2 * due_in_ms(MANY)), *words)
+            threads = IoThreads(server.pid)
+            before = sum(threads.ran_ms())
+            wait_until(lambda: stat(connection, "active") == 0, 300, "the ends")
+            return sum(threads.ran_ms()) - before
+
+    require_slices(options, leases_of_one_worker(MANY))
+    without, of_one = (min(expire(words) for _ in range(2)) for words in ((), ("WORKER", "w")))
+    require(of_one < 3 * without, f"{of_one:.0f} ms of CPU, {without:.0f} ms without a worker")
 
 
 def test_timers_due_at_once(options):

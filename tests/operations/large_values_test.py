@@ -143,6 +143,27 @@ def test_nobody_waits_for_a_look(options):
                       b"%d" % (sum(pops) + 1), "the order")
 
 
+def test_nobody_waits_for_a_worker(options):
+    """Pages of one worker's leases, and their ends, where it has very many."""
+    with options.server({"appendonly": "yes"}) as server, server.connect() as connection:
+        call = connection.call
+        fill(call, "queue", "redis.call('Q.ADD', KEYS[1], i, 'payload')", MANY // 2)
+        held = 0
+        while jobs := call("Q.POP", "1", "queue", "WORKER", "w", "COUNT", "256", "LEASE",
+                           "100000000", "BRIEF").value:
+            held += len(jobs)
+        require_equal(held, MANY // 2, "leases")
+        wait_until_written(connection)
+        look = ["Q.LIST", "queue", "BRIEF", "COUNT", "1"]
+        commands = [[*look, *order, "CURSOR", cursor, "WHERE", "WORKER", "w"]
+                    for order in ([], ["BY", "AGE"], ["BY", "AGE", "DESC"], ["BY", "DEADLINE"])
+                    for cursor in ("0", call(*look, *order, "CURSOR", "0", "WHERE", "WORKER",
+                                             "w").value[0])]
+        require_shortly(server, call, commands, "Q.LIST of a worker")
+        require_shortly(server, call, [("Q.NACK", "queue", "WHERE", "WORKER", "w")],
+                        "Q.NACK of a worker")
+
+
 def test_a_wait_at_many_keys(options):
     """What blocks at very many keys, or watches them, does not compare each with all others."""
     keys = [f"key{number}" for number in range(WAITED_AT)]
