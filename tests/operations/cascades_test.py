@@ -144,14 +144,6 @@ def leases_that_run_out(count):
                 lambda connection: stat(connection, "active") == 0)
 
 
-def leases_of_one_worker(count):
-    def prepare(connection, _server):
-        lease_ms = due_in_ms(count)
-        pop_all(connection, count, "WORKER", "worker", "LEASE", str(lease_ms))
-    return Case("leases of one worker that run out", prepare, lambda connection: None,
-                lambda connection: stat(connection, "active") == 0)
-
-
 def timers_due_at_once(count, option, state):
     def prepare(connection, _server):
         due_ms = int(time.time() * 1000) + due_in_ms(count)
@@ -197,17 +189,19 @@ def test_leases_that_run_out(options):
 
 
 def test_leases_of_one_worker(options):
-    """The same of one worker, whose runs end with little effort, however many it has."""
-    def expire(words):
+    """A worker's runs end with little effort, however many it has."""
+    def ending_ms(*words):
         with options.server() as server, server.connect(300) as connection:
-            pop_all(connection, MANY, "LEASE", str(2 * due_in_ms(MANY)), *words)
-            threads = IoThreads(server.pid)
-            before = sum(threads.ran_ms())
+            connection.call("Q.CONFIG", "queue", "SET", "lease_ms", NEVER_MS,
+                            "disconnect_grace_ms", "0")
+            with server.connect(300) as worker:
+                pop_all(worker, MANY, "TIED", *words)
+                threads = IoThreads(server.pid)
+                before = sum(threads.ran_ms())
             wait_until(lambda: stat(connection, "active") == 0, 300, "the ends")
             return sum(threads.ran_ms()) - before
 
-    require_slices(options, leases_of_one_worker(MANY))
-    without, of_one = (min(expire(words) for _ in range(2)) for words in ((), ("WORKER", "w")))
+    without, of_one = ending_ms(), ending_ms("WORKER", "worker")
     require(of_one < 3 * without, f"{of_one:.0f} ms of CPU, {without:.0f} ms without a worker")
 
 
