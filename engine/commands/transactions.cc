@@ -104,11 +104,6 @@ void watch_command(Call& call) NO_THREAD_SAFETY_ANALYSIS {
   if (client.in_multi) return call.reply.error("ERR WATCH inside MULTI is not allowed");
   for (size_t i = 1; i < call.args.size(); ++i) {
     const KeyRef key = call.key(i);
-    const bool known =
-        std::any_of(client.watched.begin(), client.watched.end(), [&](const WatchedKey& watched) {
-          return watched.database == client.database && watched.key == key.key;
-        });
-    if (known) continue;
     if ((call.execution.locked() & (1U << key.shard)) == 0) {
       // A busy script holds the shard, and its changes cannot be observed: that counts as a change.
       client.watch_set->broken.store(true, std::memory_order_relaxed);
@@ -117,8 +112,10 @@ void watch_command(Call& call) NO_THREAD_SAFETY_ANALYSIS {
     // Deletes an expired key now, so that its deletion is not a change for this connection.
     call.find(key);
     Shard& shard = call.engine.shard(key.shard);
-    shard.watchers[static_cast<size_t>(client.database)][std::string(key.key)].push_back(
-        client.watch_set.get());
+    auto& by_key = shard.watchers[static_cast<size_t>(client.database)];
+    std::vector<WatchSet*>& sets = by_key[std::string(key.key)];
+    if (std::find(sets.begin(), sets.end(), client.watch_set.get()) != sets.end()) continue;
+    sets.push_back(client.watch_set.get());
     ++shard.watched_keys;
     client.watched.push_back({client.database, std::string(key.key)});
   }

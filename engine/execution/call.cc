@@ -1,6 +1,5 @@
 #include "engine/execution/call.h"
 
-#include <algorithm>
 #include <atomic>
 #include <cmath>
 
@@ -100,13 +99,10 @@ void Call::block(std::span<const Bytes> keys, std::shared_ptr<Waiter> blocked) {
   if (blocked->wanted == Type::kQueue) blocked->user = client.user;
   for (const Bytes key : keys) {
     std::string name(key);
-    // A key that is named twice is waited at once; otherwise it would be served twice.
-    if (std::find(blocked->keys.begin(), blocked->keys.end(), name) != blocked->keys.end())
-      continue;
     Shard& shard = engine.shard(KeyRef(key).shard);
     shard.mutex.assert_held();
-    shard.waiters.add(name, blocked);
-    blocked->keys.push_back(std::move(name));
+    // A key that is named twice is waited at once; otherwise it would be served twice.
+    if (shard.waiters.add(name, blocked)) blocked->keys.push_back(std::move(name));
   }
   client.waiter = std::move(blocked);
 }

@@ -41,25 +41,23 @@ bool Waiter::send_nothing(Unit& unit) {
   return true;
 }
 
-void QueueWaiters::add(const std::shared_ptr<Waiter>& waiter) {
-  if (waiter->queue.reads) {
-    reading.emplace(waiter->order, waiter);
-    return;
-  }
+bool QueueWaiters::add(const std::shared_ptr<Waiter>& waiter) {
+  if (waiter->queue.reads) return reading.emplace(waiter->order, waiter).second;
   if (!waiter->queue.job_id.empty()) {
-    by_job[waiter->queue.job_id].emplace(waiter->order, waiter);
+    if (!by_job[waiter->queue.job_id].emplace(waiter->order, waiter).second) return false;
     for (const std::string& id : waiter->queue.more_job_ids) {
       by_job[id].emplace(waiter->order, waiter);
     }
     if (waiter->queue.pops) named.emplace(waiter->order, waiter);
   } else if (waiter->queue.pops) {
-    pops[waiter->queue.signature].emplace(waiter->order, waiter);
+    if (!pops[waiter->queue.signature].emplace(waiter->order, waiter).second) return false;
   } else {
-    others.emplace(waiter->order, waiter);
+    if (!others.emplace(waiter->order, waiter).second) return false;
     count_types(waiter->queue.event_types, 1);
   }
   if (waiter->queue.pops) all_pops.emplace(waiter->order, waiter);
   if (!waiter->queue.request_key.empty()) requests[waiter->queue.request_key] = waiter;
+  return true;
 }
 
 namespace {
@@ -125,18 +123,20 @@ void QueueWaiters::count_types(uint32_t types, uint32_t one) {
   }
 }
 
-void WaiterLists::add(const std::string& key, const std::shared_ptr<Waiter>& waiter) {
+bool WaiterLists::add(const std::string& key, const std::shared_ptr<Waiter>& waiter) {
   if (waiter->wanted == Type::kQueue) {
     QueueWaiters& waiters = by_queue_[static_cast<size_t>(waiter->database)][key];
-    waiters.add(waiter);
+    if (!waiters.add(waiter)) return false;
     if (waiter->queue.reads) list_owing(waiter->database, key, waiters);
     ++count_;
     ++queue_count_;
-    return;
+    return true;
   }
-  by_key_[static_cast<size_t>(waiter->database)][key].emplace(waiter->order, waiter);
+  List& waiters = by_key_[static_cast<size_t>(waiter->database)][key];
+  if (!waiters.emplace(waiter->order, waiter).second) return false;
   ++count_;
   if (waiter->other_shards) ++needing_others_;
+  return true;
 }
 
 void WaiterLists::remove(const std::string& key, const Waiter* waiter) {

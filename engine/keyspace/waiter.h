@@ -202,7 +202,8 @@ struct QueueWaiters {
   }
   // Whether a waiter for this job wants its events of this type.
   bool follow_job(const std::string& id, uint32_t type) const;
-  void add(const std::shared_ptr<Waiter>& waiter);
+  // Returns false if it is in the list already.
+  bool add(const std::shared_ptr<Waiter>& waiter);
   // Returns false if it was not in the list.
   bool remove(const Waiter* waiter);
 
@@ -219,7 +220,8 @@ class WaiterLists {
   bool no_queue_waiters() const { return queue_count_ == 0; }
   // Whether some waiter here needs more shards than its key's.
   bool need_other_shards() const { return needing_others_ != 0; }
-  void add(const std::string& key, const std::shared_ptr<Waiter>& waiter);
+  // Returns false if it waits at this key already.
+  bool add(const std::string& key, const std::shared_ptr<Waiter>& waiter);
   void remove(const std::string& key, const Waiter* waiter);
   // For waiters that do not wait at queues.
   List* find(int database, const std::string& key);

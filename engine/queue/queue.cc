@@ -18,15 +18,6 @@ bool has_ticket(JobState state) {
   return state == JobState::kPending || state == JobState::kDelayed;
 }
 
-// A worker's runs are in the order of their starts, so that the oldest is known. A new one is the
-// last already; one that is placed anew may not be.
-void put_last_in_order(std::vector<Job*>& runs) {
-  for (auto at = std::prev(runs.end()); at != runs.begin(); --at) {
-    if ((*std::prev(at))->run()->token < (*at)->run()->token) return;
-    std::iter_swap(std::prev(at), at);
-  }
-}
-
 }  // namespace
 
 Queue::Queue() : lanes(config) { take_own_limits(); }
@@ -136,9 +127,6 @@ void Queue::place(Job* job) {
     workers.add_run(job->run()->worker, job);
   }
   if (replaying_) return;
-  if (job->state == JobState::kActive && job->run()->worker != nullptr) {
-    put_last_in_order(job->run()->worker->active);
-  }
   // A damaged record may have a blocked job without needs. Allocates the extras now, because memory
   // is counted next.
   if (job->state == JobState::kBlocked) job->extras();

@@ -198,9 +198,8 @@ int64_t base_of(const RecordedEvent& event) {
 void join_run(Queue& queue, JobRun& run, Bytes worker, bool continues) {
   run.worker = queue.workers.join(worker);
   if (run.worker == nullptr || run.request_token.empty() || continues) return;
-  for (const Job* other : run.worker->active) {
-    const JobRun& its = *other->run();
-    if (!its.request_token.empty() && its.token > run.token) return;
+  for (auto at = run.worker->active.last(); at.valid() && at.minor() > run.token; at.prev()) {
+    if (!at.value()->run()->request_token.empty()) return;
   }
   run.worker->request_token = run.request_token;
 }

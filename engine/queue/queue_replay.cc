@@ -52,7 +52,7 @@ Placing placing_of(Job* job) {
 void Queue::end_replay(const std::function<void()>& pulse) {
   if (!replaying_) return;
   replaying_ = false;
-  for (const auto& [name, worker] : workers.by_name()) worker->active.clear();
+  workers.clear_runs();
   place_all(pulse);
   lanes.end_replay();
   events.end_replay();

@@ -29,6 +29,9 @@ enum class Part : char {
   kEnded = 'e',      // both of them
 };
 
+// At most so many leases of one worker are sorted for a page.
+constexpr size_t kMostSorted = 1000;
+
 // Everything up to and including this place has been examined.
 struct Place {
   int band = -1;  // kBands only
@@ -412,27 +415,15 @@ bool Walk::merge(Part part, int band, const std::vector<const Index*>& indexes, 
 bool Walk::walk_worker(const Place& from) {
   const Worker* worker = queue_.workers.find(*selector_.worker);
   if (worker == nullptr) return true;
-  const auto key = [&](const Job* job) {
-    const JobRun& run = *job->run();
-    const bool by_age = order_ == JobOrder::kAge || newest_first_;
-    const int64_t major = by_age                          ? run.started_ms
-                          : order_ == JobOrder::kDeadline ? run.due_steady()
-                                                          : 0;
-    return std::tuple(static_cast<uint64_t>(major), run.token);
-  };
-  std::vector<Job*> jobs = worker->active;
-  const auto comes_before = [&](const auto& a, const auto& b) {
-    return newest_first_ ? b < a : a < b;
-  };
-  std::sort(jobs.begin(), jobs.end(), [&](Job* a, Job* b) { return comes_before(key(a), key(b)); });
-  for (Job* job : jobs) {
-    if (from.begun && !comes_before(std::tuple(from.major, from.minor), key(job))) continue;
-    if (offer(job)) continue;
-    const auto [major, minor] = key(job);
-    stop(Part::kWorker, {.major = major, .minor = minor});
-    return false;
+  if (order_ != JobOrder::kDeadline) return walk_index(Part::kWorker, worker->active, from);
+  // No index has one worker's leases by their ends: if they are many, those of others are passed.
+  if (worker->active.size() > kMostSorted) return walk_index(Part::kWorker, queue_.leases, from);
+  Index by_end;
+  for (auto at = worker->active.begin(); at.valid(); at.next()) {
+    const JobRun& run = *at.value()->run();
+    by_end.insert(static_cast<uint64_t>(run.due_steady()), run.token, at.value());
   }
-  return true;
+  return walk_index(Part::kWorker, by_end, from);
 }
 
 }  // namespace

@@ -1,8 +1,7 @@
 #include "engine/queue/workers.h"
 
-#include <algorithm>
-
 #include "engine/base/check.h"
+#include "engine/queue/job.h"
 
 namespace sluice {
 
@@ -52,10 +51,27 @@ void Workers::hear(Worker* worker, int64_t now_ms) {
 
 void Workers::add_run(Worker* worker, Job* job) {
   if (worker->idle) end_idle(worker);
-  worker->active.push_back(job);
+  const JobRun& run = *job->run();
+  bytes_ -= worker->active.memory_bytes();
+  worker->active.insert(static_cast<uint64_t>(run.started_ms), run.token, job);
+  bytes_ += worker->active.memory_bytes();
 }
 
-void Workers::remove_run(Worker* worker, Job* job) { std::erase(worker->active, job); }
+void Workers::remove_run(Worker* worker, Job* job) {
+  const JobRun& run = *job->run();
+  bytes_ -= worker->active.memory_bytes();
+  const bool was_there =
+      worker->active.erase(static_cast<uint64_t>(run.started_ms), run.token, job);
+  CHECK(was_there);
+  bytes_ += worker->active.memory_bytes();
+}
+
+void Workers::clear_runs() {
+  for (const auto& [name, worker] : by_name_) {
+    bytes_ -= worker->active.memory_bytes();
+    worker->active.clear();
+  }
+}
 
 void Workers::leave(Worker* worker) {
   if (worker == nullptr || !worker->active.empty()) return;

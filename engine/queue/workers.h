@@ -22,7 +22,7 @@ class Job;
 struct Worker {
   std::string name;
   std::string request_token;  // of its last pop with REQID; only while it holds leases
-  std::vector<Job*> active;   // in the order of their starts
+  OrderedIndex<Job*> active;  // its leases: (started_ms, token), oldest first
   int64_t seen_ms = 0;        // when it spoke last; 0: not since the process began
   uint64_t completed = 0;
   uint64_t failed = 0;
@@ -46,6 +46,7 @@ class Workers {
   // A job that it runs is put into the indexes of the queue, or taken out.
   void add_run(Worker* worker, Job* job);
   void remove_run(Worker* worker, Job* job);
+  void clear_runs();
   // A run is over. Forgets a worker that holds no lease and has not spoken. Null is allowed.
   void leave(Worker* worker);
 

@@ -41,8 +41,8 @@ std::vector<Job*> repeat_pop(QueueWork& work, const Worker* worker, const PopSpe
   Queue& queue = work.queue();
   std::vector<Job*> jobs;
   if (worker == nullptr || worker->request_token != spec.request_token) return jobs;
-  for (Job* job : worker->active) {
-    if (job->run()->request_token == spec.request_token) jobs.push_back(job);
+  for (auto at = worker->active.begin(); at.valid(); at.next()) {
+    if (at.value()->run()->request_token == spec.request_token) jobs.push_back(at.value());
   }
   for (Job* job : jobs) {
     JobRun& run = *job->run();

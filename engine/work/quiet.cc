@@ -84,8 +84,8 @@ void quiet_changed(QueueWork& work, Bytes pattern) {
   }
   for (const auto& [name, worker] : queue.workers.by_name()) {
     if (worker->active.empty() || !is_told(name)) continue;
-    for (const Job* job : worker->active) {
-      pushes.tell(job->run()->holder.lock(), name);
+    for (auto at = worker->active.begin(); at.valid(); at.next()) {
+      pushes.tell(at.value()->run()->holder.lock(), name);
     }
   }
 }

@@ -1,8 +1,10 @@
 #include "net/admin/newest_jobs.h"
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "net/io/turns.h"
 
@@ -12,6 +14,7 @@ namespace {
 
 // Jobs per piece; a piece must fit into a turn.
 constexpr const char* kStepCount = "500";
+constexpr int kTakenAtOnce = 100;
 
 struct Found {
   int64_t enqueued_ms;
@@ -36,23 +39,37 @@ class NewestFirst {
   bool walk();
   bool show();
   void keep(Found found);
+  // Takes some of the oldest from `newest_`.
+  void take_oldest();
 
   const std::shared_ptr<Exchange> exchange_;
   const NewestJobs request_;
   std::string cursor_ = "0";
   bool walked_ = false;
+  bool failed_ = false;
   size_t total_ = 0;
-  // During the walk a heap with the oldest job on top; afterwards sorted.
-  std::vector<Found> newest_;
-  size_t shown_ = 0;  // of newest_, including the skipped ones
+  // A heap with the oldest job on top, of which the oldest are the page. They may be very many, of
+  // a large `skip`, so that they are taken and freed in pieces.
+  std::deque<Found> newest_;
+  size_t kept_ = 0;          // of those taken, without the ones that were found twice
+  std::string last_id_;      // of the last one taken
+  std::vector<Found> page_;  // oldest first
   size_t text_bytes_ = 0;
 };
 
 bool NewestFirst::go_on() {
-  if (exchange_->cut_off() || !(walked_ ? show() : walk())) return false;
-  if (!walked_ || shown_ < newest_.size()) return true;
-  request_.then(total_);
-  return false;
+  failed_ = failed_ || exchange_->cut_off();
+  if (!failed_ && !walked_) {
+    failed_ = !walk();
+  } else if (!newest_.empty()) {
+    take_oldest();
+  } else if (!failed_ && !page_.empty()) {
+    failed_ = !show();
+  } else {
+    if (!failed_) request_.then(total_);
+    return false;
+  }
+  return true;
 }
 
 bool NewestFirst::walk() {
@@ -72,14 +89,6 @@ bool NewestFirst::walk() {
   }
   cursor_ = std::move(reply.items[0].text);
   walked_ = cursor_ == "0";
-  if (!walked_) return true;
-  std::sort_heap(newest_.begin(), newest_.end(), is_newer);
-  // A job whose state has changed in the meantime may have been found twice.
-  const auto same = [](const Found& a, const Found& b) { return a.id == b.id; };
-  const auto twice = std::unique(newest_.begin(), newest_.end(), same);
-  total_ -= static_cast<size_t>(newest_.end() - twice);
-  newest_.erase(twice, newest_.end());
-  shown_ = std::min(request_.skip, newest_.size());
   return true;
 }
 
@@ -95,8 +104,28 @@ void NewestFirst::keep(Found found) {
   std::push_heap(newest_.begin(), newest_.end(), is_newer);
 }
 
+void NewestFirst::take_oldest() {
+  for (int taken = 0; taken < kTakenAtOnce && !newest_.empty(); ++taken) {
+    std::pop_heap(newest_.begin(), newest_.end(), is_newer);
+    Found found = std::move(newest_.back());
+    newest_.pop_back();
+    // A job whose state has changed in the meantime may have been found twice.
+    if (kept_ != 0 && found.id == last_id_) {
+      --total_;
+      continue;
+    }
+    ++kept_;
+    last_id_ = found.id;
+    if (page_.size() < request_.limit) page_.push_back(std::move(found));
+  }
+  if (!newest_.empty()) return;
+  const size_t shown = kept_ > request_.skip ? kept_ - request_.skip : 0;
+  if (shown < page_.size()) page_.erase(page_.begin() + static_cast<ptrdiff_t>(shown), page_.end());
+}
+
 bool NewestFirst::show() {
-  Words words = {"Q.GET", request_.queue, newest_[shown_++].id};
+  Words words = {"Q.GET", request_.queue, page_.back().id};
+  page_.pop_back();
   if (text_bytes_ < request_.max_text_bytes) {
     words.insert(words.end(), {"WITH", "payload", "WITH", "result"});
   }

@@ -13,6 +13,7 @@ from harness.http_client import Client, serve
 QUEUES = 1000
 JOBS = 150_000
 FAILED = 10_000
+EXECUTIONS = 60_000
 PAPERS = 1100  # more than 1,000, of 62 kB
 MOST_MS = 100
 MOST_HELD_MS = 2
@@ -69,6 +70,35 @@ def test_requests_that_look_at_much(options):
             require(used_ms <= MOST_MS, told)
             require(hold.ran_ms < LONGEST_HOLD_MS, told)
         require_equal(len(client.get("/api/v1/queues/failed/failures").json["groups"]), 100)
+
+
+def test_a_page_far_behind(options):
+    """GET …/executions/ that skips very many holds nobody up: they are put in order in pieces."""
+    server = serve(options)
+    with Client(server) as client, server.connect() as connection:
+        fill(connection.call, "exec", "redis.call('Q.ADD', KEYS[1], "
+             "('an execution with a long id %07d'):format(i), '{}')", EXECUTIONS)
+
+        def page(skip):
+            return client.expect(200, "GET",
+                                 f"/api/v1/admin/executions/?limit=200&skip={skip}").json
+
+        def held():
+            with Probe(server) as probe:
+                probe.begin()
+                page(EXECUTIONS // 2)
+                return probe.end()
+
+        hold = best_of(held)
+        require(hold.ran_ms < LONGEST_HOLD_MS, f"holds others for {hold.ran_ms:.1f} ms")
+        pages = [page(EXECUTIONS // 2 + offset) for offset in (0, 100)]
+        first, second = ([each["execution_id"] for each in page["executions"]] for page in pages)
+        require_equal((len(first), first[100:]), (200, second[:100]))
+        require_equal([(page["total"], page["has_more"]) for page in pages],
+                      [(EXECUTIONS, True)] * 2)
+        last = page(EXECUTIONS - 3)
+        require_equal((len(last["executions"]), last["has_more"]), (3, False))
+        require_equal(page(EXECUTIONS)["executions"], [])
 
 
 if __name__ == "__main__":

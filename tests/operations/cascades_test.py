@@ -12,8 +12,8 @@ from typing import Callable, NamedTuple
 
 import harness
 from harness import servers
-from harness import require_equal, wait_until
-from harness.holds import Probe, fill, require_short
+from harness import require, require_equal, wait_until
+from harness.holds import IoThreads, Probe, fill, require_short
 
 MANY = 100_000
 NEVER_MS = "100000000"
@@ -186,6 +186,23 @@ def test_a_connection_with_many_queues(options):
 def test_leases_that_run_out(options):
     """Leases that end at one moment."""
     require_slices(options, leases_that_run_out(MANY))
+
+
+def test_leases_of_one_worker(options):
+    """A worker's runs end with little effort, however many it has."""
+    def ending_ms(*words):
+        with options.server() as server, server.connect(300) as connection:
+            connection.call("Q.CONFIG", "queue", "SET", "lease_ms", NEVER_MS,
+                            "disconnect_grace_ms", "0")
+            with server.connect(300) as worker:
+                pop_all(worker, MANY, "TIED", *words)
+                threads = IoThreads(server.pid)
+                before = sum(threads.ran_ms())
+            wait_until(lambda: stat(connection, "active") == 0, 300, "the ends")
+            return sum(threads.ran_ms()) - before
+
+    without, of_one = ending_ms(), ending_ms("WORKER", "worker")
+    require(of_one < 3 * without, f"{of_one:.0f} ms of CPU, {without:.0f} ms without a worker")
 
 
 def test_timers_due_at_once(options):

@@ -9,10 +9,12 @@ import time
 
 import harness
 from harness import info, require, require_equal, rss_bytes, wait_until
-from harness.holds import FILLS, Hold, IoThreads, fill, require_short
+from harness.holds import FILLS, Hold, IoThreads, best_of, fill, require_short
 
 MANY = 200_000
 LONG = 64 << 20
+WAITED_AT = 20_000
+MOST_WAITING_MS = 100
 
 
 def ran_ms(server, call, *words):
@@ -139,6 +141,60 @@ def test_nobody_waits_for_a_look(options):
                         "Q.POP with MATCH", lambda: pops.append(256))
         require_equal(call("Q.POP", "1", "queue", "MATCH", "all").value[0][3],
                       b"%d" % (sum(pops) + 1), "the order")
+
+
+def test_nobody_waits_for_a_worker(options):
+    """Pages of one worker's leases, and their ends, where it has very many."""
+    with options.server({"appendonly": "yes"}) as server, server.connect() as connection:
+        call = connection.call
+        fill(call, "queue", "redis.call('Q.ADD', KEYS[1], i, 'payload')", MANY // 2)
+        held = 0
+        while jobs := call("Q.POP", "1", "queue", "WORKER", "w", "COUNT", "256", "LEASE",
+                           "100000000", "BRIEF").value:
+            held += len(jobs)
+        require_equal(held, MANY // 2, "leases")
+        wait_until_written(connection)
+        look = ["Q.LIST", "queue", "BRIEF", "COUNT", "1"]
+        commands = [[*look, *order, "CURSOR", cursor, "WHERE", "WORKER", "w"]
+                    for order in ([], ["BY", "AGE"], ["BY", "AGE", "DESC"], ["BY", "DEADLINE"])
+                    for cursor in ("0", call(*look, *order, "CURSOR", "0", "WHERE", "WORKER",
+                                             "w").value[0])]
+        require_shortly(server, call, commands, "Q.LIST of a worker")
+        require_shortly(server, call, [("Q.NACK", "queue", "WHERE", "WORKER", "w")],
+                        "Q.NACK of a worker")
+
+
+def test_a_wait_at_many_keys(options):
+    """What blocks at very many keys, or watches them, does not compare each with all others."""
+    keys = [f"key{number}" for number in range(WAITED_AT)]
+    count = str(WAITED_AT)
+    with options.server() as server, server.connect(60) as connection:
+        for words in (["BLPOP", *keys, "0.01"], ["BRPOP", *keys, "0.01"],
+                      ["BZPOPMIN", *keys, "0.01"], ["BLMPOP", "0.01", count, *keys, "LEFT"],
+                      ["BZMPOP", "0.01", count, *keys, "MIN"],
+                      ["XREAD", "BLOCK", "10", "STREAMS", *keys, *["$"] * WAITED_AT],
+                      ["Q.POP", count, *keys, "BLOCK", "10"], ["WATCH", *keys], ["UNWATCH"]):
+            hold = best_of(lambda words=words: Hold(ran_ms(server, connection.call, *words), 0, 0),
+                           MOST_WAITING_MS)
+            require(hold.ran_ms < MOST_WAITING_MS, f"{words[0]}: {hold.ran_ms:.1f} ms of CPU")
+        # Each of them waits once at a key that is named often.
+        with server.connect() as waiting:
+            for words, add in ((["BLPOP", "l", "k", "l", "l", "0"], ["RPUSH", "l", "a", "b"]),
+                               (["Q.POP", "3", "q", "q", "q", "BLOCK", "0", "BRIEF"],
+                                ["Q.ADD", "q", "1", "x"])):
+                waiting.send(*words)
+                wait_until(lambda: info(connection)["blocked_clients"] == "1", what="the wait")
+                require(not connection.call(*add).is_error, add)
+                require(not waiting.read_reply().is_error, words)
+                require_equal(info(connection)["blocked_clients"], "0", words)
+            require_equal(connection.call("LLEN", "l").value, 1, "one item was taken")
+            for _ in range(3):
+                waiting.call("WATCH", "watched", "watched")
+            require_equal(waiting.call("UNWATCH").raw, b"+OK\r\n", "UNWATCH")
+            waiting.call("WATCH", "watched", "watched")
+            connection.call("SET", "watched", "1")
+            waiting.call("MULTI")
+            require(waiting.call("EXEC").value is None, "the key was changed")
 
 
 def peak_bytes(server):

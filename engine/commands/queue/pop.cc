@@ -77,9 +77,10 @@ Taken pop_from(Call& call, const KeyRef& key, const PopSpec& spec, const PoppedF
 bool holds_request(const Queue& queue, const PopSpec& spec) {
   if (!is_repeated_pop(&queue, spec)) return false;
   const auto& active = queue.workers.find(spec.worker)->active;
-  return std::any_of(active.begin(), active.end(), [&](const Job* job) {
-    return job->run()->request_token == spec.request_token;
-  });
+  for (auto at = active.begin(); at.valid(); at.next()) {
+    if (at.value()->run()->request_token == spec.request_token) return true;
+  }
+  return false;
 }
 
 // A repeated request finds its jobs in the queue that gave them.

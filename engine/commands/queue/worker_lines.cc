@@ -40,8 +40,9 @@ void WorkerLines::Line::add(const Line& other) {
 WorkerLines::Line WorkerLines::line_of(const Worker& worker) const {
   Line line;
   line.active = worker.active.size();
-  // There may be very many: the first one started first.
-  if (line.active != 0) line.oldest_run_ms = now_ms_ - worker.active.front()->run()->started_ms;
+  if (line.active != 0) {
+    line.oldest_run_ms = now_ms_ - static_cast<int64_t>(worker.active.front().major);
+  }
   const auto waiting = waiting_.find(worker.name);
   if (waiting != waiting_.end()) line.waiting_pops = waiting->second;
   line.completed = worker.completed;

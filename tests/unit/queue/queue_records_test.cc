@@ -402,12 +402,14 @@ TEST_CASE("a worker's runs are in the order of their starts, also when one is pl
     queue.insert(job);
     runs.push_back(job);
   }
-  queue.unplace(runs[1]);
-  queue.place(runs[1]);
-  CHECK(queue.workers.find("worker 1")->active == runs);
-  queue.unplace(runs[0]);
-  queue.place(runs[0]);
-  CHECK(queue.workers.find("worker 1")->active == runs);
+  for (const size_t anew : {1, 0}) {
+    queue.unplace(runs[anew]);
+    queue.place(runs[anew]);
+    std::vector<Job*> active;
+    const Worker* worker = queue.workers.find("worker 1");
+    for (auto at = worker->active.begin(); at.valid(); at.next()) active.push_back(at.value());
+    CHECK(active == runs);
+  }
 }
 
 TEST_CASE("the log of a job stays with its states and goes with the first that has none") {
