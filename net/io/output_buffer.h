@@ -75,7 +75,7 @@ class OutputBuffer {
   size_t sent_ = 0;
   size_t sendable_ = 0;
   std::vector<Segment> segments_;
-  size_t pushed_ = 0;  // at most so many pending bytes are pushes
+  size_t pushed_ = 0;  // bytes of pushes among the pending ones, or more
   int64_t soft_limit_since_ms_ = 0;
   bool paused_ = false;
 };

@@ -132,15 +132,13 @@ void Session::go_on() {
 
 // --- Running requests ---
 
-bool Session::may_execute() const {
-  return client_.waiter == nullptr && (!client_.postponed || postponed_.due) && life_.is_open() &&
-         run_ != Run::kExecuting && !places.continuing && !output_.is_paused() && !port_->killed();
-}
-
 void Session::advance() {
   if (life_.is_ending()) return;
   if (output_.is_paused()) flush();
-  if ((!input_.empty() || postponed_.due) && may_execute()) run_requests();
+  const bool may_execute = client_.waiter == nullptr && (!client_.postponed || postponed_.due) &&
+                           life_.is_open() && run_ != Run::kExecuting && !places.continuing &&
+                           !output_.is_paused() && !port_->killed();
+  if ((!input_.empty() || postponed_.due) && may_execute) run_requests();
   if (life_.is_ending()) return;
   if (thread_.sockets().is_on() && !life_.is_draining()) {
     thread_.gate().add_gated(*this);  // with all others, at the end of the turn

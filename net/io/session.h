@@ -122,7 +122,6 @@ class Session {
 
   // --- Requests (net/io/session.cc) ---
   void advance();
-  bool may_execute() const;
   void run_requests();
   bool run_one(RequestBatch& batch, RespReply& reply);
   void update_parser_limits();
@@ -135,9 +134,7 @@ class Session {
   bool postpone(const Request& request);
   bool run_postponed(RespReply& reply);
   void end_blocking();
-  void unblock_by_command(bool with_error);
-  void reply_blocked_error(const Waiter& waiter, Bytes error);
-  void write_push(const Mail& mail);
+  void end_wait(Bytes error);
 
   // --- Input and output (net/io/session_input.cc, net/io/session_output.cc) ---
   bool may_read();

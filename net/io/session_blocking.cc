@@ -64,63 +64,56 @@ void Session::on_block_timeout() {
     return thread_.after_batch();
   }
   // If it cannot be cancelled it has been claimed, and its reply is on the way.
-  if (!thread_.engine().cancel_waiter(client_)) return;
-  end_blocking();
-  RespReply reply(output_.bytes(), waiter->protocol);
-  if (wants_blocked_reply(client_)) waiter->reply_timeout(reply);
-  gate_output(0);
+  if (!waiter->give_up()) return;
+  end_wait({});
   publish();
   advance();
 }
 
-void Session::unblock_by_command(bool with_error) {
+// With this error; empty: as the time-out would.
+void Session::end_wait(Bytes error) {
   const std::shared_ptr<Waiter> waiter = client_.waiter;
   thread_.engine().end_waiter(client_);
   end_blocking();
   if (!wants_blocked_reply(client_)) return;
-  if (with_error) {
-    reply_blocked_error(*waiter, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
-  } else {
-    RespReply reply(output_.bytes(), waiter->protocol);
+  RespReply reply(output_.bytes(), waiter->protocol);
+  if (error.empty()) {
     waiter->reply_timeout(reply);
+  } else {
+    Statistics& statistics = thread_.levels().execution().statistics;
+    reply.count_errors_in(statistics.errors);
+    waiter->reply_error(reply, error);
+    add_one(statistics.of(waiter->command->id).failed);
   }
   gate_output(0);
 }
 
-void Session::reply_blocked_error(const Waiter& waiter, Bytes error) {
-  RespReply reply(output_.bytes(), waiter.protocol);
-  Statistics& statistics = thread_.levels().execution().statistics;
-  reply.count_errors_in(statistics.errors);
-  waiter.reply_error(reply, error);
-  add_one(statistics.of(waiter.command->id).failed);
-}
-
 void Session::on_rights_changed() {
   if (closed() || client_.waiter == nullptr) return;
-  const std::shared_ptr<Waiter> waiter = client_.waiter;
-  const std::string refusal = waiter->lost_right();
-  if (refusal.empty() || !thread_.engine().cancel_waiter(client_)) return;
-  end_blocking();
-  if (wants_blocked_reply(client_)) reply_blocked_error(*waiter, refusal);
-  gate_output(0);
+  const std::string refusal = client_.waiter->lost_right();
+  if (refusal.empty() || !client_.waiter->give_up()) return;
+  end_wait(refusal);
   publish();
   advance();
 }
 
 // --- Mail ---
 
+namespace {
+
 // As the connection's present protocol has it.
-void Session::write_push(const Mail& mail) {
-  ByteBuffer& out = output_.bytes();
+void write_push(ByteBuffer& out, const Client& client, const Mail& mail) {
   if (mail.kind == Mail::Kind::kMessage) {
-    write_message(out, client_.protocol, mail.bytes.view());
+    write_message(out, client.protocol, mail.bytes.view());
   } else if (mail.kind == Mail::Kind::kPush) {
-    if (client_.protocol == 3) out.append(mail.bytes.view());
+    if (client.protocol == 3) out.append(mail.bytes.view());
   } else {
     const bool redirected = mail.kind == Mail::Kind::kRedirectedInvalidation;
-    write_invalidation(out, client_, redirected, mail.bytes.view());
+    write_invalidation(out, client, redirected, mail.bytes.view());
   }
 }
+
+}  // namespace
 
 void Session::take_mail(Mail& mail) {
   if (closed()) return;
@@ -135,7 +128,7 @@ void Session::take_mail(Mail& mail) {
     case Mail::Kind::kInvalidation:
     case Mail::Kind::kRedirectedInvalidation: {
       const size_t before = output_.bytes().size();
-      write_push(mail);
+      write_push(output_.bytes(), client_, mail);
       output_.note_pushed(output_.bytes().size() - before);
       gate_output(mail.gate);
       return;
@@ -148,7 +141,9 @@ void Session::take_mail(Mail& mail) {
       return;
     case Mail::Kind::kUnblocked:
     case Mail::Kind::kUnblockedWithError:
-      unblock_by_command(mail.kind == Mail::Kind::kUnblockedWithError);
+      end_wait(mail.kind == Mail::Kind::kUnblockedWithError
+                   ? "UNBLOCKED client unblocked via CLIENT UNBLOCK"
+                   : "");
       return;
     case Mail::Kind::kKill:
       close_soon();
