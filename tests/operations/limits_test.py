@@ -215,7 +215,8 @@ def test_those_who_are_told_of_changes_have_a_limit(options):
                                       "a reply above the limit")
                     reader.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                     for _ in range(200):
-                        writer.pipeline([("SET", "x" * 10000, "v")] * 10)
+                        writer.pipeline([("SET", f"{key}" + "x" * 10000, "v")
+                                         for key in range(10)])
                     wait_until(lambda: info(writer)["sluice_output_buffer_disconnections"] ==
                                str(number + 1), what=f"the end of {words}")
 

@@ -123,14 +123,14 @@ def test_who_loses_a_right_waits_no_longer(options):
     """Waits at queues end with NOPERM when the user loses the right; others get the job."""
     waits = (["Q.POP", "1", "ok:q", "BLOCK", "0"], ["Q.EVENTS", "ok:q", "$", "BLOCK", "0"],
              ["Q.GET", "ok:q", "there", "WAIT", "0"], ["Q.LOG", "ok:q", "there", "BLOCK", "0"],
-             ["Q.ADD", "ok:q", "other", "x", "DELAY", "1000000", "WAIT", "0"])
+             ["Q.ADD", "ok:q", "*", "x", "DELAY", "1000000", "WAIT", "0"])
     with options.server({"appendonly": "no"}) as server, server.connect() as operator:
         operator.call("Q.ADD", "ok:q", "there", "x", "DELAY", "1000000")
         for taken in (["~other"], ["off", "-@all"]):
             for wait in waits:
                 with as_eve(server, "~ok:*", "+@all") as eve:
                     eve.send(*wait)
-                    wait_until(lambda: info(operator)["blocked_clients"] == "1", what="the wait")
+                    wait_until(lambda: info(operator)["blocked_clients"] == "1", what=f"{wait} to wait")
                     # A change that leaves the right leaves the wait.
                     operator.call("ACL", "SETUSER", "eve", "+@all", "~more")
                     require_equal(eve.has_input(0.1), False, f"{wait} ends")
@@ -155,7 +155,7 @@ def test_long_names_in_the_log_of_refusals(options):
                    for entry in operator.call("ACL", "LOG").value]
         shown = long[:1024] + b"... (3976 more bytes)"
         require_equal([entry[b"username"] for entry in entries], [shown, b"eve", b"eve"], "users")
-        require_equal([entry[b"object"] for entry in entries], [b"auth", shown, shown], "objects")
+        require_equal([entry[b"object"] for entry in entries], [b"AUTH", shown, shown], "objects")
 
 
 if __name__ == "__main__":
