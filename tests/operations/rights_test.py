@@ -130,14 +130,14 @@ def test_who_loses_a_right_waits_no_longer(options):
             for wait in waits:
                 with as_eve(server, "~ok:*", "+@all") as eve:
                     eve.send(*wait)
-                    wait_until(lambda: info(operator)["blocked_clients"] == "1", what=f"{wait} to wait")
+                    wait_until(lambda: info(operator)["blocked_clients"] == "1", what=f"{wait}")
                     # A change that leaves the right leaves the wait.
                     operator.call("ACL", "SETUSER", "eve", "+@all", "~more")
                     require_equal(eve.has_input(0.1), False, f"{wait} ends")
                     operator.call("ACL", "SETUSER", "eve", "resetkeys", *taken)
                     refused(eve.read_reply(), b"-NOPERM", f"{wait} without {taken}")
                     require_equal(info(operator)["blocked_clients"], "0", "blocked clients")
-                    require(eve.call("PING").is_error == (taken[0] == "off"), "the connection stays")
+                    require(eve.call("PING").is_error == (taken[0] == "off"), "a connection")
         operator.call("Q.ADD", "ok:q", "job", "x")
         jobs = operator.call("Q.POP", "1", "ok:q").value
         require_equal(jobs[0][jobs[0].index(b"id") + 1], b"job", "the job for others")
