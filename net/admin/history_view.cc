@@ -75,7 +75,8 @@ HistoryView History::view(const QueueName& queue, HistoryRange range, int64_t wa
   const Entry& entry = found->second;
   const int64_t lost = hour ? entry.lost_hour : entry.lost_day;
   view.reduced = lost / size >= first;
-  view.failed_total = entry.last.failed - unended_failures(entry);
+  // A number of the history is rounded.
+  view.failed_total = entry.last.failed - std::min(entry.last.failed, unended_failures(entry));
   std::vector<bool> known;
   for (int64_t slot = first; slot < first + steps.count; ++slot) {
     const bool kept = slot * size + size > entry.known_since && slot * size > lost;

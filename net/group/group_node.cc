@@ -191,12 +191,14 @@ void GroupNode::retry_open(const std::string& why) {
 
 void GroupNode::open() {
   opening_ = true;
-  log_.read_state(0, [this](const RemoteAnswer& answer, const RemoteState& state) {
-    post([this, answer, state] { opened(answer, state); });
+  log_.read_state(0, [this, known = election_.epoch().epoch](const RemoteAnswer& answer,
+                                                             const RemoteState& state) {
+    post([this, known, answer, state] { opened(known, answer, state); });
   });
 }
 
-void GroupNode::opened(const RemoteAnswer& answer, const RemoteState& state) {
+// `known`: the epoch that was known when the state was asked for. A later one may be known by now.
+void GroupNode::opened(uint64_t known, const RemoteAnswer& answer, const RemoteState& state) {
   if (!is_heard(answer)) return retry_open(no_answer(answer).message());
   heard_ms_ = now_;
   if (state.epoch.empty()) return begin_group();
@@ -204,8 +206,8 @@ void GroupNode::opened(const RemoteAnswer& answer, const RemoteState& state) {
   if (!epoch.ok()) return end(1, epoch.status());
   if (!begun_) {
     if (Status status = check_epoch(options_, *epoch); !status.ok()) return end(1, status);
-  } else if (stage_ == Stage::kFollow && epoch->epoch < election_.epoch().epoch) {
-    return end(1, restored(options_, epoch->epoch, election_.epoch().epoch));
+  } else if (stage_ == Stage::kFollow && epoch->epoch < known) {
+    return end(1, restored(options_, epoch->epoch, known));
   }
   trim_.set_mark(state.trim);
   pause_.begin(state.pause, answer.revision);

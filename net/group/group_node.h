@@ -121,7 +121,7 @@ class GroupNode {
 
   // --- Opening ---
   void open();
-  void opened(const RemoteAnswer& answer, const RemoteState& state);
+  void opened(uint64_t known, const RemoteAnswer& answer, const RemoteState& state);
   void begin_group();
   void init(const std::vector<RemoteRecord>& nodes);
   void follow(int64_t revision, const RemoteState& state);

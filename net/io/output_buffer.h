@@ -42,8 +42,9 @@ class OutputBuffer {
 
   // This many bytes have been sent.
   void sent(size_t count) {
+    // As if pushes and replies were mixed evenly: where each lies is not kept.
+    if (pushed_ != 0 && count != 0) pushed_ -= std::min(pushed_, pushed_ * count / pending());
     sent_ += count;
-    pushed_ = std::min(pushed_, pending());
   }
   // Frees the memory of sent bytes.
   void compact();
@@ -75,7 +76,7 @@ class OutputBuffer {
   size_t sent_ = 0;
   size_t sendable_ = 0;
   std::vector<Segment> segments_;
-  size_t pushed_ = 0;  // bytes of pushes among the pending ones, or more
+  size_t pushed_ = 0;  // bytes of pushes among the pending ones, about
   int64_t soft_limit_since_ms_ = 0;
   bool paused_ = false;
 };

@@ -264,6 +264,7 @@ export class Chart {
   }
 
   private key(event: KeyboardEvent): void {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
     const { plot } = this;
     const { min, max } = plot?.scales.x ?? {};
     if (!plot || min === undefined || max === undefined) return;

@@ -216,6 +216,13 @@ def test_command_line(options):
             require("WRONGTYPE" in worker.text and "Traceback" not in worker.text, worker.text)
 
 
+def text_of(path):
+    """Empty if it is not there."""
+    with contextlib.suppress(FileNotFoundError):
+        return path.read_text(encoding="ascii")
+    return ""
+
+
 def test_ready_file(options):
     """--ready-file is there while the worker runs; that of an earlier one is removed, and one that
     cannot be written ends the worker."""
@@ -223,8 +230,7 @@ def test_ready_file(options):
         ready = pathlib.Path(folder, "ready")
         ready.write_text("old", encoding="ascii")
         with Started(server, "echo", "--ready-file", str(ready), wait=False) as worker:
-            wait_until(lambda: ready.exists() and ready.read_text(encoding="ascii")[-1:] == "\n",
-                       what="it is ready")
+            wait_until(lambda: text_of(ready).endswith("\n"), what="it is ready")
             require_equal(worker.terminate()[0], 0, worker.text)
             require(not ready.exists(), "it is removed")
         with Started(server, "echo", "--ready-file", str(ready / "none"), wait=False) as worker:

@@ -94,7 +94,7 @@ def test_the_largest_of_many_groups(options):
                       ["big4", "big2", "big3", "big1", "big0"])
         require_equal(groups[1], {"name": "big2", "pending": 3, "active": 1, "delayed": 1,
                                   "blocked": 0, "waiting": 4, "slots": 1, "max_active": 4,
-                                  "utilization": 0.25})
+                                  "utilization": 0.25, "paused": "none"})
         require_equal(groups[-1], {"name": "*", "pending": 2005, "active": 0, "delayed": 0,
                                    "blocked": 0, "waiting": 2005, "slots": 0, "max_active": 0,
                                    "utilization": None})

@@ -1,6 +1,7 @@
-// Table: aligned columns that fit the terminal; without one, whole cells divided by tabs.
+// Table: aligned columns that fit the terminal, without those that have only empty cells; without a
+// terminal all columns, whole cells divided by tabs, so that scripts can count them.
 //
-// Cells are printable text (text.h), so without tabs. Columns with only empty cells are left out.
+// Cells are printable text (text.h), so without tabs.
 // Used by one thread.
 #pragma once
 

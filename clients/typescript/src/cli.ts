@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // sluice-worker: runs a worker whose handler is the default export of a module.
-import { renameSync, rmSync, writeFileSync } from 'node:fs'
+import { lstatSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -121,6 +121,10 @@ async function handlerOf(file: string): Promise<Handler<unknown, unknown>> {
   return handler as Handler<unknown, unknown>
 }
 
+function isFileOrNone(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? true
+}
+
 async function main(): Promise<void> {
   const { values, positionals } = parse()
   if (values.help) return void process.stdout.write(HELP)
@@ -130,6 +134,11 @@ async function main(): Promise<void> {
   const worker = new Worker(values.queue, await handlerOf(file), workerOptions(values))
   const readyFile = values['ready-file']
   if (readyFile === undefined) return await worker.run()
+  if (!isFileOrNone(readyFile)) {  // such as a FIFO
+    void worker.ready.then(
+      () => writeFileSync(readyFile, `${worker.name}\n`), () => undefined)  // run() says why.
+    return await worker.run()
+  }
   const remove = (path: string): void => rmSync(path, { force: true })
   const written = `${readyFile}.${process.pid}`
   remove(readyFile)  // of a worker that was killed

@@ -255,10 +255,16 @@ function asUncertain(error: ServerError): ServerError | Interrupted {
   return mayBeKept ? new Interrupted(error.message, { cause: error }) : error
 }
 
-// Changes as bytes arrive, and as those of a large command leave.
+interface Written {
+  writeQueueSize?: number
+  bytesWritten?: number
+}
+
+// Changes as bytes arrive, and as those of a large command leave; not as commands are added.
 function traffic({ stream }: Redis): number {
-  const { _handle } = stream as typeof stream & { _handle?: { writeQueueSize?: number } | null }
-  return stream.bytesRead - (_handle?.writeQueueSize ?? 0)
+  const { _handle } = stream as typeof stream & { _handle?: Written | null }
+  const { writeQueueSize = 0, bytesWritten = 0 } = _handle ?? {}
+  return stream.bytesRead + (writeQueueSize > 0 ? bytesWritten - writeQueueSize : 0)
 }
 
 class Late extends Error {}

@@ -27,7 +27,7 @@ export function statsWords(options: StatsOptions): Word[] {
   if (options.group !== undefined) words.push('GROUP', options.group)
   if (typeof options.by === 'string') words.push('BY', options.by)
   else if (options.by !== undefined) words.push('BY', 'TAG', options.by.tag)
-  if (options.window !== undefined) words.push('WINDOW', options.window)
+  if (options.window !== undefined) words.push('WINDOW', Math.round(options.window))
   return words
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { afterEach, test } from 'node:test'
-import { Queue, Unknown, Unreachable, Worker } from '../src/index.js'
+import { Queue, Unknown, Worker } from '../src/index.js'
 import { Closed, Interrupted, Link } from '../src/link.js'
 import { sleep } from '../src/time.js'
 import { bulk, fakeServer, silentServer, type Answer, type FakeServer } from './fake.js'
