@@ -5,8 +5,8 @@ import { arrayOf, numberOf } from './reply.js'
 const NOBODY = '\0'  // no job has this id
 
 /**
- * The number of an event that was the newest after the call began; 0 if there is none. Each command
- * looks at many events, of which none is told, and replies a mark: how far it has looked.
+ * The number of an event that was the newest after the call began; 0 if there are no events. Each
+ * command looks at many events, tells none of them, and replies a mark: how far it has looked.
  */
 export async function newestEvent(
   link: Link, queue: string, connectMs: number, replyMs: number,
