@@ -184,8 +184,11 @@ def test_hand_over_without_majority(options):
                 if not idle:
                     asking.send("INCR", "n")   # executed, and not acknowledged
                 asking.send("FAILOVER")
-                wait_until(lambda: is_error(ask(primary, ["GET", "k"])[0], "NOREPLICAS"),
-                           what="a refusal")
+                wait_until(lambda: primary.facts().get("master_failover_state") not in
+                           (None, "no-failover"), what="the hand-over")
+                # Not before: a reply waits for what was executed before it.
+                [refused] = ask(primary, ["GET", "k"])
+                require(is_error(refused, "NOREPLICAS"), refused)
                 for member in away:
                     group.etcd.start(member)
                 if not idle:
