@@ -117,9 +117,12 @@ std::string Table::line(const std::vector<Cell>& cells, const std::vector<size_t
                         const Screen& screen) const {
   std::string out;
   if (!screen.terminal) {
+    bool is_first = true;
     for (size_t i = 0; i < cells.size(); ++i) {
-      if (i != 0) out += '\t';
+      if (widths[i] == 0) continue;
+      if (!is_first) out += '\t';
       out += cells[i].text;
+      is_first = false;
     }
     return out;
   }

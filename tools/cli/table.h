@@ -1,7 +1,6 @@
-// Table: aligned columns that fit the terminal, without those that have only empty cells; without a
-// terminal all columns, whole cells divided by tabs, so that scripts can count them.
+// Table: aligned columns that fit the terminal; without one, whole cells divided by tabs.
 //
-// Cells are printable text (text.h), so without tabs.
+// Cells are printable text (text.h), so without tabs. Columns with only empty cells are left out.
 // Used by one thread.
 #pragma once
 
