@@ -106,4 +106,10 @@ Bytes cut_text(Bytes text, size_t most) {
   return text.substr(0, continues() ? most : end);
 }
 
+std::string shortened(Bytes text, size_t most) {
+  std::string kept(text.substr(0, most));
+  if (text.size() > most) kept += "... (" + std::to_string(text.size() - most) + " more bytes)";
+  return kept;
+}
+
 }  // namespace sluice

@@ -22,6 +22,9 @@ bool split_quoted_args(std::span<char> line, std::vector<Bytes>& args);
 // length.
 std::string printable_bytes(Bytes bytes);
 
+// The first `most` bytes, and how many more there were: for logs, as Redis's SLOWLOG has it.
+std::string shortened(Bytes text, size_t most);
+
 // The beginning of a text, at most this many bytes, without a part of a UTF-8 character at its end.
 Bytes cut_text(Bytes text, size_t most);
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "engine/base/hex.h"
+#include "engine/base/quoting.h"
 #include "engine/ports/server_port.h"
 #include "engine/table/command.h"
 
@@ -27,12 +28,8 @@ void SlowLog::add(std::span<const Bytes> args, int64_t now_ms, int64_t duration_
     if (i == kMaxArguments - 1 && args.size() > kMaxArguments) {
       entry.arguments.push_back("... (" + std::to_string(args.size() - kMaxArguments + 1) +
                                 " more arguments)");
-    } else if (args[i].size() > kMaxArgumentBytes) {
-      entry.arguments.push_back(std::string(args[i].substr(0, kMaxArgumentBytes)) + "... (" +
-                                std::to_string(args[i].size() - kMaxArgumentBytes) +
-                                " more bytes)");
     } else {
-      entry.arguments.emplace_back(args[i]);
+      entry.arguments.push_back(shortened(args[i], kMaxArgumentBytes));
     }
   }
   MutexLock lock(mutex_);

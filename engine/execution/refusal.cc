@@ -1,6 +1,7 @@
 #include "engine/execution/refusal.h"
 
 #include "engine/access/acl.h"
+#include "engine/base/quoting.h"
 #include "engine/clients/describe_client.h"
 #include "engine/execution/call.h"
 #include "engine/ports/group_port.h"
@@ -15,10 +16,7 @@ constexpr size_t kLoggedBytes = 1024;
 
 void log(Engine& engine, const Client& client, AclLogEntry entry) {
   for (std::string* text : {&entry.object, &entry.username}) {
-    if (text->size() <= kLoggedBytes) continue;
-    const size_t cut = text->size() - kLoggedBytes;
-    text->resize(kLoggedBytes);
-    *text += "... (" + std::to_string(cut) + " more bytes)";
+    *text = shortened(*text, kLoggedBytes);
   }
   entry.at_ms = engine.server().steady_time_us() / 1000;
   entry.client = describe_client(engine.server().client(client));
