@@ -13,7 +13,6 @@ const Command kBitRows[] = {
      .acl = kAclWrite | kAclBitmap | kAclSlow,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
      .handler = setbit_command,
-     .group = "bitmap",
      .since = "2.2.0",
      .complexity = "O(1)",
      .summary = "Sets or clears a bit of a string.",
@@ -24,7 +23,6 @@ const Command kBitRows[] = {
      .acl = kAclRead | kAclBitmap | kAclFast,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = getbit_command,
-     .group = "bitmap",
      .since = "2.2.0",
      .complexity = "O(1)",
      .summary = "Reads a bit of a string.",
@@ -35,7 +33,6 @@ const Command kBitRows[] = {
      .acl = kAclRead | kAclBitmap | kAclSlow,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = bitcount_command,
-     .group = "bitmap",
      .since = "2.6.0",
      .complexity = "O(N)",
      .summary = "Counts the bits that are set in a string or a part of it.",
@@ -46,7 +43,6 @@ const Command kBitRows[] = {
      .acl = kAclRead | kAclBitmap | kAclSlow,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = bitpos_command,
-     .group = "bitmap",
      .since = "2.8.7",
      .complexity = "O(N)",
      .summary = "Finds the first bit that is set, or the first that is not.",
@@ -57,7 +53,6 @@ const Command kBitRows[] = {
      .acl = kAclWrite | kAclBitmap | kAclSlow,
      .keys = {keys_at(2, kKeyOw | kKeyUpdate), keys_at(3, kKeyRo | kKeyAccess, -1)},
      .handler = bitop_command,
-     .group = "bitmap",
      .since = "2.6.0",
      .complexity = "O(N)",
      .summary = "Combines strings bit by bit into a key.",
@@ -73,7 +68,6 @@ const Command kBitRows[] = {
                .flags_with_options = bitfield_key_flags,
                .notes = "This command allows both access and modification of the key"}},
      .handler = bitfield_command,
-     .group = "bitmap",
      .since = "3.2.0",
      .complexity = "O(1) for each subcommand specified",
      .summary = "Reads, writes and increments integers of any width at any bit of a string.",
@@ -87,7 +81,6 @@ const Command kBitRows[] = {
      .acl = kAclRead | kAclBitmap | kAclFast,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = bitfield_ro_command,
-     .group = "bitmap",
      .since = "6.0.0",
      .complexity = "O(1) for each subcommand specified",
      .summary = "Reads integers of any width at any bit of a string.",
@@ -96,6 +89,6 @@ const Command kBitRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kBitCommands(kBitRows);
+const CommandFamily kBitCommands = {"bitmap", kBitRows};
 
 }  // namespace sluice

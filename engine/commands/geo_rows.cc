@@ -33,7 +33,6 @@ const Command kGeoRows[] = {
      .acl = kGeoWrite,
      .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
      .handler = geoadd_command,
-     .group = "geo",
      .since = "3.2.0",
      .complexity = "O(log(N)) for each item added, where N is the number of elements in the "
                    "sorted set.",
@@ -46,7 +45,6 @@ const Command kGeoRows[] = {
      .acl = kGeoRead,
      .keys = {kReadKey},
      .handler = geodist_command,
-     .group = "geo",
      .since = "3.2.0",
      .complexity = "O(log(N))",
      .summary = "Returns the distance between two places.",
@@ -57,7 +55,6 @@ const Command kGeoRows[] = {
      .acl = kGeoRead,
      .keys = {kReadKey},
      .handler = geohash_command,
-     .group = "geo",
      .since = "3.2.0",
      .complexity = "O(log(N)) for each member requested, where N is the number of elements "
                    "in the sorted set.",
@@ -69,7 +66,6 @@ const Command kGeoRows[] = {
      .acl = kGeoRead,
      .keys = {kReadKey},
      .handler = geopos_command,
-     .group = "geo",
      .since = "3.2.0",
      .complexity = "O(N) where N is the number of members requested.",
      .summary = "Reads the longitudes and latitudes of places.",
@@ -80,7 +76,6 @@ const Command kGeoRows[] = {
      .acl = kGeoWrite,
      .keys = {kReadKey, kept_behind("STORE", 6), kept_behind("STOREDIST", 6)},
      .handler = georadius_command,
-     .group = "geo",
      .since = "3.2.0",
      .complexity = kRadiusComplexity,
      .summary = "Finds the places in a circle; may store them.",
@@ -94,7 +89,6 @@ const Command kGeoRows[] = {
      .acl = kGeoRead,
      .keys = {kReadKey},
      .handler = georadius_ro_command,
-     .group = "geo",
      .since = "3.2.10",
      .complexity = kRadiusComplexity,
      .summary = "Finds the places in a circle.",
@@ -106,7 +100,6 @@ const Command kGeoRows[] = {
      .acl = kGeoWrite,
      .keys = {kReadKey, kept_behind("STORE", 5), kept_behind("STOREDIST", 5)},
      .handler = georadiusbymember_command,
-     .group = "geo",
      .since = "3.2.0",
      .complexity = kRadiusComplexity,
      .summary = "Finds the places in a circle around a member; may store them.",
@@ -119,7 +112,6 @@ const Command kGeoRows[] = {
      .acl = kGeoRead,
      .keys = {kReadKey},
      .handler = georadiusbymember_ro_command,
-     .group = "geo",
      .since = "3.2.10",
      .complexity = kRadiusComplexity,
      .summary = "Finds the places in a circle around a member.",
@@ -131,7 +123,6 @@ const Command kGeoRows[] = {
      .acl = kGeoRead,
      .keys = {kReadKey},
      .handler = geosearch_command,
-     .group = "geo",
      .since = "6.2.0",
      .complexity = kSearchComplexity,
      .summary = "Finds the places in a circle or a box.",
@@ -144,7 +135,6 @@ const Command kGeoRows[] = {
      .acl = kGeoWrite,
      .keys = {keys_at(1, kKeyOw | kKeyUpdate), keys_at(2, kKeyRo | kKeyAccess)},
      .handler = geosearchstore_command,
-     .group = "geo",
      .since = "6.2.0",
      .complexity = kSearchComplexity,
      .summary = "Stores the places in a circle or a box as a sorted set.",
@@ -155,6 +145,6 @@ const Command kGeoRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kGeoCommands(kGeoRows);
+const CommandFamily kGeoCommands = {"geo", kGeoRows};
 
 }  // namespace sluice

@@ -14,7 +14,6 @@ const Command kHyperLogLogRows[] = {
      .acl = kAclWrite | kAclHyperloglog | kAclFast,
      .keys = {keys_at(1, kKeyRw | kKeyInsert)},
      .handler = pfadd_command,
-     .group = "hyperloglog",
      .since = "2.8.9",
      .complexity = "O(1) to add every element.",
      .summary = "Adds elements to a HyperLogLog, which is created if needed.",
@@ -31,7 +30,6 @@ const Command kHyperLogLogRows[] = {
                .notes = "RW because it may change the internal representation of the key, and "
                         "propagate to replicas"}},
      .handler = pfcount_command,
-     .group = "hyperloglog",
      .since = "2.8.9",
      .complexity = "O(1) with a very small average constant time when called with a single key. "
                    "O(N) with N being the number of keys, and much bigger constant times, when "
@@ -44,7 +42,6 @@ const Command kHyperLogLogRows[] = {
      .acl = kAclWrite | kAclHyperloglog | kAclSlow,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyInsert), keys_at(2, kKeyRo | kKeyAccess, -1)},
      .handler = pfmerge_command,
-     .group = "hyperloglog",
      .since = "2.8.9",
      .complexity = "O(N) to merge N HyperLogLogs, but with high constant times.",
      .summary = "Merges HyperLogLogs into one.",
@@ -55,7 +52,6 @@ const Command kHyperLogLogRows[] = {
      .acl = kAclWrite | kAclHyperloglog | kAclAdmin | kAclSlow | kAclDangerous,
      .keys = {keys_at(2, kKeyRw | kKeyAccess)},
      .handler = pfdebug_command,
-     .group = "hyperloglog",
      .since = "2.8.9",
      .complexity = "N/A",
      .summary = "Shows the encoding of a HyperLogLog: GETREG, DECODE, ENCODING, TODENSE.",
@@ -65,7 +61,6 @@ const Command kHyperLogLogRows[] = {
      .flags = kAdmin,
      .acl = kAclHyperloglog | kAclAdmin | kAclSlow | kAclDangerous,
      .handler = pfselftest_command,
-     .group = "hyperloglog",
      .since = "2.8.9",
      .complexity = "N/A",
      .summary = "Tests the server's HyperLogLog functions."},
@@ -73,6 +68,6 @@ const Command kHyperLogLogRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kHyperLogLogCommands(kHyperLogLogRows);
+const CommandFamily kHyperLogLogCommands = {"hyperloglog", kHyperLogLogRows};
 
 }  // namespace sluice

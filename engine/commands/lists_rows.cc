@@ -14,7 +14,6 @@ const Command kListRows[] = {
      .acl = kAclWrite | kAclList | kAclFast,
      .keys = {keys_at(1, kKeyRw | kKeyInsert)},
      .handler = lpush_command,
-     .group = "list",
      .since = "1.0.0",
      .complexity = "O(1) for each element added, so O(N) to add N elements when the command is "
                    "called with multiple arguments.",
@@ -26,7 +25,6 @@ const Command kListRows[] = {
      .acl = kAclWrite | kAclList | kAclFast,
      .keys = {keys_at(1, kKeyRw | kKeyInsert)},
      .handler = rpush_command,
-     .group = "list",
      .since = "1.0.0",
      .complexity = "O(1) for each element added, so O(N) to add N elements when the command is "
                    "called with multiple arguments.",
@@ -38,7 +36,6 @@ const Command kListRows[] = {
      .acl = kAclWrite | kAclList | kAclFast,
      .keys = {keys_at(1, kKeyRw | kKeyInsert)},
      .handler = lpushx_command,
-     .group = "list",
      .since = "2.2.0",
      .complexity = "O(1) for each element added, so O(N) to add N elements when the command is "
                    "called with multiple arguments.",
@@ -50,7 +47,6 @@ const Command kListRows[] = {
      .acl = kAclWrite | kAclList | kAclFast,
      .keys = {keys_at(1, kKeyRw | kKeyInsert)},
      .handler = rpushx_command,
-     .group = "list",
      .since = "2.2.0",
      .complexity = "O(1) for each element added, so O(N) to add N elements when the command is "
                    "called with multiple arguments.",
@@ -62,7 +58,6 @@ const Command kListRows[] = {
      .acl = kAclRead | kAclList | kAclFast,
      .keys = {keys_at(1, kKeyRo)},
      .handler = llen_command,
-     .group = "list",
      .since = "1.0.0",
      .complexity = "O(1)",
      .summary = "Counts the items.",
@@ -73,7 +68,6 @@ const Command kListRows[] = {
      .acl = kAclRead | kAclList | kAclSlow,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = lindex_command,
-     .group = "list",
      .since = "1.0.0",
      .complexity = "O(N) where N is the number of elements to traverse to get to the element at "
                    "index. This makes asking for the first or the last element of the list O(1).",
@@ -85,7 +79,6 @@ const Command kListRows[] = {
      .acl = kAclRead | kAclList | kAclSlow,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = lrange_command,
-     .group = "list",
      .since = "1.0.0",
      .complexity = "O(S+N) where S is the distance of start offset from HEAD for small lists, from "
                    "nearest end (HEAD or TAIL) for large lists; and N is the number of elements in "
@@ -98,7 +91,6 @@ const Command kListRows[] = {
      .acl = kAclWrite | kAclList | kAclSlow,
      .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
      .handler = lset_command,
-     .group = "list",
      .since = "1.0.0",
      .complexity = "O(N) where N is the length of the list. Setting either the first or the last "
                    "element of the list is O(1).",
@@ -110,7 +102,6 @@ const Command kListRows[] = {
      .acl = kAclWrite | kAclList | kAclSlow,
      .keys = {keys_at(1, kKeyRw | kKeyInsert)},
      .handler = linsert_command,
-     .group = "list",
      .since = "2.2.0",
      .complexity =
          "O(N) where N is the number of elements to traverse before seeing the value pivot. This "
@@ -124,7 +115,6 @@ const Command kListRows[] = {
      .acl = kAclWrite | kAclList | kAclSlow,
      .keys = {keys_at(1, kKeyRw | kKeyDelete)},
      .handler = lrem_command,
-     .group = "list",
      .since = "1.0.0",
      .complexity =
          "O(N+M) where N is the length of the list and M is the number of elements removed.",
@@ -136,7 +126,6 @@ const Command kListRows[] = {
      .acl = kAclWrite | kAclList | kAclSlow,
      .keys = {keys_at(1, kKeyRw | kKeyDelete)},
      .handler = ltrim_command,
-     .group = "list",
      .since = "1.0.0",
      .complexity = "O(N) where N is the number of elements to be removed by the operation.",
      .summary = "Keeps the items between two positions and removes the rest.",
@@ -147,7 +136,6 @@ const Command kListRows[] = {
      .acl = kAclRead | kAclList | kAclSlow,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = lpos_command,
-     .group = "list",
      .since = "6.0.6",
      .complexity = "O(N) where N is the number of elements in the list, for the average case. When "
                    "searching for elements near the head or the tail of the list, or when the "
@@ -160,7 +148,6 @@ const Command kListRows[] = {
      .acl = kAclWrite | kAclList | kAclFast,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyDelete)},
      .handler = lpop_command,
-     .group = "list",
      .since = "1.0.0",
      .complexity = "O(N) where N is the number of elements returned",
      .summary = "Removes and returns items from the head.",
@@ -171,7 +158,6 @@ const Command kListRows[] = {
      .acl = kAclWrite | kAclList | kAclFast,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyDelete)},
      .handler = rpop_command,
-     .group = "list",
      .since = "1.0.0",
      .complexity = "O(N) where N is the number of elements returned",
      .summary = "Removes and returns items from the tail.",
@@ -182,7 +168,6 @@ const Command kListRows[] = {
      .acl = kAclWrite | kAclList | kAclSlow,
      .keys = {counted_keys_at(1, kKeyRw | kKeyAccess | kKeyDelete)},
      .handler = lmpop_command,
-     .group = "list",
      .since = "7.0.0",
      .complexity =
          "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
@@ -194,7 +179,6 @@ const Command kListRows[] = {
      .acl = kAclWrite | kAclList | kAclSlow | kAclBlocking,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyDelete, -2)},
      .handler = blpop_command,
-     .group = "list",
      .since = "2.0.0",
      .complexity = "O(N) where N is the number of provided keys.",
      .summary = "Removes and returns an item from the head; waits for one.",
@@ -205,7 +189,6 @@ const Command kListRows[] = {
      .acl = kAclWrite | kAclList | kAclSlow | kAclBlocking,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyDelete, -2)},
      .handler = brpop_command,
-     .group = "list",
      .since = "2.0.0",
      .complexity = "O(N) where N is the number of provided keys.",
      .summary = "Removes and returns an item from the tail; waits for one.",
@@ -216,7 +199,6 @@ const Command kListRows[] = {
      .acl = kAclWrite | kAclList | kAclSlow | kAclBlocking,
      .keys = {counted_keys_at(2, kKeyRw | kKeyAccess | kKeyDelete)},
      .handler = blmpop_command,
-     .group = "list",
      .since = "7.0.0",
      .complexity =
          "O(N+M) where N is the number of provided keys and M is the number of elements returned.",
@@ -228,7 +210,6 @@ const Command kListRows[] = {
      .acl = kAclWrite | kAclList | kAclSlow,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyDelete), keys_at(2, kKeyRw | kKeyInsert)},
      .handler = lmove_command,
-     .group = "list",
      .since = "6.2.0",
      .complexity = "O(1)",
      .summary = "Moves an item from one list to another.",
@@ -239,7 +220,6 @@ const Command kListRows[] = {
      .acl = kAclWrite | kAclList | kAclSlow,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyDelete), keys_at(2, kKeyRw | kKeyInsert)},
      .handler = rpoplpush_command,
-     .group = "list",
      .since = "1.2.0",
      .complexity = "O(1)",
      .summary = "Moves an item from the tail of one list to the head of another.",
@@ -250,7 +230,6 @@ const Command kListRows[] = {
      .acl = kAclWrite | kAclList | kAclSlow | kAclBlocking,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyDelete), keys_at(2, kKeyRw | kKeyInsert)},
      .handler = blmove_command,
-     .group = "list",
      .since = "6.2.0",
      .complexity = "O(1)",
      .summary = "Moves an item from one list to another; waits for one.",
@@ -261,7 +240,6 @@ const Command kListRows[] = {
      .acl = kAclWrite | kAclList | kAclSlow | kAclBlocking,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyDelete), keys_at(2, kKeyRw | kKeyInsert)},
      .handler = brpoplpush_command,
-     .group = "list",
      .since = "2.2.0",
      .complexity = "O(1)",
      .summary = "Moves an item from a tail to a head; waits for one.",
@@ -270,6 +248,6 @@ const Command kListRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kListCommands(kListRows);
+const CommandFamily kListCommands = {"list", kListRows};
 
 }  // namespace sluice

@@ -13,7 +13,6 @@ const Command kPubsubSubcommands[] = {
      .flags = kLoading | kStale,
      .acl = kAclSlow,
      .handler = pubsub_help_command,
-     .group = "pubsub",
      .since = "6.2.0",
      .complexity = "O(1)",
      .summary = "Lists the subcommands.",
@@ -23,7 +22,6 @@ const Command kPubsubSubcommands[] = {
      .flags = kPubsub | kLoading | kStale,
      .acl = kAclPubsub | kAclSlow,
      .handler = pubsub_channels_command,
-     .group = "pubsub",
      .since = "2.8.0",
      .complexity = "O(N) where N is the number of active channels, and assuming constant time "
                    "pattern matching (relatively short channels and patterns)",
@@ -34,7 +32,6 @@ const Command kPubsubSubcommands[] = {
      .flags = kPubsub | kLoading | kStale,
      .acl = kAclPubsub | kAclSlow,
      .handler = pubsub_numsub_command,
-     .group = "pubsub",
      .since = "2.8.0",
      .complexity = "O(N) for the NUMSUB subcommand, where N is the number of requested channels",
      .summary = "Counts the subscribers of channels.",
@@ -44,7 +41,6 @@ const Command kPubsubSubcommands[] = {
      .flags = kPubsub | kLoading | kStale,
      .acl = kAclPubsub | kAclSlow,
      .handler = pubsub_numpat_command,
-     .group = "pubsub",
      .since = "2.8.0",
      .complexity = "O(1)",
      .summary = "Counts the patterns that have subscribers.",
@@ -54,7 +50,6 @@ const Command kPubsubSubcommands[] = {
      .flags = kPubsub | kLoading | kStale,
      .acl = kAclPubsub | kAclSlow,
      .handler = pubsub_shardnumsub_command,
-     .group = "pubsub",
      .since = "7.0.0",
      .complexity =
          "O(N) for the SHARDNUMSUB subcommand, where N is the number of requested shard channels",
@@ -65,7 +60,6 @@ const Command kPubsubSubcommands[] = {
      .flags = kPubsub | kLoading | kStale,
      .acl = kAclPubsub | kAclSlow,
      .handler = pubsub_shardchannels_command,
-     .group = "pubsub",
      .since = "7.0.0",
      .complexity = "O(N) where N is the number of active shard channels, and assuming constant "
                    "time pattern matching (relatively short shard channels).",
@@ -79,7 +73,6 @@ const Command kPubsubRows[] = {
      .flags = kPubsub | kNoScript | kLoading | kStale,
      .acl = kAclPubsub | kAclSlow,
      .handler = subscribe_command,
-     .group = "pubsub",
      .since = "2.0.0",
      .complexity = "O(N) where N is the number of channels to subscribe to.",
      .summary = "Subscribes to channels.",
@@ -90,7 +83,6 @@ const Command kPubsubRows[] = {
      .flags = kPubsub | kNoScript | kLoading | kStale,
      .acl = kAclPubsub | kAclSlow,
      .handler = unsubscribe_command,
-     .group = "pubsub",
      .since = "2.0.0",
      .complexity = "O(N) where N is the number of clients already subscribed to a channel.",
      .summary = "Unsubscribes from channels, or from all.",
@@ -100,7 +92,6 @@ const Command kPubsubRows[] = {
      .flags = kPubsub | kNoScript | kLoading | kStale,
      .acl = kAclPubsub | kAclSlow,
      .handler = psubscribe_command,
-     .group = "pubsub",
      .since = "2.0.0",
      .complexity = "O(N) where N is the number of patterns the client is already subscribed to.",
      .summary = "Subscribes to channels that match patterns.",
@@ -111,7 +102,6 @@ const Command kPubsubRows[] = {
      .flags = kPubsub | kNoScript | kLoading | kStale,
      .acl = kAclPubsub | kAclSlow,
      .handler = punsubscribe_command,
-     .group = "pubsub",
      .since = "2.0.0",
      .complexity = "O(N+M) where N is the number of patterns the client is already subscribed and "
                    "M is the number of total patterns subscribed in the system (by any client).",
@@ -123,7 +113,6 @@ const Command kPubsubRows[] = {
      .acl = kAclPubsub | kAclSlow,
      .keys = {keys_at(1, kKeyNotKey, -1)},
      .handler = ssubscribe_command,
-     .group = "pubsub",
      .since = "7.0.0",
      .complexity = "O(N) where N is the number of shard channels to subscribe to.",
      .summary = "Subscribes to shard channels.",
@@ -135,7 +124,6 @@ const Command kPubsubRows[] = {
      .acl = kAclPubsub | kAclSlow,
      .keys = {keys_at(1, kKeyNotKey, -1)},
      .handler = sunsubscribe_command,
-     .group = "pubsub",
      .since = "7.0.0",
      .complexity = "O(N) where N is the number of clients already subscribed to a shard channel.",
      .summary = "Unsubscribes from shard channels, or from all.",
@@ -145,7 +133,6 @@ const Command kPubsubRows[] = {
      .flags = kPubsub | kLoading | kStale | kFast | kSeenByOthers,
      .acl = kAclPubsub | kAclFast,
      .handler = publish_command,
-     .group = "pubsub",
      .since = "2.0.0",
      .complexity = "O(N+M) where N is the number of clients subscribed to the receiving channel "
                    "and M is the total number of subscribed patterns (by any client).",
@@ -158,7 +145,6 @@ const Command kPubsubRows[] = {
      .acl = kAclPubsub | kAclFast,
      .keys = {keys_at(1, kKeyNotKey)},
      .handler = spublish_command,
-     .group = "pubsub",
      .since = "7.0.0",
      .complexity =
          "O(N) where N is the number of clients subscribed to the receiving shard channel.",
@@ -170,7 +156,6 @@ const Command kPubsubRows[] = {
      .flags = kContainer,
      .acl = kAclSlow,
      .subcommands = kPubsubSubcommands,
-     .group = "pubsub",
      .since = "2.8.0",
      .complexity = "Depends on subcommand.",
      .summary = "Shows channels and their subscribers.",
@@ -179,6 +164,6 @@ const Command kPubsubRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kPubsubCommands(kPubsubRows);
+const CommandFamily kPubsubCommands = {"pubsub", kPubsubRows};
 
 }  // namespace sluice

@@ -14,7 +14,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclWrite | kAclSortedSet | kAclFast,
      .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
      .handler = zadd_command,
-     .group = "sorted-set",
      .since = "1.2.0",
      .complexity =
          "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
@@ -27,7 +26,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclWrite | kAclSortedSet | kAclFast,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
      .handler = zincrby_command,
-     .group = "sorted-set",
      .since = "1.2.0",
      .complexity = "O(log(N)) where N is the number of elements in the sorted set.",
      .summary = "Adds to a member's score.",
@@ -39,7 +37,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclWrite | kAclSortedSet | kAclFast,
      .keys = {keys_at(1, kKeyRw | kKeyDelete)},
      .handler = zrem_command,
-     .group = "sorted-set",
      .since = "1.2.0",
      .complexity = "O(M*log(N)) with N being the number of elements in the sorted set and M the "
                    "number of elements to be removed.",
@@ -51,7 +48,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclRead | kAclSortedSet | kAclFast,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = zscore_command,
-     .group = "sorted-set",
      .since = "1.2.0",
      .complexity = "O(1)",
      .summary = "Reads a member's score.",
@@ -62,7 +58,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclRead | kAclSortedSet | kAclFast,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = zmscore_command,
-     .group = "sorted-set",
      .since = "6.2.0",
      .complexity = "O(N) where N is the number of members being requested.",
      .summary = "Reads the scores of several members.",
@@ -73,7 +68,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclRead | kAclSortedSet | kAclFast,
      .keys = {keys_at(1, kKeyRo)},
      .handler = zcard_command,
-     .group = "sorted-set",
      .since = "1.2.0",
      .complexity = "O(1)",
      .summary = "Counts the members.",
@@ -84,7 +78,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclRead | kAclSortedSet | kAclFast,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = zrank_command,
-     .group = "sorted-set",
      .since = "2.0.0",
      .complexity = "O(log(N))",
      .summary = "Returns a member's rank, the lowest score first. WITHSCORE is from Redis 7.2.",
@@ -95,7 +88,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclRead | kAclSortedSet | kAclFast,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = zrevrank_command,
-     .group = "sorted-set",
      .since = "2.0.0",
      .complexity = "O(log(N))",
      .summary = "Returns a member's rank, the highest score first. WITHSCORE is from Redis 7.2.",
@@ -106,7 +98,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclRead | kAclSortedSet | kAclSlow,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = zrandmember_command,
-     .group = "sorted-set",
      .since = "6.2.0",
      .complexity = "O(N) where N is the number of elements returned",
      .summary = "Returns random members.",
@@ -118,7 +109,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclRead | kAclSortedSet | kAclSlow,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = zscan_command,
-     .group = "sorted-set",
      .since = "2.8.0",
      .complexity =
          "O(1) for every call. O(N) for a complete iteration, including enough command calls for "
@@ -132,7 +122,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclWrite | kAclSortedSet | kAclFast,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyDelete)},
      .handler = zpopmin_command,
-     .group = "sorted-set",
      .since = "5.0.0",
      .complexity = "O(log(N)*M) with N being the number of elements in the sorted set, and M being "
                    "the number of elements popped.",
@@ -144,7 +133,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclWrite | kAclSortedSet | kAclFast,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyDelete)},
      .handler = zpopmax_command,
-     .group = "sorted-set",
      .since = "5.0.0",
      .complexity = "O(log(N)*M) with N being the number of elements in the sorted set, and M being "
                    "the number of elements popped.",
@@ -156,7 +144,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclWrite | kAclSortedSet | kAclFast | kAclBlocking,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyDelete, -2)},
      .handler = bzpopmin_command,
-     .group = "sorted-set",
      .since = "5.0.0",
      .complexity = "O(log(N)) with N being the number of elements in the sorted set.",
      .summary = "Removes and returns the member with the lowest score; waits for one.",
@@ -167,7 +154,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclWrite | kAclSortedSet | kAclFast | kAclBlocking,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyDelete, -2)},
      .handler = bzpopmax_command,
-     .group = "sorted-set",
      .since = "5.0.0",
      .complexity = "O(log(N)) with N being the number of elements in the sorted set.",
      .summary = "Removes and returns the member with the highest score; waits for one.",
@@ -178,7 +164,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclWrite | kAclSortedSet | kAclSlow,
      .keys = {counted_keys_at(1, kKeyRw | kKeyAccess | kKeyDelete)},
      .handler = zmpop_command,
-     .group = "sorted-set",
      .since = "7.0.0",
      .complexity = "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number "
                    "of elements in the sorted set, and M being the number of elements popped.",
@@ -190,7 +175,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclWrite | kAclSortedSet | kAclSlow | kAclBlocking,
      .keys = {counted_keys_at(2, kKeyRw | kKeyAccess | kKeyDelete)},
      .handler = bzmpop_command,
-     .group = "sorted-set",
      .since = "7.0.0",
      .complexity = "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number "
                    "of elements in the sorted set, and M being the number of elements popped.",
@@ -202,7 +186,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclRead | kAclSortedSet | kAclFast,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = zcount_command,
-     .group = "sorted-set",
      .since = "2.0.0",
      .complexity = "O(log(N)) with N being the number of elements in the sorted set.",
      .summary = "Counts the members within a range of scores.",
@@ -213,7 +196,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclRead | kAclSortedSet | kAclFast,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = zlexcount_command,
-     .group = "sorted-set",
      .since = "2.8.9",
      .complexity = "O(log(N)) with N being the number of elements in the sorted set.",
      .summary = "Counts the members within a lexicographic range, if all scores are equal.",
@@ -224,7 +206,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclRead | kAclSortedSet | kAclSlow,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = zrange_command,
-     .group = "sorted-set",
      .since = "1.2.0",
      .complexity = "O(log(N)+M) with N being the number of elements in the sorted set and M the "
                    "number of elements returned.",
@@ -236,7 +217,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclWrite | kAclSortedSet | kAclSlow,
      .keys = {keys_at(1, kKeyOw | kKeyUpdate), keys_at(2, kKeyRo | kKeyAccess)},
      .handler = zrangestore_command,
-     .group = "sorted-set",
      .since = "6.2.0",
      .complexity = "O(log(N)+M) with N being the number of elements in the sorted set and M the "
                    "number of elements stored into the destination key.",
@@ -248,7 +228,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclRead | kAclSortedSet | kAclSlow,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = zrevrange_command,
-     .group = "sorted-set",
      .since = "1.2.0",
      .complexity = "O(log(N)+M) with N being the number of elements in the sorted set and M the "
                    "number of elements returned.",
@@ -260,7 +239,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclRead | kAclSortedSet | kAclSlow,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = zrangebyscore_command,
-     .group = "sorted-set",
      .since = "1.0.5",
      .complexity = "O(log(N)+M) with N being the number of elements in the sorted set and M the "
                    "number of elements being returned. If M is constant (e.g. always asking for "
@@ -273,7 +251,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclRead | kAclSortedSet | kAclSlow,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = zrevrangebyscore_command,
-     .group = "sorted-set",
      .since = "2.2.0",
      .complexity = "O(log(N)+M) with N being the number of elements in the sorted set and M the "
                    "number of elements being returned. If M is constant (e.g. always asking for "
@@ -286,7 +263,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclRead | kAclSortedSet | kAclSlow,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = zrangebylex_command,
-     .group = "sorted-set",
      .since = "2.8.9",
      .complexity = "O(log(N)+M) with N being the number of elements in the sorted set and M the "
                    "number of elements being returned. If M is constant (e.g. always asking for "
@@ -299,7 +275,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclRead | kAclSortedSet | kAclSlow,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = zrevrangebylex_command,
-     .group = "sorted-set",
      .since = "2.8.9",
      .complexity = "O(log(N)+M) with N being the number of elements in the sorted set and M the "
                    "number of elements being returned. If M is constant (e.g. always asking for "
@@ -312,7 +287,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclWrite | kAclSortedSet | kAclSlow,
      .keys = {keys_at(1, kKeyRw | kKeyDelete)},
      .handler = zremrangebyrank_command,
-     .group = "sorted-set",
      .since = "2.0.0",
      .complexity = "O(log(N)+M) with N being the number of elements in the sorted set and M the "
                    "number of elements removed by the operation.",
@@ -324,7 +298,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclWrite | kAclSortedSet | kAclSlow,
      .keys = {keys_at(1, kKeyRw | kKeyDelete)},
      .handler = zremrangebyscore_command,
-     .group = "sorted-set",
      .since = "1.2.0",
      .complexity = "O(log(N)+M) with N being the number of elements in the sorted set and M the "
                    "number of elements removed by the operation.",
@@ -336,7 +309,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclWrite | kAclSortedSet | kAclSlow,
      .keys = {keys_at(1, kKeyRw | kKeyDelete)},
      .handler = zremrangebylex_command,
-     .group = "sorted-set",
      .since = "2.8.9",
      .complexity = "O(log(N)+M) with N being the number of elements in the sorted set and M the "
                    "number of elements removed by the operation.",
@@ -348,7 +320,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclRead | kAclSortedSet | kAclSlow,
      .keys = {counted_keys_at(1, kKeyRo | kKeyAccess)},
      .handler = zunion_command,
-     .group = "sorted-set",
      .since = "6.2.0",
      .complexity = "O(N)+O(M*log(M)) with N being the sum of the sizes of the input sorted sets, "
                    "and M being the number of elements in the resulting sorted set.",
@@ -361,7 +332,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclWrite | kAclSortedSet | kAclSlow,
      .keys = {keys_at(1, kKeyOw | kKeyUpdate), counted_keys_at(2, kKeyRo | kKeyAccess)},
      .handler = zunionstore_command,
-     .group = "sorted-set",
      .since = "2.0.0",
      .complexity = "O(N)+O(M log(M)) with N being the sum of the sizes of the input sorted sets, "
                    "and M being the number of elements in the resulting sorted set.",
@@ -374,7 +344,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclRead | kAclSortedSet | kAclSlow,
      .keys = {counted_keys_at(1, kKeyRo | kKeyAccess)},
      .handler = zinter_command,
-     .group = "sorted-set",
      .since = "6.2.0",
      .complexity = "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K "
                    "being the number of input sorted sets and M being the number of elements in "
@@ -388,7 +357,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclWrite | kAclSortedSet | kAclSlow,
      .keys = {keys_at(1, kKeyOw | kKeyUpdate), counted_keys_at(2, kKeyRo | kKeyAccess)},
      .handler = zinterstore_command,
-     .group = "sorted-set",
      .since = "2.0.0",
      .complexity = "O(N*K)+O(M*log(M)) worst case with N being the smallest input sorted set, K "
                    "being the number of input sorted sets and M being the number of elements in "
@@ -402,7 +370,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclRead | kAclSortedSet | kAclSlow,
      .keys = {counted_keys_at(1, kKeyRo | kKeyAccess)},
      .handler = zintercard_command,
-     .group = "sorted-set",
      .since = "7.0.0",
      .complexity = "O(N*K) worst case with N being the smallest input sorted set, K being the "
                    "number of input sorted sets.",
@@ -414,7 +381,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclRead | kAclSortedSet | kAclSlow,
      .keys = {counted_keys_at(1, kKeyRo | kKeyAccess)},
      .handler = zdiff_command,
-     .group = "sorted-set",
      .since = "6.2.0",
      .complexity = "O(L + (N-K)log(N)) worst case where L is the total number of elements in all "
                    "the sets, N is the size of the first set, and K is the size of the result set.",
@@ -426,7 +392,6 @@ const Command kSortedSetRows[] = {
      .acl = kAclWrite | kAclSortedSet | kAclSlow,
      .keys = {keys_at(1, kKeyOw | kKeyUpdate), counted_keys_at(2, kKeyRo | kKeyAccess)},
      .handler = zdiffstore_command,
-     .group = "sorted-set",
      .since = "6.2.0",
      .complexity = "O(L + (N-K)log(N)) worst case where L is the total number of elements in all "
                    "the sets, N is the size of the first set, and K is the size of the result set.",
@@ -436,6 +401,6 @@ const Command kSortedSetRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kSortedSetCommands(kSortedSetRows);
+const CommandFamily kSortedSetCommands = {"sorted-set", kSortedSetRows};
 
 }  // namespace sluice

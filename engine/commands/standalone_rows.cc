@@ -74,7 +74,6 @@ const Command kModuleSubcommands[] = {
      .flags = kAdmin | kNoScript,
      .acl = kAclDangerousAdmin,
      .handler = module_list_command,
-     .group = "server",
      .since = "4.0.0",
      .complexity = "O(1)",
      .summary = "Lists modules; always empty.",
@@ -84,7 +83,6 @@ const Command kModuleSubcommands[] = {
      .flags = kChangesModules,
      .acl = kAclDangerousAdmin,
      .handler = module_refused_command,
-     .group = "server",
      .since = "4.0.0",
      .complexity = "O(1)",
      .summary = kNoModules,
@@ -94,7 +92,6 @@ const Command kModuleSubcommands[] = {
      .flags = kChangesModules,
      .acl = kAclDangerousAdmin,
      .handler = module_refused_command,
-     .group = "server",
      .since = "7.0.0",
      .complexity = "O(1)",
      .summary = kNoModules,
@@ -104,7 +101,6 @@ const Command kModuleSubcommands[] = {
      .flags = kChangesModules,
      .acl = kAclDangerousAdmin,
      .handler = module_refused_command,
-     .group = "server",
      .since = "4.0.0",
      .complexity = "O(1)",
      .summary = kNoModules,
@@ -114,7 +110,6 @@ const Command kModuleSubcommands[] = {
      .flags = kLoading | kStale,
      .acl = kAclSlow,
      .handler = module_help_command,
-     .group = "server",
      .since = "5.0.0",
      .complexity = "O(1)",
      .summary = "Lists the subcommands."},
@@ -133,7 +128,6 @@ constexpr Command replica(const char* name, const char* since) {
   row.flags = kAdmin | kNoScript | kStale | kNoAsyncLoading;
   row.acl = kAclDangerousAdmin;
   row.handler = replicaof_command;
-  row.group = "server";
   row.since = since;
   row.complexity = "O(1)";
   row.summary = kNotAReplica;
@@ -150,7 +144,6 @@ constexpr Command replication(const char* name, int arity, uint32_t flags, const
   row.flags = kAdmin | kNoScript | flags;
   row.acl = kAclDangerousAdmin;
   row.handler = refused_command;
-  row.group = "server";
   row.since = since;
   row.complexity = "O(1)";
   row.summary = "Refused: there is no replication.";
@@ -177,7 +170,6 @@ const Command kStandaloneRows[] = {
      .flags = kAdmin | kNoScript | kStale,
      .acl = kAclDangerousAdmin,
      .handler = failover_command,
-     .group = "server",
      .since = "6.2.0",
      .complexity = "O(1)",
      .summary = "Hands the group over to a standby, or keeps others from taking over for a while.",
@@ -211,7 +203,6 @@ const Command kStandaloneRows[] = {
      .acl = kAclKeyspace | kAclWrite | kAclSlow | kAclDangerous,
      .keys = {keys_at(1, kKeyOw | kKeyUpdate)},
      .handler = refused_command,
-     .group = "server",
      .since = "3.0.0",
      .complexity = "O(1)",
      .summary = "Refused: without a cluster use RESTORE.",
@@ -234,7 +225,6 @@ const Command kStandaloneRows[] = {
      .flags = kContainer,
      .acl = kAclSlow,
      .subcommands = kModuleSubcommands,
-     .group = "server",
      .since = "4.0.0",
      .complexity = "O(1)",
      .summary = "Manages modules; there are none."},
@@ -244,6 +234,6 @@ const Command kStandaloneRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kStandaloneCommands(kStandaloneRows);
+const CommandFamily kStandaloneCommands = {"server", kStandaloneRows};
 
 }  // namespace sluice

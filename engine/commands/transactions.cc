@@ -135,7 +135,6 @@ const Command kTransactionRows[] = {
      .flags = kControlFlags | kNotQueued,
      .acl = kAclFast | kAclTransaction,
      .handler = multi_command,
-     .group = "transactions",
      .since = "1.2.0",
      .complexity = "O(1)",
      .summary = "Begins a transaction: later commands are queued until EXEC.",
@@ -146,7 +145,6 @@ const Command kTransactionRows[] = {
               kEndsTransaction | kEndsWatching,
      .acl = kAclSlow | kAclTransaction,
      .handler = exec_command,
-     .group = "transactions",
      .since = "1.2.0",
      .complexity = "Depends on commands in the transaction",
      .summary = "Runs the queued commands as one unit.",
@@ -156,7 +154,6 @@ const Command kTransactionRows[] = {
      .flags = kControlFlags | kNotQueued | kEndsTransaction | kEndsWatching,
      .acl = kAclFast | kAclTransaction,
      .handler = discard_command,
-     .group = "transactions",
      .since = "2.0.0",
      .complexity = "O(N), when N is the number of queued commands",
      .summary = "Discards the queued commands and ends the transaction.",
@@ -167,7 +164,6 @@ const Command kTransactionRows[] = {
      .acl = kAclFast | kAclTransaction,
      .keys = {keys_at(1, kKeyRo, -1)},
      .handler = watch_command,
-     .group = "transactions",
      .since = "2.2.0",
      .complexity = "O(1) for every key.",
      .summary = "Makes the next EXEC fail if one of these keys has changed.",
@@ -177,7 +173,6 @@ const Command kTransactionRows[] = {
      .flags = kControlFlags | kEndsWatching,
      .acl = kAclFast | kAclTransaction,
      .handler = unwatch_command,
-     .group = "transactions",
      .since = "2.2.0",
      .complexity = "O(1)",
      .summary = "Unwatches all keys.",
@@ -186,6 +181,6 @@ const Command kTransactionRows[] = {
 
 }  // namespace
 
-const std::span<const Command> kTransactionCommands = kTransactionRows;
+const CommandFamily kTransactionCommands = {"transactions", kTransactionRows};
 
 }  // namespace sluice

@@ -153,27 +153,28 @@ void CommandTable::install(Families families) {
 }
 
 CommandTable::CommandTable(Families families) : slots_(1024) {
-  for (const std::span<const Command> family : families) add(family);
+  for (const CommandFamily& family : families) add(family);
   std::sort(top_level_.begin(), top_level_.end(),
             [](const Command* a, const Command* b) { return Bytes(a->name) < Bytes(b->name); });
 }
 
-void CommandTable::number(const Command& row) {
-  const_cast<Command&>(row).id = static_cast<uint16_t>(by_id_.size());
+void CommandTable::complete(Command& row, const CommandFamily& family) {
+  row.id = static_cast<uint16_t>(by_id_.size());
   by_id_.push_back(&row);
+  if (row.group[0] == 0) row.group = family.group;
 }
 
-void CommandTable::add(std::span<const Command> rows) {
-  for (const Command& row : rows) {
+void CommandTable::add(const CommandFamily& family) {
+  for (const Command& row : family.rows) {
     rows_.push_back(row);
     Command& own = rows_.back();
-    number(own);
+    complete(own, family);
     own.element_argument = element_argument_of(own);
     top_level_.push_back(&own);
     subcommands_.emplace_back(row.subcommands.begin(), row.subcommands.end());
     for (Command& subcommand : subcommands_.back()) {
       subcommand.container = &own;
-      number(subcommand);
+      complete(subcommand, family);
     }
     own.subcommands = subcommands_.back();
     const Bytes name(own.name);

@@ -179,7 +179,7 @@ struct Command {
   KeySpec keys[kMaxKeySpecs] = {};
   void (*handler)(Call& call) = nullptr;  // null for a container
   std::span<const Command> subcommands = {};
-  const char* group = "";  // COMMAND DOCS: string, list, ...
+  const char* group = "";  // COMMAND DOCS: string, list, ...; by default that of the family
   const char* since = "1.0.0";
   const char* complexity = "";
   const char* summary = "";  // not Redis's text
@@ -222,10 +222,16 @@ bool find_keys_with_flags(const Command& command, std::span<const Bytes> args,
 // place, or after a count of 1. Otherwise 0.
 size_t only_key_argument(const Command& command, std::span<const Bytes> args);
 
+// The rows of one file, and the group of those that name none.
+struct CommandFamily {
+  const char* group;
+  std::span<const Command> rows;
+};
+
 // All rows, with look-up by name in any case. Built once, then constant.
 class CommandTable {
  public:
-  using Families = std::span<const std::span<const Command>>;
+  using Families = std::span<const CommandFamily>;
 
   // REQUIRES: install() has returned.
   static const CommandTable& instance() { return *table_; }
@@ -246,8 +252,8 @@ class CommandTable {
 
  private:
   explicit CommandTable(Families families);
-  void add(std::span<const Command> rows);
-  void number(const Command& row);
+  void add(const CommandFamily& family);
+  void complete(Command& row, const CommandFamily& family);
 
   struct Slot {
     uint64_t low = 0;
