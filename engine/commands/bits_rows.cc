@@ -10,7 +10,6 @@ const Command kBitRows[] = {
     {.name = "setbit",
      .arity = 4,
      .flags = kWrite | kDenyOom,
-     .acl = kAclWrite | kAclBitmap | kAclSlow,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
      .handler = setbit_command,
      .since = "2.2.0",
@@ -20,7 +19,6 @@ const Command kBitRows[] = {
     {.name = "getbit",
      .arity = 3,
      .flags = kReadonly | kFast,
-     .acl = kAclRead | kAclBitmap | kAclFast,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = getbit_command,
      .since = "2.2.0",
@@ -30,7 +28,6 @@ const Command kBitRows[] = {
     {.name = "bitcount",
      .arity = -2,
      .flags = kReadonly,
-     .acl = kAclRead | kAclBitmap | kAclSlow,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = bitcount_command,
      .since = "2.6.0",
@@ -40,7 +37,6 @@ const Command kBitRows[] = {
     {.name = "bitpos",
      .arity = -3,
      .flags = kReadonly,
-     .acl = kAclRead | kAclBitmap | kAclSlow,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = bitpos_command,
      .since = "2.8.7",
@@ -50,7 +46,6 @@ const Command kBitRows[] = {
     {.name = "bitop",
      .arity = -4,
      .flags = kWrite | kDenyOom,
-     .acl = kAclWrite | kAclBitmap | kAclSlow,
      .keys = {keys_at(2, kKeyOw | kKeyUpdate), keys_at(3, kKeyRo | kKeyAccess, -1)},
      .handler = bitop_command,
      .since = "2.6.0",
@@ -60,7 +55,6 @@ const Command kBitRows[] = {
     {.name = "bitfield",
      .arity = -2,
      .flags = kWrite | kDenyOom,
-     .acl = kAclWrite | kAclBitmap | kAclSlow,
      .keys = {{.flags = kKeyRw | kKeyAccess | kKeyUpdate | kKeyVariableFlags,
                .begin = KeySpec::Begin::kIndex,
                .index = 1,
@@ -78,7 +72,6 @@ const Command kBitRows[] = {
     {.name = "bitfield_ro",
      .arity = -2,
      .flags = kReadonly | kFast,
-     .acl = kAclRead | kAclBitmap | kAclFast,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = bitfield_ro_command,
      .since = "6.0.0",
@@ -89,6 +82,6 @@ const Command kBitRows[] = {
 
 }  // namespace
 
-const CommandFamily kBitCommands = {"bitmap", kBitRows};
+const CommandFamily kBitCommands = {"bitmap", kBitRows, kAclBitmap};
 
 }  // namespace sluice

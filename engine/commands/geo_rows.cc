@@ -6,8 +6,6 @@ namespace sluice {
 
 namespace {
 
-constexpr uint32_t kGeoRead = kAclRead | kAclGeo | kAclSlow;
-constexpr uint32_t kGeoWrite = kAclWrite | kAclGeo | kAclSlow;
 constexpr KeySpec kReadKey = keys_at(1, kKeyRo | kKeyAccess);
 
 // The destination key follows this word.
@@ -30,7 +28,6 @@ const Command kGeoRows[] = {
     {.name = "geoadd",
      .arity = -5,
      .flags = kWrite | kDenyOom,
-     .acl = kGeoWrite,
      .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
      .handler = geoadd_command,
      .since = "3.2.0",
@@ -42,7 +39,6 @@ const Command kGeoRows[] = {
     {.name = "geodist",
      .arity = -4,
      .flags = kReadonly,
-     .acl = kGeoRead,
      .keys = {kReadKey},
      .handler = geodist_command,
      .since = "3.2.0",
@@ -52,7 +48,6 @@ const Command kGeoRows[] = {
     {.name = "geohash",
      .arity = -2,
      .flags = kReadonly,
-     .acl = kGeoRead,
      .keys = {kReadKey},
      .handler = geohash_command,
      .since = "3.2.0",
@@ -63,7 +58,6 @@ const Command kGeoRows[] = {
     {.name = "geopos",
      .arity = -2,
      .flags = kReadonly,
-     .acl = kGeoRead,
      .keys = {kReadKey},
      .handler = geopos_command,
      .since = "3.2.0",
@@ -73,7 +67,6 @@ const Command kGeoRows[] = {
     {.name = "georadius",
      .arity = -6,
      .flags = kWrite | kDenyOom | kMovableKeys,
-     .acl = kGeoWrite,
      .keys = {kReadKey, kept_behind("STORE", 6), kept_behind("STOREDIST", 6)},
      .handler = georadius_command,
      .since = "3.2.0",
@@ -86,7 +79,6 @@ const Command kGeoRows[] = {
     {.name = "georadius_ro",
      .arity = -6,
      .flags = kReadonly,
-     .acl = kGeoRead,
      .keys = {kReadKey},
      .handler = georadius_ro_command,
      .since = "3.2.10",
@@ -97,7 +89,6 @@ const Command kGeoRows[] = {
     {.name = "georadiusbymember",
      .arity = -5,
      .flags = kWrite | kDenyOom | kMovableKeys,
-     .acl = kGeoWrite,
      .keys = {kReadKey, kept_behind("STORE", 5), kept_behind("STOREDIST", 5)},
      .handler = georadiusbymember_command,
      .since = "3.2.0",
@@ -109,7 +100,6 @@ const Command kGeoRows[] = {
     {.name = "georadiusbymember_ro",
      .arity = -5,
      .flags = kReadonly,
-     .acl = kGeoRead,
      .keys = {kReadKey},
      .handler = georadiusbymember_ro_command,
      .since = "3.2.10",
@@ -120,7 +110,6 @@ const Command kGeoRows[] = {
     {.name = "geosearch",
      .arity = -7,
      .flags = kReadonly,
-     .acl = kGeoRead,
      .keys = {kReadKey},
      .handler = geosearch_command,
      .since = "6.2.0",
@@ -132,7 +121,6 @@ const Command kGeoRows[] = {
     {.name = "geosearchstore",
      .arity = -8,
      .flags = kWrite | kDenyOom,
-     .acl = kGeoWrite,
      .keys = {keys_at(1, kKeyOw | kKeyUpdate), keys_at(2, kKeyRo | kKeyAccess)},
      .handler = geosearchstore_command,
      .since = "6.2.0",
@@ -145,6 +133,6 @@ const Command kGeoRows[] = {
 
 }  // namespace
 
-const CommandFamily kGeoCommands = {"geo", kGeoRows};
+const CommandFamily kGeoCommands = {"geo", kGeoRows, kAclGeo};
 
 }  // namespace sluice

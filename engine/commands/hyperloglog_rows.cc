@@ -11,7 +11,6 @@ const Command kHyperLogLogRows[] = {
     {.name = "pfadd",
      .arity = -2,
      .flags = kWrite | kDenyOom | kFast,
-     .acl = kAclWrite | kAclHyperloglog | kAclFast,
      .keys = {keys_at(1, kKeyRw | kKeyInsert)},
      .handler = pfadd_command,
      .since = "2.8.9",
@@ -21,7 +20,6 @@ const Command kHyperLogLogRows[] = {
     {.name = "pfcount",
      .arity = -2,
      .flags = kReadonly | kSeenByOthers,
-     .acl = kAclRead | kAclHyperloglog | kAclSlow,
      .keys = {{.flags = kKeyRw | kKeyAccess,
                .begin = KeySpec::Begin::kIndex,
                .index = 1,
@@ -39,7 +37,6 @@ const Command kHyperLogLogRows[] = {
     {.name = "pfmerge",
      .arity = -2,
      .flags = kWrite | kDenyOom,
-     .acl = kAclWrite | kAclHyperloglog | kAclSlow,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyInsert), keys_at(2, kKeyRo | kKeyAccess, -1)},
      .handler = pfmerge_command,
      .since = "2.8.9",
@@ -49,7 +46,6 @@ const Command kHyperLogLogRows[] = {
     {.name = "pfdebug",
      .arity = 3,
      .flags = kWrite | kDenyOom | kAdmin,
-     .acl = kAclWrite | kAclHyperloglog | kAclAdmin | kAclSlow | kAclDangerous,
      .keys = {keys_at(2, kKeyRw | kKeyAccess)},
      .handler = pfdebug_command,
      .since = "2.8.9",
@@ -59,7 +55,6 @@ const Command kHyperLogLogRows[] = {
     {.name = "pfselftest",
      .arity = 1,
      .flags = kAdmin,
-     .acl = kAclHyperloglog | kAclAdmin | kAclSlow | kAclDangerous,
      .handler = pfselftest_command,
      .since = "2.8.9",
      .complexity = "N/A",
@@ -68,6 +63,6 @@ const Command kHyperLogLogRows[] = {
 
 }  // namespace
 
-const CommandFamily kHyperLogLogCommands = {"hyperloglog", kHyperLogLogRows};
+const CommandFamily kHyperLogLogCommands = {"hyperloglog", kHyperLogLogRows, kAclHyperloglog};
 
 }  // namespace sluice

@@ -8,7 +8,6 @@ namespace sluice {
 
 namespace {
 
-constexpr uint32_t kAclDangerousAdmin = kAclAdmin | kAclSlow | kAclDangerous;
 constexpr const char* kNoCluster = "Refused: there is no cluster.";
 constexpr const char* kNoModules = "Refused: there are no modules.";
 constexpr const char* kNotAReplica = "Refuses a host: the nodes of a group follow its journal.";
@@ -22,7 +21,6 @@ constexpr Command cluster(const char* name, int arity, uint32_t flags, const cha
   row.name = name;
   row.arity = arity;
   row.flags = flags;
-  row.acl = (flags & kAdmin) != 0 ? kAclDangerousAdmin : kAclSlow;
   row.handler = cluster_disabled_command;
   row.group = "cluster";
   row.since = since;
@@ -72,7 +70,6 @@ const Command kModuleSubcommands[] = {
     {.name = "list",
      .arity = 2,
      .flags = kAdmin | kNoScript,
-     .acl = kAclDangerousAdmin,
      .handler = module_list_command,
      .since = "4.0.0",
      .complexity = "O(1)",
@@ -81,7 +78,6 @@ const Command kModuleSubcommands[] = {
     {.name = "load",
      .arity = -3,
      .flags = kChangesModules,
-     .acl = kAclDangerousAdmin,
      .handler = module_refused_command,
      .since = "4.0.0",
      .complexity = "O(1)",
@@ -90,7 +86,6 @@ const Command kModuleSubcommands[] = {
     {.name = "loadex",
      .arity = -3,
      .flags = kChangesModules,
-     .acl = kAclDangerousAdmin,
      .handler = module_refused_command,
      .since = "7.0.0",
      .complexity = "O(1)",
@@ -99,7 +94,6 @@ const Command kModuleSubcommands[] = {
     {.name = "unload",
      .arity = 3,
      .flags = kChangesModules,
-     .acl = kAclDangerousAdmin,
      .handler = module_refused_command,
      .since = "4.0.0",
      .complexity = "O(1)",
@@ -108,7 +102,6 @@ const Command kModuleSubcommands[] = {
     {.name = "help",
      .arity = 2,
      .flags = kLoading | kStale,
-     .acl = kAclSlow,
      .handler = module_help_command,
      .since = "5.0.0",
      .complexity = "O(1)",
@@ -117,7 +110,7 @@ const Command kModuleSubcommands[] = {
 
 constexpr Command node_mode(const char* name, uint32_t flags) {
   Command row = cluster(name, 1, flags | kFast, "3.0.0");
-  row.acl = kAclFast | kAclConnection;
+  row.acl = kAclConnection;
   return row;
 }
 
@@ -126,7 +119,6 @@ constexpr Command replica(const char* name, const char* since) {
   row.name = name;
   row.arity = 3;
   row.flags = kAdmin | kNoScript | kStale | kNoAsyncLoading;
-  row.acl = kAclDangerousAdmin;
   row.handler = replicaof_command;
   row.since = since;
   row.complexity = "O(1)";
@@ -142,7 +134,6 @@ constexpr Command replication(const char* name, int arity, uint32_t flags, const
   row.name = name;
   row.arity = arity;
   row.flags = kAdmin | kNoScript | flags;
-  row.acl = kAclDangerousAdmin;
   row.handler = refused_command;
   row.since = since;
   row.complexity = "O(1)";
@@ -168,7 +159,6 @@ const Command kStandaloneRows[] = {
     {.name = "failover",
      .arity = -1,
      .flags = kAdmin | kNoScript | kStale,
-     .acl = kAclDangerousAdmin,
      .handler = failover_command,
      .since = "6.2.0",
      .complexity = "O(1)",
@@ -178,7 +168,7 @@ const Command kStandaloneRows[] = {
     {.name = "migrate",
      .arity = -6,
      .flags = kWrite | kMovableKeys,
-     .acl = kAclKeyspace | kAclWrite | kAclSlow | kAclDangerous,
+     .acl = kAclKeyspace | kAclDangerous,
      .keys = {keys_at(3, kMoved),
               {.flags = kMoved | kKeyIncomplete,
                .begin = KeySpec::Begin::kKeyword,
@@ -200,7 +190,7 @@ const Command kStandaloneRows[] = {
     {.name = "restore-asking",
      .arity = -4,
      .flags = kWrite | kDenyOom | kAsking,
-     .acl = kAclKeyspace | kAclWrite | kAclSlow | kAclDangerous,
+     .acl = kAclKeyspace | kAclDangerous,
      .keys = {keys_at(1, kKeyOw | kKeyUpdate)},
      .handler = refused_command,
      .since = "3.0.0",
@@ -214,7 +204,6 @@ const Command kStandaloneRows[] = {
     {.name = "cluster",
      .arity = -2,
      .flags = kContainer,
-     .acl = kAclSlow,
      .subcommands = kClusterSubcommands,
      .group = "cluster",
      .since = "3.0.0",
@@ -223,7 +212,6 @@ const Command kStandaloneRows[] = {
     {.name = "module",
      .arity = -2,
      .flags = kContainer,
-     .acl = kAclSlow,
      .subcommands = kModuleSubcommands,
      .since = "4.0.0",
      .complexity = "O(1)",

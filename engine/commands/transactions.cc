@@ -133,7 +133,6 @@ const Command kTransactionRows[] = {
     {.name = "multi",
      .arity = 1,
      .flags = kControlFlags | kNotQueued,
-     .acl = kAclFast | kAclTransaction,
      .handler = multi_command,
      .since = "1.2.0",
      .complexity = "O(1)",
@@ -143,7 +142,6 @@ const Command kTransactionRows[] = {
      .arity = 1,
      .flags = kNoScript | kLoading | kStale | kSkipSlowlog | kNotQueued | kRunsQueued |
               kEndsTransaction | kEndsWatching,
-     .acl = kAclSlow | kAclTransaction,
      .handler = exec_command,
      .since = "1.2.0",
      .complexity = "Depends on commands in the transaction",
@@ -152,7 +150,6 @@ const Command kTransactionRows[] = {
     {.name = "discard",
      .arity = 1,
      .flags = kControlFlags | kNotQueued | kEndsTransaction | kEndsWatching,
-     .acl = kAclFast | kAclTransaction,
      .handler = discard_command,
      .since = "2.0.0",
      .complexity = "O(N), when N is the number of queued commands",
@@ -161,7 +158,6 @@ const Command kTransactionRows[] = {
     {.name = "watch",
      .arity = -2,
      .flags = kControlFlags | kNotQueued,
-     .acl = kAclFast | kAclTransaction,
      .keys = {keys_at(1, kKeyRo, -1)},
      .handler = watch_command,
      .since = "2.2.0",
@@ -171,7 +167,6 @@ const Command kTransactionRows[] = {
     {.name = "unwatch",
      .arity = 1,
      .flags = kControlFlags | kEndsWatching,
-     .acl = kAclFast | kAclTransaction,
      .handler = unwatch_command,
      .since = "2.2.0",
      .complexity = "O(1)",
@@ -181,6 +176,6 @@ const Command kTransactionRows[] = {
 
 }  // namespace
 
-const CommandFamily kTransactionCommands = {"transactions", kTransactionRows};
+const CommandFamily kTransactionCommands = {"transactions", kTransactionRows, kAclTransaction};
 
 }  // namespace sluice

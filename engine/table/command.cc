@@ -145,6 +145,19 @@ uint8_t element_argument_of(const Command& row) {
   return group == "hash" || group == "set" || group == "sorted-set" || group == "queue" ? 2 : 0;
 }
 
+// The categories by Redis's rule: the row's own, or its family's, and those that its flags imply.
+uint32_t categories_of(const Command& row, uint32_t category) {
+  constexpr uint32_t kImplied[][2] = {{kWrite, kAclWrite},
+                                      {kAdmin, kAclAdmin | kAclDangerous},
+                                      {kPubsub, kAclPubsub},
+                                      {kBlocking, kAclBlocking}};
+  uint32_t acl = row.acl;
+  if (acl == 0 && (row.flags & kContainer) == 0) acl = category;
+  if ((row.flags & kReadonly) != 0 && (acl & kAclScripting) == 0) acl |= kAclRead;
+  for (const auto& [flag, implied] : kImplied) acl |= (row.flags & flag) != 0 ? implied : 0;
+  return acl | ((row.flags & kFast) != 0 ? kAclFast : kAclSlow);
+}
+
 }  // namespace
 
 void CommandTable::install(Families families) {
@@ -162,6 +175,7 @@ void CommandTable::complete(Command& row, const CommandFamily& family) {
   row.id = static_cast<uint16_t>(by_id_.size());
   by_id_.push_back(&row);
   if (row.group[0] == 0) row.group = family.group;
+  row.acl = categories_of(row, family.category);
 }
 
 void CommandTable::add(const CommandFamily& family) {

@@ -175,6 +175,7 @@ struct Command {
   const char* name = "";
   int arity = 0;  // with the name itself; negative: at least
   uint32_t flags = 0;
+  // Categories that the flags do not imply; by default that of the family, except in a container.
   uint32_t acl = 0;
   KeySpec keys[kMaxKeySpecs] = {};
   void (*handler)(Call& call) = nullptr;  // null for a container
@@ -222,10 +223,11 @@ bool find_keys_with_flags(const Command& command, std::span<const Bytes> args,
 // place, or after a count of 1. Otherwise 0.
 size_t only_key_argument(const Command& command, std::span<const Bytes> args);
 
-// The rows of one file, and the group of those that name none.
+// The rows of one file, and the group and the category of those that name none.
 struct CommandFamily {
   const char* group;
   std::span<const Command> rows;
+  uint32_t category = 0;
 };
 
 // All rows, with look-up by name in any case. Built once, then constant.
