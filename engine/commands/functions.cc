@@ -160,8 +160,7 @@ const Command kFunctionSubcommands[] = {
      .handler = function_dump_command,
      .since = "7.0.0",
      .complexity = "O(N) where N is the number of functions",
-     .summary = "Returns all libraries in RDB's format.",
-     .syntax = ""},
+     .summary = "Returns all libraries in RDB's format."},
     {.name = "flush",
      .arity = -2,
      .flags = kWrite | kNoScript | kEveryShard,
@@ -177,8 +176,7 @@ const Command kFunctionSubcommands[] = {
      .handler = reply_help,
      .since = "7.0.0",
      .complexity = "O(1)",
-     .summary = "Lists the subcommands.",
-     .syntax = ""},
+     .summary = "Lists the subcommands."},
     {.name = "kill",
      .arity = 2,
      .flags = kNoScript | kAllowBusy,
@@ -186,7 +184,6 @@ const Command kFunctionSubcommands[] = {
      .since = "7.0.0",
      .complexity = "O(1)",
      .summary = "Kills a slow function that has not written yet.",
-     .syntax = "",
      .tips = "request_policy:all_shards response_policy:one_succeeded"},
     {.name = "list",
      .arity = -2,
@@ -222,7 +219,6 @@ const Command kFunctionSubcommands[] = {
      .since = "7.0.0",
      .complexity = "O(1)",
      .summary = "Describes the running slow function, and counts libraries and functions.",
-     .syntax = "",
      .tips = "nondeterministic_output request_policy:all_shards response_policy:special"},
 };
 
@@ -253,8 +249,7 @@ const Command kFunctionRows[] = {
      .subcommands = kFunctionSubcommands,
      .since = "7.0.0",
      .complexity = "Depends on subcommand.",
-     .summary = "Manages the libraries of functions.",
-     .syntax = ""},
+     .summary = "Manages the libraries of functions."},
 };
 
 }  // namespace

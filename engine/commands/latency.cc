@@ -250,7 +250,6 @@ const Command kSubcommands[] = {
      .since = "2.8.13",
      .complexity = "O(1)",
      .summary = "Reports slow events in words.",
-     .syntax = "",
      .tips = kTips},
     {.name = "reset",
      .arity = -2,
@@ -277,7 +276,6 @@ const Command kSubcommands[] = {
      .since = "2.8.13",
      .complexity = "O(1)",
      .summary = "Lists all events with their latest and greatest latencies.",
-     .syntax = "",
      .tips = kTips},
     {.name = "help",
      .arity = 2,
@@ -285,8 +283,7 @@ const Command kSubcommands[] = {
      .handler = help_command,
      .since = "2.8.13",
      .complexity = "O(1)",
-     .summary = "Lists the subcommands.",
-     .syntax = ""},
+     .summary = "Lists the subcommands."},
 };
 
 const Command kLatencyRows[] = {
@@ -296,8 +293,7 @@ const Command kLatencyRows[] = {
      .subcommands = kSubcommands,
      .since = "2.8.13",
      .complexity = "Depends on subcommand.",
-     .summary = "Reports slow events.",
-     .syntax = ""},
+     .summary = "Reports slow events."},
 };
 
 }  // namespace

@@ -15,8 +15,7 @@ const Command kPubsubSubcommands[] = {
      .handler = pubsub_help_command,
      .since = "6.2.0",
      .complexity = "O(1)",
-     .summary = "Lists the subcommands.",
-     .syntax = ""},
+     .summary = "Lists the subcommands."},
     {.name = "channels",
      .arity = -2,
      .flags = kPubsub | kLoading | kStale,
@@ -40,8 +39,7 @@ const Command kPubsubSubcommands[] = {
      .handler = pubsub_numpat_command,
      .since = "2.8.0",
      .complexity = "O(1)",
-     .summary = "Counts the patterns that have subscribers.",
-     .syntax = ""},
+     .summary = "Counts the patterns that have subscribers."},
     {.name = "shardnumsub",
      .arity = -2,
      .flags = kPubsub | kLoading | kStale,
@@ -144,8 +142,7 @@ const Command kPubsubRows[] = {
      .subcommands = kPubsubSubcommands,
      .since = "2.8.0",
      .complexity = "Depends on subcommand.",
-     .summary = "Shows channels and their subscribers.",
-     .syntax = ""},
+     .summary = "Shows channels and their subscribers."},
 };
 
 }  // namespace

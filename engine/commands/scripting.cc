@@ -80,8 +80,7 @@ const Command kScriptSubcommands[] = {
      .handler = reply_help,
      .since = "5.0.0",
      .complexity = "O(1)",
-     .summary = "Lists the subcommands.",
-     .syntax = ""},
+     .summary = "Lists the subcommands."},
     {.name = "kill",
      .arity = 2,
      .flags = kNoScript | kAllowBusy,
@@ -89,7 +88,6 @@ const Command kScriptSubcommands[] = {
      .since = "2.6.0",
      .complexity = "O(1)",
      .summary = "Kills a slow script that has not written yet.",
-     .syntax = "",
      .tips = "request_policy:all_shards response_policy:one_succeeded"},
     {.name = "load",
      .arity = 3,
@@ -149,8 +147,7 @@ const Command kScriptingRows[] = {
      .subcommands = kScriptSubcommands,
      .since = "2.6.0",
      .complexity = "Depends on subcommand.",
-     .summary = "Manages the loaded scripts.",
-     .syntax = ""},
+     .summary = "Manages the loaded scripts."},
 };
 
 }  // namespace

@@ -72,8 +72,7 @@ const Command kGroupSubcommands[] = {
      .handler = reply_help,
      .since = "5.0.0",
      .complexity = "O(1)",
-     .summary = "Lists the subcommands.",
-     .syntax = ""},
+     .summary = "Lists the subcommands."},
 };
 
 const Command kInfoSubcommands[] = {
@@ -111,8 +110,7 @@ const Command kInfoSubcommands[] = {
      .handler = reply_help,
      .since = "5.0.0",
      .complexity = "O(1)",
-     .summary = "Lists the subcommands.",
-     .syntax = ""},
+     .summary = "Lists the subcommands."},
 };
 
 const Command kStreamRows[] = {
@@ -205,8 +203,7 @@ const Command kStreamRows[] = {
      .subcommands = kGroupSubcommands,
      .since = "5.0.0",
      .complexity = "Depends on subcommand.",
-     .summary = "Creates, moves and removes consumer groups and consumers.",
-     .syntax = ""},
+     .summary = "Creates, moves and removes consumer groups and consumers."},
     {.name = "xreadgroup",
      .arity = -7,
      .flags = kWrite | kBlocking | kMovableKeys,
@@ -273,8 +270,7 @@ const Command kStreamRows[] = {
      .subcommands = kInfoSubcommands,
      .since = "5.0.0",
      .complexity = "Depends on subcommand.",
-     .summary = "Describes streams, groups and consumers.",
-     .syntax = ""},
+     .summary = "Describes streams, groups and consumers."},
     {.name = "xsetid",
      .arity = -3,
      .flags = kWrite | kDenyOom | kFast,

@@ -180,8 +180,8 @@ struct Command {
   KeySpec keys[kMaxKeySpecs] = {};
   void (*handler)(Call& call) = nullptr;  // null for a container
   std::span<const Command> subcommands = {};
-  const char* group = "";  // COMMAND DOCS: string, list, ...; by default that of the family
-  const char* since = "1.0.0";
+  const char* group = "";       // COMMAND DOCS: string, list, ...; by default that of the family
+  const char* since = "1.0.0";  // version of Redis
   const char* complexity = "";
   const char* summary = "";  // not Redis's text
   // Arguments in the notation of Redis's documentation: "key [NX | XX] [EX seconds | PX
