@@ -254,6 +254,4 @@ void acl_load_command(Call& call) {
 
 void acl_save_command(Call& call) { call.reply_status(call.engine.server().save_users()); }
 
-void acl_help_command(Call& call) { reply_help(call); }
-
 }  // namespace sluice

@@ -13,7 +13,6 @@ void acl_load_command(Call& call);
 void acl_save_command(Call& call);
 void acl_genpass_command(Call& call);
 void acl_getuser_command(Call& call);
-void acl_help_command(Call& call);
 void acl_list_command(Call& call);
 void acl_setuser_command(Call& call);
 void acl_users_command(Call& call);

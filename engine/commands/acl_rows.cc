@@ -2,6 +2,7 @@
 #include "engine/commands/acl.h"
 
 #include "engine/commands/families.h"
+#include "engine/commands/help.h"
 
 namespace sluice {
 
@@ -87,13 +88,7 @@ const Command kAclSubcommands[] = {
      .since = "6.0.0",
      .complexity = "O(1)",
      .summary = "Returns the name of the connection's user."},
-    {.name = "help",
-     .arity = 2,
-     .flags = kLoading | kStale,
-     .handler = acl_help_command,
-     .since = "6.0.0",
-     .complexity = "O(1)",
-     .summary = "Lists the subcommands."},
+    help_row("6.0.0"),
     {.name = "users",
      .arity = 2,
      .flags = kAdmin | kNoScript | kLoading | kStale,

@@ -6,7 +6,6 @@
 #include "engine/base/numbers.h"
 #include "engine/clients/describe_client.h"
 #include "engine/commands/connection.h"
-#include "engine/commands/help.h"
 #include "engine/execution/call.h"
 #include "engine/execution/engine.h"
 #include "engine/execution/execution.h"
@@ -271,7 +270,5 @@ void client_unpause_command(Call& call) {
   call.engine.server().pause_changed();
   call.reply.ok();
 }
-
-void client_help_command(Call& call) { reply_help(call); }
 
 }  // namespace sluice

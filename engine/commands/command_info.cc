@@ -3,7 +3,6 @@
 #include <sstream>
 
 #include "engine/base/numbers.h"
-#include "engine/commands/help.h"
 #include "engine/commands/server.h"
 #include "engine/commands/syntax.h"
 #include "engine/execution/call.h"
@@ -287,7 +286,5 @@ void command_getkeysandflags_command(Call& call) {
     reply_names(call.reply, kKeyFlagNames, position.flags);
   }
 }
-
-void command_help_command(Call& call) { reply_help(call); }
 
 }  // namespace sluice

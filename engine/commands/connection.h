@@ -35,7 +35,6 @@ void client_tracking_command(Call& call);
 void client_caching_command(Call& call);
 void client_getredir_command(Call& call);
 void client_trackinginfo_command(Call& call);
-void client_help_command(Call& call);
 
 // Whether this is a valid name of a connection: printable, no spaces. Replies the error otherwise.
 bool check_client_name(Call& call, size_t argument);

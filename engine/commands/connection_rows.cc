@@ -2,6 +2,7 @@
 #include "engine/commands/connection.h"
 
 #include "engine/commands/families.h"
+#include "engine/commands/help.h"
 
 namespace sluice {
 
@@ -78,13 +79,7 @@ const Command kClientSubcommands[] = {
      .summary =
          "Lets this connection read keys without updating their access times. From Redis 7.2.",
      .syntax = "<ON | OFF>"},
-    {.name = "help",
-     .arity = 2,
-     .flags = kLoading | kStale,
-     .handler = client_help_command,
-     .since = "5.0.0",
-     .complexity = "O(1)",
-     .summary = "Lists the subcommands."},
+    help_row("5.0.0"),
     {.name = "list",
      .arity = -2,
      .flags = kAdmin | kNoScript | kLoading | kStale,

@@ -1,12 +1,23 @@
 // HELP of a container command, generated from its rows.
 #pragma once
 
-namespace sluice {
+#include "engine/table/command.h"
 
-struct Call;
+namespace sluice {
 
 // Two lines for each subcommand: its name with arguments, and its summary.
 void reply_help(Call& call);
+
+constexpr Command help_row(const char* since, uint32_t acl = 0) {
+  return Command{.name = "help",
+                 .arity = 2,
+                 .flags = kLoading | kStale,
+                 .acl = acl,
+                 .handler = reply_help,
+                 .since = since,
+                 .complexity = "O(1)",
+                 .summary = "Lists the subcommands."};
+}
 
 // The error for a subcommand with invalid arguments.
 void reply_subcommand_error(Call& call);

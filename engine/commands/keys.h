@@ -40,7 +40,6 @@ void object_encoding_command(Call& call);
 void object_refcount_command(Call& call);
 void object_idletime_command(Call& call);
 void object_freq_command(Call& call);
-void object_help_command(Call& call);
 // The encoding that Redis would use for the value, as in OBJECT ENCODING.
 Bytes encoding_name(const Entry& entry);
 // The reply of OBJECT REFCOUNT.

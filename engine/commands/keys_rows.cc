@@ -2,6 +2,7 @@
 #include "engine/commands/keys.h"
 
 #include "engine/commands/families.h"
+#include "engine/commands/help.h"
 
 namespace sluice {
 
@@ -28,13 +29,7 @@ const Command kObjectSubcommands[] = {
      .summary = "Not supported: no eviction policy counts accesses.",
      .syntax = "key",
      .tips = "nondeterministic_output"},
-    {.name = "help",
-     .arity = 2,
-     .flags = kLoading | kStale,
-     .handler = object_help_command,
-     .since = "6.2.0",
-     .complexity = "O(1)",
-     .summary = "Lists the subcommands."},
+    help_row("6.2.0"),
     {.name = "idletime",
      .arity = 3,
      .flags = kReadonly | kNoTouch,

@@ -215,8 +215,6 @@ void histogram_command(Call& call) {
   call.reply.close_map(mark, count);
 }
 
-void help_command(Call& call) { reply_help(call); }
-
 // --- Rows ---
 
 constexpr uint32_t kFlags = kAdmin | kNoScript | kLoading | kStale;
@@ -277,13 +275,7 @@ const Command kSubcommands[] = {
      .complexity = "O(1)",
      .summary = "Lists all events with their latest and greatest latencies.",
      .tips = kTips},
-    {.name = "help",
-     .arity = 2,
-     .flags = kLoading | kStale,
-     .handler = help_command,
-     .since = "2.8.13",
-     .complexity = "O(1)",
-     .summary = "Lists the subcommands."},
+    help_row("2.8.13"),
 };
 
 const Command kLatencyRows[] = {

@@ -2,7 +2,6 @@
 #include <cstdlib>
 #include <map>
 
-#include "engine/commands/help.h"
 #include "engine/commands/server.h"
 #include "engine/execution/call.h"
 #include "engine/execution/engine.h"
@@ -168,7 +167,5 @@ void memory_malloc_stats_command(Call& call) {
   call.reply.verbatim(
       "txt", report.empty() ? "Stats not supported for the current allocator" : Bytes(report));
 }
-
-void memory_help_command(Call& call) { reply_help(call); }
 
 }  // namespace sluice

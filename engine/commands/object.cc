@@ -1,6 +1,5 @@
 // OBJECT: Redis's encoding of a value, and its idle time.
 #include "engine/base/numbers.h"
-#include "engine/commands/help.h"
 #include "engine/commands/keys.h"
 #include "engine/execution/call.h"
 #include "engine/execution/execution.h"
@@ -82,7 +81,5 @@ void object_freq_command(Call& call) {
       "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that "
       "when switching between policies at runtime LRU and LFU data will take some time to adjust.");
 }
-
-void object_help_command(Call& call) { reply_help(call); }
 
 }  // namespace sluice

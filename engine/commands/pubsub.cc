@@ -2,7 +2,6 @@
 #include "engine/commands/pubsub.h"
 
 #include "engine/clients/pubsub.h"
-#include "engine/commands/help.h"
 #include "engine/execution/call.h"
 #include "engine/execution/engine.h"
 
@@ -110,6 +109,5 @@ void pubsub_shardnumsub_command(Call& call) { count_subscribers(call, Kind::kSha
 void pubsub_numpat_command(Call& call) {
   call.reply.integer(static_cast<int64_t>(call.engine.pubsub().count(Kind::kPattern)));
 }
-void pubsub_help_command(Call& call) { reply_help(call); }
 
 }  // namespace sluice

@@ -18,6 +18,5 @@ void pubsub_numsub_command(Call& call);
 void pubsub_numpat_command(Call& call);
 void pubsub_shardchannels_command(Call& call);
 void pubsub_shardnumsub_command(Call& call);
-void pubsub_help_command(Call& call);
 
 }  // namespace sluice

@@ -2,20 +2,14 @@
 #include "engine/commands/pubsub.h"
 
 #include "engine/commands/families.h"
+#include "engine/commands/help.h"
 
 namespace sluice {
 
 namespace {
 
 const Command kPubsubSubcommands[] = {
-    {.name = "help",
-     .arity = 2,
-     .flags = kLoading | kStale,
-     .acl = kAclSlow,
-     .handler = pubsub_help_command,
-     .since = "6.2.0",
-     .complexity = "O(1)",
-     .summary = "Lists the subcommands."},
+    help_row("6.2.0", kAclSlow),
     {.name = "channels",
      .arity = -2,
      .flags = kPubsub | kLoading | kStale,

@@ -177,8 +177,6 @@ void config_resetstat_command(Call& call) {
   call.reply.ok();
 }
 
-void config_help_command(Call& call) { reply_help(call); }
-
 // --- SLOWLOG ---
 
 void slowlog_get_command(Call& call) {
@@ -212,7 +210,5 @@ void slowlog_reset_command(Call& call) {
   call.engine.slow_log().reset();
   call.reply.ok();
 }
-
-void slowlog_help_command(Call& call) { reply_help(call); }
 
 }  // namespace sluice

@@ -17,11 +17,9 @@ void config_get_command(Call& call);
 void config_set_command(Call& call);
 void config_rewrite_command(Call& call);
 void config_resetstat_command(Call& call);
-void config_help_command(Call& call);
 void slowlog_get_command(Call& call);
 void slowlog_len_command(Call& call);
 void slowlog_reset_command(Call& call);
-void slowlog_help_command(Call& call);
 
 // debug.cc
 void debug_command(Call& call);
@@ -32,7 +30,6 @@ void memory_stats_command(Call& call);
 void memory_doctor_command(Call& call);
 void memory_purge_command(Call& call);
 void memory_malloc_stats_command(Call& call);
-void memory_help_command(Call& call);
 
 // roles.cc
 void role_command(Call& call);
@@ -58,6 +55,5 @@ void command_getkeys_command(Call& call);
 void command_getkeysandflags_command(Call& call);
 void command_info_command(Call& call);
 void command_list_command(Call& call);
-void command_help_command(Call& call);
 
 }  // namespace sluice

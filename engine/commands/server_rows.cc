@@ -2,6 +2,7 @@
 #include "engine/commands/server.h"
 
 #include "engine/commands/families.h"
+#include "engine/commands/help.h"
 
 namespace sluice {
 
@@ -22,13 +23,7 @@ const Command kConfigSubcommands[] = {
      .since = "2.8.0",
      .complexity = "O(1)",
      .summary = "Rewrites the configuration file."},
-    {.name = "help",
-     .arity = 2,
-     .flags = kLoading | kStale,
-     .handler = config_help_command,
-     .since = "5.0.0",
-     .complexity = "O(1)",
-     .summary = "Lists the subcommands."},
+    help_row("5.0.0"),
     {.name = "get",
      .arity = -3,
      .flags = kAdmin | kNoScript | kLoading | kStale,
@@ -50,13 +45,7 @@ const Command kConfigSubcommands[] = {
 };
 
 const Command kSlowlogSubcommands[] = {
-    {.name = "help",
-     .arity = 2,
-     .flags = kLoading | kStale,
-     .handler = slowlog_help_command,
-     .since = "6.2.0",
-     .complexity = "O(1)",
-     .summary = "Lists the subcommands."},
+    help_row("6.2.0"),
     {.name = "get",
      .arity = -2,
      .flags = kAdmin | kLoading | kStale,
@@ -85,13 +74,7 @@ const Command kSlowlogSubcommands[] = {
 };
 
 const Command kMemorySubcommands[] = {
-    {.name = "help",
-     .arity = 2,
-     .flags = kLoading | kStale,
-     .handler = memory_help_command,
-     .since = "4.0.0",
-     .complexity = "O(1)",
-     .summary = "Lists the subcommands."},
+    help_row("4.0.0"),
     {.name = "usage",
      .arity = -3,
      .flags = kReadonly | kNoTouch,
@@ -187,14 +170,7 @@ const Command kCommandSubcommands[] = {
      .summary = "Describes commands for programs.",
      .syntax = "[command-name [command-name ...]]",
      .tips = "nondeterministic_output_order"},
-    {.name = "help",
-     .arity = 2,
-     .flags = kLoading | kStale,
-     .acl = kAclConnection,
-     .handler = command_help_command,
-     .since = "5.0.0",
-     .complexity = "O(1)",
-     .summary = "Lists the subcommands."},
+    help_row("5.0.0", kAclConnection),
 };
 
 const Command kServerRows[] = {

@@ -1,6 +1,5 @@
 #include "engine/commands/standalone.h"
 
-#include "engine/commands/help.h"
 #include "engine/execution/call.h"
 
 namespace sluice {
@@ -17,8 +16,6 @@ void module_refused_command(Call& call) {
       "you can run it from a local connection, otherwise you need to set this option in the "
       "configuration file, and then restart the server.");
 }
-
-void module_help_command(Call& call) { reply_help(call); }
 
 namespace {
 

@@ -13,7 +13,6 @@ void cluster_disabled_command(Call& call);
 void module_list_command(Call& call);
 // Changes of modules: refused as with Redis's own `enable-module-command no`.
 void module_refused_command(Call& call);
-void module_help_command(Call& call);
 
 // MIGRATE, PSYNC, REPLCONF, RESTORE-ASKING, SYNC: refused, each with its reason.
 void refused_command(Call& call);

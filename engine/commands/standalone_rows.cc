@@ -2,6 +2,7 @@
 #include "engine/commands/standalone.h"
 
 #include "engine/commands/families.h"
+#include "engine/commands/help.h"
 #include "engine/commands/server.h"
 
 namespace sluice {
@@ -99,13 +100,7 @@ const Command kModuleSubcommands[] = {
      .complexity = "O(1)",
      .summary = kNoModules,
      .syntax = "name"},
-    {.name = "help",
-     .arity = 2,
-     .flags = kLoading | kStale,
-     .handler = module_help_command,
-     .since = "5.0.0",
-     .complexity = "O(1)",
-     .summary = "Lists the subcommands."},
+    help_row("5.0.0"),
 };
 
 constexpr Command node_mode(const char* name, uint32_t flags) {

@@ -66,13 +66,7 @@ const Command kGroupSubcommands[] = {
      .complexity = "O(1)",
      .summary = "Removes a consumer and its pending entries.",
      .syntax = "key groupname consumername"},
-    {.name = "help",
-     .arity = 2,
-     .flags = kLoading | kStale,
-     .handler = reply_help,
-     .since = "5.0.0",
-     .complexity = "O(1)",
-     .summary = "Lists the subcommands."},
+    help_row("5.0.0"),
 };
 
 const Command kInfoSubcommands[] = {
@@ -104,13 +98,7 @@ const Command kInfoSubcommands[] = {
      .summary = "Describes the consumers of a group.",
      .syntax = "key groupname",
      .tips = "nondeterministic_output"},
-    {.name = "help",
-     .arity = 2,
-     .flags = kLoading | kStale,
-     .handler = reply_help,
-     .since = "5.0.0",
-     .complexity = "O(1)",
-     .summary = "Lists the subcommands."},
+    help_row("5.0.0"),
 };
 
 const Command kStreamRows[] = {
