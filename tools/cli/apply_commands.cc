@@ -242,8 +242,6 @@ std::span<const CommandRow> apply_commands() {
   static const CommandRow kRows[] = {
       {"diff-config",
        "FILE",
-       1,
-       1,
        "show what apply would change",
        kDiffHelp.c_str(),
        {kPruneOptions},
@@ -251,8 +249,6 @@ std::span<const CommandRow> apply_commands() {
        "sluice diff-config queues.json"},
       {"apply",
        "FILE",
-       1,
-       1,
        "configure queues as a file says",
        kApplyHelp.c_str(),
        {kPruneOptions, kApplyOptions},

@@ -161,9 +161,14 @@ void Arguments::take_option(std::span<const std::string> words, size_t& at, cons
 
 void Arguments::check_operands() const {
   if (command_ == nullptr || has("--help")) return;
+  const std::string operands = command_->operands;
+  const std::vector<std::string> words = split_words(operands);
+  const auto least = std::count_if(words.begin(), words.end(),
+                                   [](const std::string& word) { return word[0] != '['; });
+  const bool repeats = operands.find("...") != std::string::npos;
   const size_t count = operands_.size();
-  if (count >= command_->least_operands && count <= command_->most_operands) return;
-  throw usage_error(std::string("usage: sluice ") + command_->name + " " + command_->operands);
+  if (count >= static_cast<size_t>(least) && (repeats || count <= words.size())) return;
+  throw usage_error(std::string("usage: sluice ") + command_->name + " " + operands);
 }
 
 void Arguments::read(std::span<const std::string> words, std::span<const CommandRow> rows,

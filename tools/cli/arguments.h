@@ -37,9 +37,8 @@ struct Option {
 
 struct CommandRow {
   const char* name;
-  const char* operands;  // as shown in the help
-  size_t least_operands;
-  size_t most_operands;
+  // As shown in the help. A word that begins with [ may be missing; with ... it may repeat.
+  const char* operands;
   const char* help;     // one line
   const char* details;  // further lines of the command's own help, or null
   std::vector<std::span<const Option>> options;

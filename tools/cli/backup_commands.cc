@@ -168,8 +168,6 @@ std::span<const CommandRow> backup_commands() {
   static const CommandRow kRows[] = {
       {"backup",
        "FILE",
-       1,
-       1,
        "copy all data of the server to a file",
        "Reads GET /api/v1/checkpoint: needs http-port, and a token of the role admin. FILE "
        "appears\n"

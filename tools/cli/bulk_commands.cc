@@ -194,8 +194,6 @@ std::span<const CommandRow> bulk_commands() {
   static const CommandRow kRows[] = {
       {"cancel",
        "QUEUE [ID...]",
-       1,
-       100'000,
        "cancel jobs; active jobs are asked to stop",
        "Takes ids, or a selector for all matching jobs that have not ended.\n"
        "With --all it asks for confirmation if standard input is a terminal.",
@@ -204,8 +202,6 @@ std::span<const CommandRow> bulk_commands() {
        "sluice cancel exec --group ann --state pending --dry-run"},
       {"retry",
        "QUEUE [ID...]",
-       1,
-       100'000,
        "queue ended jobs again",
        "Takes ids, or a selector for all matching jobs; without --state, failed jobs.",
        {selector_options(), kManyOptions},
@@ -213,8 +209,6 @@ std::span<const CommandRow> bulk_commands() {
        "sluice retry exec --state failed --older 1h"},
       {"purge",
        "QUEUE",
-       1,
-       1,
        "remove ended jobs",
        "With --all it asks for confirmation if standard input is a terminal.",
        {selector_options(), kManyOptions},

@@ -188,8 +188,6 @@ std::span<const CommandRow> event_commands() {
   static const CommandRow kRows[] = {
       {"events",
        "QUEUE",
-       1,
-       1,
        "print what has happened to the jobs; with --json one object per line",
        "--follow survives a restart of the server: it resumes after the last event that it has\n"
        "printed, without a gap. If there would be a gap, it ends with TRIMMED.",

@@ -174,8 +174,6 @@ std::span<const CommandRow> group_commands() {
   static const CommandRow kRows[] = {
       {"nodes",
        "",
-       0,
-       0,
        "show the servers of the group: who leads, and how far the others are",
        "A pause is for work at machines or at etcd. sluice failover still works, and a server\n"
        "that is stopped still hands over.",
@@ -184,8 +182,6 @@ std::span<const CommandRow> group_commands() {
        "sluice nodes --pause 30m"},
       {"failover",
        "",
-       0,
-       0,
        "let another server of the group lead",
        "Nothing that was acknowledged is lost. Writes wait, connections to the old primary close,\n"
        "and it comes back as a standby.",

@@ -189,8 +189,6 @@ std::span<const CommandRow> help_commands() {
   static const CommandRow kRows[] = {
       {"completion",
        "bash|zsh|fish",
-       1,
-       1,
        "print a shell completion script",
        "bash: source <(sluice completion bash)\n"
        "zsh:  source <(sluice completion zsh), after compinit\n"
@@ -200,8 +198,6 @@ std::span<const CommandRow> help_commands() {
        "source <(sluice completion bash)"},
       {"help",
        "[COMMAND]",
-       0,
-       1,
        "show this help, or that of a command",
        nullptr,
        {kHelpOptions},

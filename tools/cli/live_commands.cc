@@ -59,8 +59,6 @@ std::span<const CommandRow> live_commands() {
   static const CommandRow kRows[] = {
       {"top",
        "[QUEUE...]",
-       0,
-       1000,
        "watch the queues live, and steer them; ? shows the keys",
        "Fills the terminal with the queues, and of the selected one its workers and its active,\n"
        "next and failed jobs. Keys sort, filter, open a queue or a job, pause, retry and cancel.\n"
@@ -70,8 +68,6 @@ std::span<const CommandRow> live_commands() {
        "sluice top exec"},
       {"simulate",
        "QUEUE",
-       1,
-       1,
        "run producers and workers for a demonstration: real jobs, real leases",
        "It changes the queue: use a separate one. Jobs that are running at the end are returned;\n"
        "waiting jobs stay.",

@@ -86,8 +86,6 @@ std::span<const CommandRow> log_commands() {
   static const CommandRow kRows[] = {
       {"log",
        "QUEUE ID",
-       2,
-       2,
        "print the log of a job",
        "--follow survives a restart of the server: it resumes behind the last byte that it has\n"
        "printed.",

@@ -248,8 +248,6 @@ std::span<const CommandRow> watch_commands() {
   static const CommandRow kRows[] = {
       {"watch",
        "QUEUE ID",
-       2,
-       2,
        "watch a job until it has ended: its place, its progress, its log",
        "Prints a line for each change, and on a terminal how the job is at the moment. It "
        "survives\n"

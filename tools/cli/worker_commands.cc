@@ -63,8 +63,6 @@ std::span<const CommandRow> worker_commands() {
   static const CommandRow kRows[] = {
       {"workers",
        "QUEUE",
-       1,
-       1,
        "show the workers of a queue: what they run, and when they were seen last",
        nullptr,
        {},
@@ -72,8 +70,6 @@ std::span<const CommandRow> worker_commands() {
        "sluice workers exec"},
       {"quiet",
        "QUEUE WORKER",
-       2,
-       2,
        "give a worker no more jobs; what it runs continues",
        "The worker hears of it with its next heartbeat, and can exit when its jobs have ended.",
        {kQuietOptions},
