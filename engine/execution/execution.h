@@ -48,7 +48,6 @@ class Execution {
   // The same if the wall clock is never stepped: queue time equals it.
   void set_now_ms(int64_t now_ms) { set_times(Times::agreeing(now_ms, steady_ms_)); }
   int64_t now_ms() const { return times_.wall_ms; }
-  void set_steady_ms(int64_t steady_ms) { set_times(Times::agreeing(times_.wall_ms, steady_ms)); }
   int64_t steady_ms() const { return steady_ms_; }
 
   // Runs one request of `client`: writes its reply, queues it (MULTI), or blocks the client

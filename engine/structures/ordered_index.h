@@ -33,10 +33,6 @@ inline uint64_t order_preserving(double number) {
   return (bits >> 63) != 0 ? ~bits : bits | uint64_t{1} << 63;
 }
 
-inline double from_order_preserving(uint64_t key) {
-  return std::bit_cast<double>((key >> 63) != 0 ? key & ~(uint64_t{1} << 63) : ~key);
-}
-
 template <class Value = NoValue, class TieOrder = NoTie>
 class OrderedIndex {
   static_assert(std::is_trivially_copyable_v<Value> && alignof(Value) <= 8);
@@ -133,9 +129,6 @@ class OrderedIndex {
   Entry pop_front();
   Entry pop_back();
 
-  // Removes and returns the entry at this rank. REQUIRES: rank < size().
-  Entry erase_at(uint64_t rank);
-
   // The number of entries before this one, which need not be in the index.
   uint64_t rank(uint64_t major, uint64_t minor, Value value = Value{}) const;
 
@@ -150,10 +143,6 @@ class OrderedIndex {
     uint64_t rank = 0;
     search(before, &rank);
     return rank;
-  }
-  // The number of entries with from_major <= major < to_major.
-  uint64_t count_between(uint64_t from_major, uint64_t to_major) const {
-    return from_major < to_major ? count_below(to_major) - count_below(from_major) : 0;
   }
 
   // Invalid when rank >= size().

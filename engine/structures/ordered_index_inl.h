@@ -342,25 +342,6 @@ bool OrderedIndex<Value, TieOrder>::replace_value(uint64_t major, uint64_t minor
 }
 
 template <class Value, class TieOrder>
-auto OrderedIndex<Value, TieOrder>::erase_at(uint64_t rank) -> Entry {
-  CHECK(rank < size_);
-  Path path;
-  void* node = root_;
-  for (uint32_t level = 0; level < height_; ++level) {
-    auto* inner = static_cast<Inner*>(node);
-    uint32_t slot = 0;
-    while (rank >= inner->counts[slot]) rank -= inner->counts[slot++];
-    path.steps[level] = {inner, slot};
-    node = inner->children[slot];
-  }
-  path.leaf = static_cast<Leaf*>(node);
-  path.at = static_cast<uint32_t>(rank);
-  const Entry entry = path.leaf->entry(path.at);
-  remove_at(path);
-  return entry;
-}
-
-template <class Value, class TieOrder>
 auto OrderedIndex<Value, TieOrder>::pop_front() -> Entry {
   Path path;
   lead_to_first(path);

@@ -21,8 +21,7 @@ struct Server {
   test::EngineSession session{engine, execution};
 
   std::string at(int64_t steady_ms, std::initializer_list<Bytes> args) {
-    execution.set_now_ms(1'700'000'000'000 + steady_ms);
-    execution.set_steady_ms(steady_ms);
+    execution.set_times(Times::agreeing(1'700'000'000'000 + steady_ms, steady_ms));
     return session.run(args);
   }
 };

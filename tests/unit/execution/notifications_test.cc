@@ -36,7 +36,6 @@ struct Server {
 
   explicit Server(uint32_t events = kEventKeyevent | kEventAll) {
     execution.set_now_ms(kNowMs);
-    execution.set_steady_ms(0);
     engine.set_notified_events(events);
     listener.client.port = inbox;
     listener.run({"PSUBSCRIBE", "__key*"});

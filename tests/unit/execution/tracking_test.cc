@@ -33,10 +33,7 @@ struct Server {
   EngineSession writer{engine, execution};
   std::shared_ptr<Inbox> inbox = std::make_shared<Inbox>();
 
-  Server() {
-    execution.set_now_ms(1'000'000);
-    execution.set_steady_ms(0);
-  }
+  Server() { execution.set_now_ms(1'000'000); }
 };
 
 constexpr Bytes kToldOfA = "*1\r\n$1\r\na\r\n";

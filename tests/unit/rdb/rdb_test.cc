@@ -394,7 +394,7 @@ TEST_CASE("a key's idle time goes from its last use, and RESTORE sets it") {
   Holder holder({"SET", "k", "1"});
   const std::string payload = bulk(holder.run({"DUMP", "k"}));
   const auto idle = [&](Bytes key) { return holder.run({"OBJECT", "IDLETIME", key}); };
-  holder.execution.set_steady_ms(5000);
+  holder.execution.set_times(Times::agreeing(0, 5000));
   CHECK(idle("k") == ":5\r\n");
   holder.run({"TTL", "k"});
   holder.run({"EXISTS", "k"});
@@ -404,7 +404,7 @@ TEST_CASE("a key's idle time goes from its last use, and RESTORE sets it") {
   CHECK(idle("k") == ":0\r\n");
   CHECK(holder.run({"RESTORE", "r", "0", payload, "IDLETIME", "1000"}) == "+OK\r\n");
   CHECK(idle("r") == ":1000\r\n");
-  holder.execution.set_steady_ms(8000);
+  holder.execution.set_times(Times::agreeing(0, 8000));
   CHECK(idle("r") == ":1003\r\n");
   holder.run({"TOUCH", "r"});
   CHECK(idle("r") == ":0\r\n");

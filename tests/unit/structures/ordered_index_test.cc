@@ -2,7 +2,6 @@
 #include "engine/structures/ordered_index.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdlib>
 #include <limits>
@@ -61,10 +60,10 @@ class Model {
     keys.erase(it);
   }
   void erase_at(uint64_t rank) {
-    const auto it = std::next(keys.begin(), static_cast<std::ptrdiff_t>(rank));
-    const auto entry = index.erase_at(rank);
-    CHECK(Key(entry.major, entry.minor, entry.value) == *it);
-    keys.erase(it);
+    const auto at = index.at(rank);
+    const Key key(at.major(), at.minor(), at.value());
+    CHECK(key == *std::next(keys.begin(), static_cast<std::ptrdiff_t>(rank)));
+    erase(key);
   }
   void check_queries(const Key& key) const {
     const auto& [major, minor, value] = key;
@@ -83,7 +82,7 @@ class Model {
     CHECK(rank == static_cast<uint64_t>(std::distance(keys.begin(), behind)));
     CHECK(by.valid() == (behind != keys.end()));
     if (by.valid()) CHECK(Key(by.major(), by.minor(), by.value()) == *behind);
-    CHECK(index.count_between(major, major + 1) == rank - index.count_below(major));
+    CHECK(index.count_below(major + 1) == rank);
   }
   void check() const {
     index.check();
@@ -216,7 +215,7 @@ TEST_CASE("without a tie order the very value is erased, however many equals it 
   for (uint32_t i = 0; i < 1000; i += 3) CHECK_FALSE(index.erase(1, 1, i));
   index.check();
   CHECK(index.size() == 1002 - 334);
-  CHECK(index.count_between(1, 2) == 666);
+  CHECK(index.count_below(2) - index.count_below(1) == 666);
   CHECK(index.find(1, 1, 500).valid());
   CHECK_FALSE(index.find(1, 1, 501).valid());
   CHECK_FALSE(index.erase(0, 1, 1));
@@ -344,11 +343,9 @@ TEST_CASE("doubles keep their order as integers") {
   const std::vector<double> numbers = {-infinity, -1e308, -2.5, -1,  -5e-324, 0,
                                        5e-324,    0.5,    1,    1.5, 1e308,   infinity};
   for (size_t i = 0; i < numbers.size(); ++i) {
-    CHECK(sluice::from_order_preserving(sluice::order_preserving(numbers[i])) == numbers[i]);
     for (size_t j = 0; j < i; ++j) {
       CHECK(sluice::order_preserving(numbers[j]) < sluice::order_preserving(numbers[i]));
     }
   }
   CHECK(sluice::order_preserving(-0.0) == sluice::order_preserving(0.0));
-  CHECK_FALSE(std::signbit(sluice::from_order_preserving(sluice::order_preserving(-0.0))));
 }

@@ -52,8 +52,7 @@ class Site {
   void pass(int64_t ms) {
     now_ms += ms;
     steady_ms += ms;
-    execution->set_now_ms(now_ms);
-    execution->set_steady_ms(steady_ms);
+    execution->set_times(Times::agreeing(now_ms, steady_ms));
   }
   // Returns the number of lock holds.
   size_t run_timers() {
