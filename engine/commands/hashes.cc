@@ -120,12 +120,6 @@ void hexists_command(Call& call) {
   call.reply.integer(find_field(entry, call.args[2]) != nullptr ? 1 : 0);
 }
 
-void hlen_command(Call& call) {
-  const Found<const Entry> entry = call.find(call.key(1), Type::kHash);
-  if (entry.refused()) return;
-  call.reply.integer(entry == nullptr ? 0 : static_cast<int64_t>(collection_size(*entry)));
-}
-
 void hstrlen_command(Call& call) {
   const Found<const Entry> entry = call.find(call.key(1), Type::kHash);
   if (entry.refused()) return;

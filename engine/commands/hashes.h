@@ -15,7 +15,6 @@ void hkeys_command(Call& call);
 void hvals_command(Call& call);
 void hdel_command(Call& call);
 void hexists_command(Call& call);
-void hlen_command(Call& call);
 void hstrlen_command(Call& call);
 void hincrby_command(Call& call);
 void hincrbyfloat_command(Call& call);

@@ -2,6 +2,7 @@
 #include "engine/commands/hashes.h"
 
 #include "engine/commands/families.h"
+#include "engine/commands/size_command.h"
 
 namespace sluice {
 
@@ -106,7 +107,7 @@ const Command kHashRows[] = {
      .arity = 2,
      .flags = kReadonly | kFast,
      .keys = {keys_at(1, kKeyRo)},
-     .handler = hlen_command,
+     .handler = size_command<Type::kHash>,
      .since = "2.0.0",
      .complexity = "O(1)",
      .summary = "Counts the fields.",

@@ -38,12 +38,6 @@ void rpush_command(Call& call) { push_generic(call, false, false); }
 void lpushx_command(Call& call) { push_generic(call, true, true); }
 void rpushx_command(Call& call) { push_generic(call, false, true); }
 
-void llen_command(Call& call) {
-  const Found<const Entry> entry = call.find(call.key(1), Type::kList);
-  if (entry.refused()) return;
-  call.reply.integer(entry == nullptr ? 0 : static_cast<int64_t>(collection_size(*entry)));
-}
-
 void lindex_command(Call& call) {
   const Found<const Entry> entry = call.find(call.key(1), Type::kList);
   if (entry.refused()) return;

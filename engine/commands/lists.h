@@ -10,7 +10,6 @@ void lpush_command(Call& call);
 void rpush_command(Call& call);
 void lpushx_command(Call& call);
 void rpushx_command(Call& call);
-void llen_command(Call& call);
 void lindex_command(Call& call);
 void lrange_command(Call& call);
 void lset_command(Call& call);

@@ -2,6 +2,7 @@
 #include "engine/commands/lists.h"
 
 #include "engine/commands/families.h"
+#include "engine/commands/size_command.h"
 
 namespace sluice {
 
@@ -50,7 +51,7 @@ const Command kListRows[] = {
      .arity = 2,
      .flags = kReadonly | kFast,
      .keys = {keys_at(1, kKeyRo)},
-     .handler = llen_command,
+     .handler = size_command<Type::kList>,
      .complexity = "O(1)",
      .summary = "Counts the items.",
      .syntax = "key"},

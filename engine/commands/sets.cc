@@ -110,12 +110,6 @@ void smismember_command(Call& call) {
   for (const Bytes member : call.args.subspan(2)) call.reply.integer(has(entry, member) ? 1 : 0);
 }
 
-void scard_command(Call& call) {
-  const Found<const Entry> entry = call.find(call.key(1), Type::kSet);
-  if (entry.refused()) return;
-  call.reply.integer(entry == nullptr ? 0 : static_cast<int64_t>(collection_size(*entry)));
-}
-
 void smembers_command(Call& call) {
   const Found<const Entry> entry = call.find(call.key(1), Type::kSet);
   if (entry.refused()) return;

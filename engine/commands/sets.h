@@ -16,7 +16,6 @@ void srem_command(Call& call);
 void smove_command(Call& call);
 void sismember_command(Call& call);
 void smismember_command(Call& call);
-void scard_command(Call& call);
 void smembers_command(Call& call);
 void spop_command(Call& call);
 void srandmember_command(Call& call);

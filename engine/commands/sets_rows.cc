@@ -2,6 +2,7 @@
 #include "engine/commands/sets.h"
 
 #include "engine/commands/families.h"
+#include "engine/commands/size_command.h"
 
 namespace sluice {
 
@@ -54,7 +55,7 @@ const Command kSetRows[] = {
      .arity = 2,
      .flags = kReadonly | kFast,
      .keys = {keys_at(1, kKeyRo)},
-     .handler = scard_command,
+     .handler = size_command<Type::kSet>,
      .complexity = "O(1)",
      .summary = "Counts the members.",
      .syntax = "key"},

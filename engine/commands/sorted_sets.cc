@@ -209,12 +209,6 @@ void zmscore_command(Call& call) {
   }
 }
 
-void zcard_command(Call& call) {
-  const Found<const Entry> entry = call.find(call.key(1), Type::kSortedSet);
-  if (entry.refused()) return;
-  call.reply.integer(entry == nullptr ? 0 : static_cast<int64_t>(collection_size(*entry)));
-}
-
 void zrank_command(Call& call) { rank_generic(call, false); }
 void zrevrank_command(Call& call) { rank_generic(call, true); }
 

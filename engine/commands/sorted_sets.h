@@ -37,7 +37,6 @@ void zincrby_command(Call& call);
 void zrem_command(Call& call);
 void zscore_command(Call& call);
 void zmscore_command(Call& call);
-void zcard_command(Call& call);
 void zrank_command(Call& call);
 void zrevrank_command(Call& call);
 void zrandmember_command(Call& call);

@@ -2,6 +2,7 @@
 #include "engine/commands/sorted_sets.h"
 
 #include "engine/commands/families.h"
+#include "engine/commands/size_command.h"
 
 namespace sluice {
 
@@ -61,7 +62,7 @@ const Command kSortedSetRows[] = {
      .arity = 2,
      .flags = kReadonly | kFast,
      .keys = {keys_at(1, kKeyRo)},
-     .handler = zcard_command,
+     .handler = size_command<Type::kSortedSet>,
      .since = "1.2.0",
      .complexity = "O(1)",
      .summary = "Counts the members.",

@@ -189,12 +189,6 @@ void xdel_command(Call& call) {
   call.reply.integer(deleted);
 }
 
-void xlen_command(Call& call) {
-  const Found<const Entry> entry = call.find(call.key(1), Type::kStream);
-  if (entry.refused()) return;
-  call.reply.integer(entry == nullptr ? 0 : static_cast<int64_t>(entry->object<Stream>().length()));
-}
-
 namespace {
 
 void range_generic(Call& call, bool reverse) {

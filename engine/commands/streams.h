@@ -15,7 +15,6 @@ struct Call;
 void xadd_command(Call& call);
 void xtrim_command(Call& call);
 void xdel_command(Call& call);
-void xlen_command(Call& call);
 void xrange_command(Call& call);
 void xrevrange_command(Call& call);
 void xsetid_command(Call& call);

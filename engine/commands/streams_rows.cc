@@ -3,6 +3,7 @@
 
 #include "engine/commands/families.h"
 #include "engine/commands/help.h"
+#include "engine/commands/size_command.h"
 
 namespace sluice {
 
@@ -144,7 +145,7 @@ const Command kStreamRows[] = {
      .arity = 2,
      .flags = kReadonly | kFast,
      .keys = {keys_at(1, kKeyRo)},
-     .handler = xlen_command,
+     .handler = size_command<Type::kStream>,
      .since = "5.0.0",
      .complexity = "O(1)",
      .summary = "Counts the entries.",
