@@ -133,7 +133,6 @@ std::vector<Directive> etcd_rows() {
        .type = kMemory,
        .default_value = "1gb",
        .low = kMebibyte,
-       .high = INT64_MAX,
        .binding = &Settings::journal_log_bytes,
        .summary =
            "size of the journal in etcd; from 75 % on growth is refused, a request may have 25 %"},

@@ -41,7 +41,9 @@ Directive memory(const char* name, const char* default_value, int64_t low, uint6
 }
 
 Directive memory_or_percent(const char* name, const char* default_value) {
-  return ignored(name, default_value, ValueType::kMemoryOrPercent);
+  Directive row = ignored(name, default_value, ValueType::kMemoryOrPercent);
+  row.high = UINT64_MAX;
+  return row;
 }
 
 Directive choice(const char* name, const char* default_value, const char* choices) {

@@ -185,7 +185,7 @@ Status apply_directive(const Directive& directive, std::span<const std::string> 
 
 std::string expected_value(const Directive& directive) {
   const std::string low = std::to_string(directive.low);
-  const bool bounded = directive.high != UINT64_MAX && directive.high != INT64_MAX;
+  const bool bounded = directive.high != INT64_MAX;
   if (*directive.only != '\0') return "'" + std::string(directive.only) + "'";
   switch (directive.type) {
     case ValueType::kBool:

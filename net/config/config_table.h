@@ -67,7 +67,7 @@ struct Directive {
   ValueType type = ValueType::kText;
   const char* default_value = "";
   int64_t low = 0;
-  uint64_t high = UINT64_MAX;
+  uint64_t high = INT64_MAX;
   const char* choices = "";  // kChoice: "a, b, c", as listed in the error text.
   // Not empty: the only supported value, and the reason.
   const char* only = "";
