@@ -18,8 +18,7 @@ ConfigDraft default_draft() {
   draft.values.resize(config_directives().size());
   for (const Directive& directive : config_directives()) {
     // An empty special value is represented by the initial value in Settings.
-    const bool empty_special =
-        directive.type == ValueType::kSpecial && *directive.default_value == '\0';
+    const bool empty_special = directive.parse != nullptr && *directive.default_value == '\0';
     if (!is_parameter(directive) || empty_special) continue;
     const std::string value = directive.default_value;
     CHECK(apply_directive(directive, {&value, 1}, draft).ok());

@@ -43,7 +43,6 @@ Result<std::string> parse_endpoints(Arguments arguments, ConfigDraft& draft) {
 
 template <std::string Settings::*Member>
 Result<std::string> parse_name(Arguments arguments, ConfigDraft& draft) {
-  if (arguments.size() != 1) return invalid(kWrongNumber);
   if (!is_group_name(arguments[0])) return invalid(kBadName);
   return draft.settings.*Member = arguments[0];
 }
@@ -56,7 +55,6 @@ Result<std::string> parse_node_name(Arguments arguments, ConfigDraft& draft) {
 
 // A part of lines of text, in etcd and in INFO.
 Result<std::string> parse_address(Arguments arguments, ConfigDraft& draft) {
-  if (arguments.size() != 1) return invalid(kWrongNumber);
   if (arguments[0].find_first_of(" \t\r\n,") != std::string::npos) {
     return invalid("an address has no blanks and no commas");
   }

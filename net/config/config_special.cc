@@ -197,7 +197,6 @@ Result<std::string> parse_http_token(Arguments arguments, ConfigDraft& draft) {
 }
 
 Result<std::string> parse_port_number(Arguments arguments, int64_t& port) {
-  if (arguments.size() != 1) return invalid(kWrongNumber);
   if (equals_ignore_case(arguments[0], "auto")) {
     port = Settings::kPortAuto;
     return std::string("auto");
@@ -211,7 +210,6 @@ Result<std::string> parse_port_number(Arguments arguments, int64_t& port) {
 }
 
 Result<std::string> parse_otlp_endpoint(Arguments arguments, ConfigDraft& draft) {
-  if (arguments.size() != 1) return invalid(kWrongNumber);
   std::optional<HttpEndpoint> endpoint;
   if (!arguments[0].empty()) {
     // OTLP's default port and path, if the URL has none.
@@ -232,7 +230,6 @@ Result<std::string> parse_otlp_header(Arguments arguments, ConfigDraft& draft) {
 }
 
 Result<std::string> parse_io_threads(Arguments arguments, ConfigDraft& draft) {
-  if (arguments.size() != 1) return invalid(kWrongNumber);
   int64_t threads = 0;
   if (equals_ignore_case(arguments[0], "auto")) {
     // One core is left for the commit thread, RocksDB and the kernel.
@@ -250,7 +247,6 @@ Result<std::string> parse_io_threads(Arguments arguments, ConfigDraft& draft) {
 }
 
 Result<std::string> parse_dir(Arguments arguments, ConfigDraft& draft) {
-  if (arguments.size() != 1) return invalid(kWrongNumber);
   if (arguments[0].empty()) return invalid("argument must not be empty");
   std::error_code error;
   std::filesystem::path path = std::filesystem::absolute(arguments[0], error);
@@ -307,7 +303,6 @@ Result<std::string> parse_output_limits(Arguments arguments, ConfigDraft& draft)
 }
 
 Result<std::string> parse_keyspace_events(Arguments arguments, ConfigDraft& draft) {
-  if (arguments.size() != 1) return invalid(kWrongNumber);
   uint32_t events = 0;
   for (const char c : arguments[0]) {
     if (c == 'A') {
@@ -341,7 +336,6 @@ Result<std::string> parse_user(Arguments arguments, ConfigDraft& draft) {
 }
 
 Result<std::string> parse_daemonize(Arguments arguments, ConfigDraft& draft) {
-  if (arguments.size() != 1) return invalid(kWrongNumber);
   const bool yes = equals_ignore_case(arguments[0], "yes");
   if (!yes && !equals_ignore_case(arguments[0], "no"))
     return invalid("argument must be 'yes' or 'no'");
@@ -372,7 +366,6 @@ Result<std::string> refuse_loadmodule(Arguments, ConfigDraft&) {
 }
 
 Result<std::string> parse_loglevel(Arguments arguments, ConfigDraft& draft) {
-  if (arguments.size() != 1) return invalid(kWrongNumber);
   // In the order of LogVerbosity. Redis 7.0.15 does not have the last one.
   static constexpr const char* kLevels[] = {"debug", "verbose", "notice", "warning", "nothing"};
   for (size_t i = 0; i < std::size(kLevels); ++i) {

@@ -48,7 +48,6 @@ Result<std::string> parse_http_host(Arguments arguments, ConfigDraft& draft);
 Result<std::string> parse_http_token(Arguments arguments, ConfigDraft& draft);
 template <std::string HttpAliases::*Member>
 Result<std::string> parse_alias(Arguments arguments, ConfigDraft& draft) {
-  if (arguments.size() != 1) return invalid(kWrongNumber);
   return draft.settings.http_aliases.*Member = arguments[0];
 }
 Result<std::string> parse_otlp_endpoint(Arguments arguments, ConfigDraft& draft);

@@ -14,7 +14,6 @@ constexpr uint64_t kLeastBacklogBytes = 16384;
 
 // Parses one argument, yes or no.
 Result<std::string> parse_flag(Arguments arguments) {
-  if (arguments.size() != 1) return invalid(kWrongNumber);
   const bool yes = equals_ignore_case(arguments[0], "yes");
   if (!yes && !equals_ignore_case(arguments[0], "no"))
     return invalid("argument must be 'yes' or 'no'");
@@ -44,7 +43,6 @@ Result<std::string> parse_activedefrag(Arguments arguments, ConfigDraft& draft) 
 
 // There is no such file; the name is kept for CONFIG GET.
 Result<std::string> parse_dbfilename(Arguments arguments, ConfigDraft&) {
-  if (arguments.size() != 1) return invalid(kWrongNumber);
   if (arguments[0].find('/') != std::string::npos) {
     return invalid("dbfilename can't be a path, just a filename");
   }
@@ -52,7 +50,6 @@ Result<std::string> parse_dbfilename(Arguments arguments, ConfigDraft&) {
 }
 
 Result<std::string> parse_hz(Arguments arguments, ConfigDraft&) {
-  if (arguments.size() != 1) return invalid(kWrongNumber);
   const std::optional<int64_t> hz = parse_i64(arguments[0]);
   if (!hz) return invalid("argument couldn't be parsed into an integer");
   if (*hz < 0 || *hz > INT32_MAX)
@@ -61,7 +58,6 @@ Result<std::string> parse_hz(Arguments arguments, ConfigDraft&) {
 }
 
 Result<std::string> parse_backlog_size(Arguments arguments, ConfigDraft&) {
-  if (arguments.size() != 1) return invalid(kWrongNumber);
   const std::optional<uint64_t> bytes = parse_memory(arguments[0]);
   if (!bytes) return invalid("argument must be a memory value");
   if (*bytes < 1 || *bytes > INT64_MAX) {
@@ -71,7 +67,6 @@ Result<std::string> parse_backlog_size(Arguments arguments, ConfigDraft&) {
 }
 
 Result<std::string> parse_hostname(Arguments arguments, ConfigDraft&) {
-  if (arguments.size() != 1) return invalid(kWrongNumber);
   const std::string& name = arguments[0];
   if (name.size() > kMaxHostnameBytes) return invalid("Hostnames must be less than 256 characters");
   const bool good = std::all_of(name.begin(), name.end(), [](char c) {
@@ -83,7 +78,6 @@ Result<std::string> parse_hostname(Arguments arguments, ConfigDraft&) {
 }
 
 Result<std::string> parse_title_template(Arguments arguments, ConfigDraft&) {
-  if (arguments.size() != 1) return invalid(kWrongNumber);
   bool shows = false;
   Bytes rest = arguments[0];
   while (!rest.empty()) {

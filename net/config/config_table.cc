@@ -122,6 +122,7 @@ Result<std::string> apply_value(const Directive& directive, const std::string& t
       return apply_choice(directive, text, draft);
     case ValueType::kText:
     case ValueType::kSpecial:
+    case ValueType::kWords:
       break;
   }
   if (const auto* member = std::get_if<std::string Settings::*>(&directive.binding)) {
@@ -167,10 +168,11 @@ Status apply_directive(const Directive& directive, std::span<const std::string> 
     parts = config_special::split_value(arguments[0]);
     arguments = parts;
   }
-  const bool special = directive.type == ValueType::kSpecial;
-  if (!special && arguments.size() != 1) return invalid("wrong number of arguments");
-  Result<std::string> value =
-      special ? directive.parse(arguments, draft) : apply_value(directive, arguments[0], draft);
+  const bool any_number = directive.multiple || directive.type == ValueType::kWords;
+  if (!any_number && arguments.size() != 1) return invalid(config_special::kWrongNumber);
+  Result<std::string> value = directive.parse != nullptr
+                                  ? directive.parse(arguments, draft)
+                                  : apply_value(directive, arguments[0], draft);
   if (!value.ok()) return value.status();
   if (*directive.only != '\0' && *value != directive.only) {
     return invalid("argument must be '" + std::string(directive.only) +
@@ -205,6 +207,7 @@ std::string expected_value(const Directive& directive) {
     case ValueType::kText:
       return "one argument, in quotes if it holds blanks";
     case ValueType::kSpecial:
+    case ValueType::kWords:
       break;
   }
   return directive.expected;

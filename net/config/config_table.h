@@ -38,6 +38,7 @@ enum class ValueType : uint8_t {
   kChoice,
   kText,
   kSpecial,  // Parsed by `parse`.
+  kWords,    // The same, of any number of arguments.
 };
 
 // The target of parsing: the settings, and for each row the text that CONFIG GET shows.
