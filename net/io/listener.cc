@@ -276,7 +276,7 @@ void Listener::wait(Door& door) {
 
 Listener::Accepted Listener::accept_some(Door& door) {
   for (int i = 0; i < kMaxAcceptsPerTurn; ++i) {
-    if (!ready_()) return Accepted::kNotReady;
+    if (!service_.ready()) return Accepted::kNotReady;
     tcp::endpoint peer;
     auto length = static_cast<socklen_t>(peer.capacity());
     const int fd = ::accept4(door.descriptor.native_handle(), peer.data(), &length,
@@ -297,7 +297,7 @@ Listener::Accepted Listener::accept_some(Door& door) {
 }
 
 void Listener::take(int fd, int family, const tcp::endpoint& peer) {
-  Refusal refusal = refuse_(family == AF_UNIX || is_loopback(peer.address()));
+  Refusal refusal = service_.refuse(family == AF_UNIX || is_loopback(peer.address()));
   if (!refusal.text.empty() && (!tls_ || refusal.crowded)) {
     return turn_away(fd, tls_ ? Bytes() : Bytes(refusal.text));
   }
@@ -321,7 +321,7 @@ void Listener::welcome(int fd, int family, Endpoints endpoints) {
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     set_keepalive(fd, state_.limits.tcp_keepalive_s.load(std::memory_order_relaxed));
   }
-  adopt_(fd, std::move(endpoints));
+  service_.adopt(fd, std::move(endpoints));
 }
 
 }  // namespace sluice

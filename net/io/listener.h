@@ -43,18 +43,16 @@ class Listener {
     std::string text;
     bool crowded = false;
   };
-  // All are called on I/O thread 0 only.
-  // Whether a connection may be accepted now; otherwise it stays in the kernel's queue.
-  using Ready = std::function<bool()>;
-  using Refuse = std::function<Refusal(bool loopback)>;
-  // Passes a connection on.
-  using Adopt = std::function<void(int fd, Endpoints endpoints)>;
+  // Called on I/O thread 0 only.
+  struct Service {
+    // Whether a connection may be accepted now; otherwise it stays in the kernel's queue.
+    std::function<bool()> ready;
+    std::function<Refusal(bool loopback)> refuse;
+    // Passes a connection on.
+    std::function<void(int fd, Endpoints endpoints)> adopt;
+  };
 
-  Listener(ServerState& state, Ready ready, Refuse refuse, Adopt adopt)
-      : state_(state),
-        ready_(std::move(ready)),
-        refuse_(std::move(refuse)),
-        adopt_(std::move(adopt)) {}
+  Listener(ServerState& state, Service service) : state_(state), service_(std::move(service)) {}
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -102,9 +100,7 @@ class Listener {
   };
 
   ServerState& state_;
-  Ready ready_;
-  Refuse refuse_;
-  Adopt adopt_;
+  Service service_;
   std::vector<Opened> opened_;
   std::vector<std::unique_ptr<Door>> doors_;
   std::vector<std::unique_ptr<Door>> left_doors_;  // closed; handlers may still refer to them

@@ -25,12 +25,11 @@ ListenOptions tcp_options(const Settings& settings, const std::vector<std::strin
 ServerListeners::ServerListeners(ServerShared& shared, FileRelief& relief)
     : shared_(shared),
       relief_(relief),
-      resp_(shared.state, resp_ready(), resp_refuse(), resp_adopt()),
-      resp_tls_(shared.state, resp_ready(), resp_refuse(), resp_adopt()),
-      http_(shared.state, http_ready(), http_refuse(), http_adopt()),
-      http_tls_(shared.state, http_ready(), http_refuse(), http_adopt()),
-      sentinel_(
-          shared.state, [] { return true; }, sentinel_refuse(), sentinel_adopt()) {
+      resp_(shared.state, resp_service()),
+      resp_tls_(shared.state, resp_service()),
+      http_(shared.state, http_service()),
+      http_tls_(shared.state, http_service()),
+      sentinel_(shared.state, sentinel_service()) {
   shared.state.listener = &resp_;
 }
 
@@ -69,7 +68,7 @@ void ServerListeners::leave_thread() {
 // thread, the old port is closed shortly after the reply.
 Status ServerListeners::listen_anew(const Settings& after) {
   if (after.port == shared_.config.settings()->port) return {};
-  auto fresh = std::make_shared<Listener>(shared_.state, resp_ready(), resp_refuse(), resp_adopt());
+  auto fresh = std::make_shared<Listener>(shared_.state, resp_service());
   const Status status = fresh->open(tcp_options(after, after.bind, after.port, false));
   if (!status.ok()) {
     spdlog::warn("{}", status.message());
@@ -83,40 +82,26 @@ Status ServerListeners::listen_anew(const Settings& after) {
   return {};
 }
 
-Listener::Ready ServerListeners::resp_ready() {
-  return [this] { return relief_.may_accept(); };
+Listener::Service ServerListeners::resp_service() {
+  return {[this] { return relief_.may_accept(); },
+          [this](bool loopback) { return relief_.refuse(loopback); },
+          [this](int fd, Endpoints endpoints) { adopt(fd, std::move(endpoints)); }};
 }
 
-Listener::Ready ServerListeners::http_ready() {
-  return [this] { return relief_.may_accept_http(); };
+Listener::Service ServerListeners::http_service() {
+  return {[this] { return relief_.may_accept_http(); },
+          [this](bool loopback) { return shared_.http->refusal(loopback); },
+          [this](int fd, Endpoints endpoints) { shared_.http->adopt(fd, std::move(endpoints)); }};
 }
 
-Listener::Refuse ServerListeners::resp_refuse() {
-  return [this](bool loopback) { return relief_.refuse(loopback); };
-}
-
-Listener::Refuse ServerListeners::http_refuse() {
-  return [this](bool loopback) { return shared_.http->refusal(loopback); };
-}
-
-Listener::Adopt ServerListeners::resp_adopt() {
-  return [this](int fd, Endpoints endpoints) { adopt(fd, std::move(endpoints)); };
-}
-
-Listener::Adopt ServerListeners::http_adopt() {
-  return [this](int fd, Endpoints endpoints) { shared_.http->adopt(fd, std::move(endpoints)); };
-}
-
-// Not protected-mode: it serves clients of other machines, and shows them addresses only.
-Listener::Refuse ServerListeners::sentinel_refuse() {
-  return [this](bool) {
+Listener::Service ServerListeners::sentinel_service() {
+  // Not protected-mode: it serves clients of other machines, and shows them addresses only.
+  const auto refuse = [this](bool) {
     shared_.sentinel->make_room();
     return Listener::resp_refusal(shared_.state, true, false);
   };
-}
-
-Listener::Adopt ServerListeners::sentinel_adopt() {
-  return [this](int fd, const Endpoints& endpoints) { shared_.sentinel->adopt(fd, endpoints); };
+  return {[] { return true; }, refuse,
+          [this](int fd, const Endpoints& endpoints) { shared_.sentinel->adopt(fd, endpoints); }};
 }
 
 // Called on I/O thread 0: the thread with the fewest connections gets the next one.

@@ -37,14 +37,9 @@ class ServerListeners {
 
  private:
   std::array<Listener*, 5> all() { return {&resp_, &resp_tls_, &http_, &http_tls_, &sentinel_}; }
-  Listener::Ready resp_ready();
-  Listener::Ready http_ready();
-  Listener::Refuse resp_refuse();
-  Listener::Refuse http_refuse();
-  Listener::Adopt resp_adopt();
-  Listener::Adopt http_adopt();
-  Listener::Refuse sentinel_refuse();
-  Listener::Adopt sentinel_adopt();
+  Listener::Service resp_service();
+  Listener::Service http_service();
+  Listener::Service sentinel_service();
   void adopt(int fd, Endpoints endpoints);
 
   ServerShared& shared_;
