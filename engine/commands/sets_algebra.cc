@@ -112,7 +112,7 @@ void set_algebra_store(Call& call, SetOperation operation) {
   Database database = call.database(key);
   Entry* old = database.find(key);
   if (result.set.members.size() != 0) {
-    Entry* entry = database.recreate(key, old, Type::kSet);
+    Entry* entry = database.create(key, Type::kSet, old);
     result.set.members.for_each(
         [&](const Member* member) { database.set_add(key, entry, member->bytes()); });
     call.reply.integer(static_cast<int64_t>(result.set.members.size()));

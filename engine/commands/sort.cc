@@ -211,7 +211,7 @@ void store_sorted(Call& call, const SortRequest& request, std::vector<SortElemen
   Database database = call.database(key);
   Entry* old = database.find(key);
   if (!items.empty()) {
-    Entry* entry = database.recreate(key, old, Type::kList);
+    Entry* entry = database.create(key, Type::kList, old);
     for (const std::string& item : items) database.list_push(key, entry, item, false);
     database.notify(KeyEvent::kSortStore, key.key);
   } else if (old != nullptr) {

@@ -269,7 +269,7 @@ void store_scored_members(Call& call, size_t argument,
   Database database = call.database(key);
   Entry* old = database.find(key);
   if (!result.empty()) {
-    Entry* entry = database.recreate(key, old, Type::kSortedSet);
+    Entry* entry = database.create(key, Type::kSortedSet, old);
     entry->object<SortedSet>().listpack = fits_listpack(result);
     for (const auto& [member, score] : result) {
       database.sorted_put(key, entry, nullptr, member, score);

@@ -295,7 +295,7 @@ void zrangestore_command(Call& call) {
   Database database = call.database(key);
   Entry* old = database.find(key);
   if (!chosen.empty()) {
-    Entry* entry = database.recreate(key, old, Type::kSortedSet);
+    Entry* entry = database.create(key, Type::kSortedSet, old);
     for (const auto& [member, score] : chosen) {
       database.sorted_put(key, entry, nullptr, member, score);
     }

@@ -153,16 +153,10 @@ Entry* Database::find(const KeyRef& key) {
   return entry;
 }
 
-Entry* Database::create(const KeyRef& key, Type type) { return make(key, type, false); }
-
-Entry* Database::recreate(const KeyRef& key, Entry* old, Type type) {
+Entry* Database::create(const KeyRef& key, Type type, Entry* old) {
   if (old != nullptr) remove(key, old);
-  return make(key, type, old != nullptr);
-}
-
-Entry* Database::make(const KeyRef& key, Type type, bool replaces) {
   Entry* entry = Entry::make_object(key.key, type, make_collection(type));
-  insert_entry(key, entry, replaces);
+  insert_entry(key, entry, old != nullptr);
   if (type == Type::kQueue) {
     Queue& queue = entry->object<Queue>();
     queue.key = key.key;

@@ -88,10 +88,9 @@ class Database {
   void write_string(const KeyRef& key, Entry* found, size_t offset, Bytes bytes, size_t size);
   // Changes the string to `value` and keeps its expiry. Only the difference is recorded.
   void change_string(const KeyRef& key, Entry* found, Bytes value);
-  // Makes a new empty collection for an absent key. The caller adds an element in the same unit.
-  Entry* create(const KeyRef& key, Type type);
-  // The same in place of `old`, which is removed with its expiry (null: the key is absent).
-  Entry* recreate(const KeyRef& key, Entry* old, Type type);
+  // Makes a new empty collection for an absent key, or in place of `old`, which is removed with its
+  // expiry. The caller adds an element in the same unit.
+  Entry* create(const KeyRef& key, Type type, Entry* old = nullptr);
   // Adds an entry of any type but a queue, with its expiry. REQUIRES: the entry has this key, which
   // is absent.
   void put_entry(const KeyRef& key, OwnedEntry made);
@@ -193,7 +192,6 @@ class Database {
   void touched(Bytes key);
   // `replaces`: the key had a value just before, so it is not new.
   void insert_entry(const KeyRef& key, Entry* entry, bool replaces = false);
-  Entry* make(const KeyRef& key, Type type, bool replaces);
   void unlink(const KeyRef& key, Entry* entry);
   // Frees an unlinked entry with its value. A large value or a queue is freed when the unit has
   // ended.
