@@ -1,8 +1,6 @@
 // Lists: pushes, reads and changes in place. Pops and moves are in lists_pop.cc.
 #include "engine/commands/lists.h"
 
-#include <algorithm>
-
 #include "engine/base/numbers.h"
 #include "engine/execution/call.h"
 
@@ -20,15 +18,6 @@ void push_generic(Call& call, bool front, bool only_if_present) {
   for (const Bytes item : call.args.subspan(2)) database.list_push(key, entry, item, front);
   call.reply.integer(static_cast<int64_t>(collection_size(*entry)));
   database.notify(front ? KeyEvent::kLPush : KeyEvent::kRPush, key.key);
-}
-
-// Applies Redis's rules to start and stop; negative ones count from the end. Returns false for an
-// empty range.
-bool clamp_range(int64_t& start, int64_t& stop, int64_t size) {
-  if (start < 0) start = std::max<int64_t>(start + size, 0);
-  if (stop < 0) stop += size;
-  stop = std::min(stop, size - 1);
-  return start <= stop && start < size;
 }
 
 }  // namespace

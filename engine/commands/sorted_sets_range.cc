@@ -97,13 +97,8 @@ Ranks ranks_of(const SortedSet& sorted, const MemberRange& range) {
           below(range.high, range.high_infinite, !range.high_open)};
 }
 
-// Converts start and stop of ZRANGE, which count from the end if negative, to ranks.
 Ranks ranks_of(int64_t start, int64_t stop, uint64_t size) {
-  const auto length = static_cast<int64_t>(size);
-  if (start < 0) start = std::max<int64_t>(start + length, 0);
-  if (stop < 0) stop += length;
-  stop = std::min(stop, length - 1);
-  if (start > stop || start >= length) return {};
+  if (!clamp_range(start, stop, static_cast<int64_t>(size))) return {};
   return {static_cast<uint64_t>(start), static_cast<uint64_t>(stop) + 1};
 }
 

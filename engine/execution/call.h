@@ -6,6 +6,7 @@
 // Database, and writes exactly one reply. It uses no socket, no clock, no lock.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -91,6 +92,15 @@ inline Bytes up_to_nul(Bytes text) { return text.substr(0, text.find('\0')); }
 inline bool fail(const Call& call, Bytes error) {
   call.reply.error(error);
   return false;
+}
+
+// Applies Redis's rules to the places of LRANGE and ZRANGE; negative ones count from the end.
+// Returns false for an empty range.
+inline bool clamp_range(int64_t& start, int64_t& stop, int64_t size) {
+  if (start < 0) start = std::max<int64_t>(start + size, 0);
+  if (stop < 0) stop += size;
+  stop = std::min(stop, size - 1);
+  return start <= stop && start < size;
 }
 
 // Converts the time-out of a blocking command (seconds, a double as text) to milliseconds; 0 means
