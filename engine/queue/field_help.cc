@@ -62,10 +62,8 @@ constexpr FieldHelp kConfigFieldHelp[] = {
 // The one field of rules for workers.
 constexpr FieldHelp kQuiet = {"quiet", "off or on", kSwitch, "on: the workers get no new jobs"};
 
-constexpr Bytes kStates = "blocked delayed pending active completed failed cancelled expired";
-
 constexpr FieldHelp kOptions[] = {
-    {"state", "a state", kStates, ""},
+    {"state", "a state", kJobStates, ""},
     {"ifdup", "error, keep, update or replace", "error keep update replace", ""},
     {"type", "the type of an event",
      "added updated moved forgotten ready started completed failed cancelled expired retrying "

@@ -12,6 +12,9 @@
 
 namespace sluice {
 
+inline constexpr const char* kJobStates =
+    "blocked delayed pending active completed failed cancelled expired";
+
 struct FieldHelp {
   Bytes name;              // as in BADFIELD
   Bytes takes;             // the form of its values

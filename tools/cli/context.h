@@ -43,10 +43,6 @@ void print_json(const nlohmann::json& value);
 inline constexpr int64_t kFollowMs = 5000;
 inline constexpr int64_t kFollowPatienceMs = kFollowMs + 10'000;
 
-// The states of a job, for completion.
-inline constexpr const char* kStates =
-    "blocked delayed pending active completed failed cancelled expired";
-
 // Options of a selector, as Q.LIST and similar commands take them after WHERE.
 std::span<const Option> selector_options();
 // Appends the selector options that were given. Throws a usage error if two exclude each other.

@@ -9,6 +9,7 @@
 #include "engine/base/limits.h"
 #include "engine/base/numbers.h"
 #include "net/http/json_text.h"
+#include "net/process/wall_clock.h"
 #include "tools/cli/context.h"
 #include "tools/cli/failure.h"
 #include "tools/cli/job_view.h"

@@ -1,6 +1,7 @@
 // Commands that run until they are stopped: top, simulate.
 #include <csignal>
 
+#include "net/process/wall_clock.h"
 #include "tools/cli/context.h"
 #include "tools/cli/signals.h"
 #include "tools/cli/simulation.h"

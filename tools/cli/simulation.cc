@@ -15,6 +15,7 @@
 #include "engine/base/mutex.h"
 #include "engine/base/numbers.h"
 #include "engine/base/thread.h"
+#include "net/process/wall_clock.h"
 #include "tools/cli/failure.h"
 #include "tools/cli/queue_view.h"
 #include "tools/cli/replies.h"

@@ -1,7 +1,6 @@
 #include "tools/cli/text.h"
 
 #include <array>
-#include <chrono>
 #include <clocale>
 #include <cstdio>
 #include <ctime>
@@ -160,12 +159,6 @@ std::string moment_text(int64_t unix_ms, int64_t now_ms) {
                                static_cast<int>(unix_ms % 1000));
   if (then.tm_year == now.tm_year && then.tm_yday == now.tm_yday) return text;
   return formatted("%04d-%02d-%02d ", then.tm_year + 1900, then.tm_mon + 1, then.tm_mday) + text;
-}
-
-int64_t wall_ms() {
-  using std::chrono::system_clock;
-  const auto now = system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
 }  // namespace sluice::cli

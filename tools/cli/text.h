@@ -33,6 +33,4 @@ std::string duration_text(int64_t ms);
 // 14:03:59.120, with the date if it is not the day of `now_ms`. Local time.
 std::string moment_text(int64_t unix_ms, int64_t now_ms);
 
-int64_t wall_ms();
-
 }  // namespace sluice::cli

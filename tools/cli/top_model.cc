@@ -4,6 +4,7 @@
 #include <set>
 
 #include "engine/base/numbers.h"
+#include "net/process/wall_clock.h"
 #include "tools/cli/connection.h"
 #include "tools/cli/replies.h"
 #include "tools/cli/text.h"

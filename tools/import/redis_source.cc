@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 
 #include "engine/base/numbers.h"
@@ -17,6 +16,7 @@
 #include "engine/rdb/function_payload.h"
 #include "engine/rdb/value.h"
 #include "engine/unit/effects.h"
+#include "net/process/wall_clock.h"
 
 namespace sluice::import {
 
@@ -29,12 +29,6 @@ constexpr uint64_t kMaxStringBytes = (uint64_t{1} << 31) - 1;
 constexpr size_t kPipelinedKeys = 64;
 constexpr Bytes kScanCount = "512";
 constexpr time_t kPatienceSeconds = 60;
-
-int64_t wall_ms() {
-  using std::chrono::system_clock;
-  const auto now = system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
 
 // The value of a line "name:value" of INFO.
 std::string info_field(Bytes info, const std::string& name) {
