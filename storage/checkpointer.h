@@ -4,7 +4,7 @@
 //
 // A checkpoint is made as follows (see ARCHITECTURE.md): B = last lsn at the start; walk the state;
 // E = last lsn at the end; commit once the log is on disk up to E; then drop older checkpoints and
-// trim the log up to B. If a unit between B and E moves keys by name alone (Journal::append_moves),
+// trim the log up to B. If a unit between B and E moves keys by name alone (Journal::append),
 // the checkpoint restarts with a new B, because the walk may have seen the value under neither
 // name, or half of it.
 //

@@ -74,7 +74,7 @@ inline constexpr size_t kMaxUnitBytes = size_t{1} << 30;
 // The units before this one were left out on purpose, because the log was off. Units after the gap
 // are valid only with a checkpoint that begins at or after the gap.
 inline constexpr uint8_t kUnitFollowsGap = 1;
-// One of the records is a kMoveKey (Journal::append_moves).
+// One of the records is a kMoveKey (Journal::append).
 inline constexpr uint8_t kUnitMoves = 2;
 inline constexpr uint8_t kKnownUnitFlags = kUnitFollowsGap | kUnitMoves;
 

@@ -56,21 +56,8 @@ GroupCommitJournal::~GroupCommitJournal() {
   if (log_ != nullptr) log_->on_failure(nullptr);
 }
 
-Lsn GroupCommitJournal::append(Bytes records, uint32_t record_count, int64_t now_ms) {
-  return append_unit(records, record_count, now_ms, false, nullptr);
-}
-
-Lsn GroupCommitJournal::append_moves(Bytes records, uint32_t record_count, int64_t now_ms) {
-  return append_unit(records, record_count, now_ms, true, nullptr);
-}
-
-Lsn GroupCommitJournal::append_large(ByteBuffer& records, uint32_t record_count, int64_t now_ms,
-                                     bool moves) {
-  return append_unit(records.view(), record_count, now_ms, moves, &records);
-}
-
-Lsn GroupCommitJournal::append_unit(Bytes records, uint32_t record_count, int64_t now_ms,
-                                    bool moves, ByteBuffer* owned) {
+Lsn GroupCommitJournal::append(Bytes records, uint32_t record_count, int64_t now_ms, bool moves,
+                               ByteBuffer* owned) {
   if (records.size() > options_.max_unit_bytes) [[unlikely]] {
     return append_divided(records, now_ms, moves);
   }

@@ -92,11 +92,10 @@ class GroupCommitJournal final : public Journal {
   // Stops the thread without flushing; close() flushes.
   ~GroupCommitJournal() override;
 
-  Lsn append(Bytes records, uint32_t record_count, int64_t now_ms) override;
-  Lsn append_moves(Bytes records, uint32_t record_count, int64_t now_ms) override;
-  // The records of a large unit are not copied: they form a value of the log of their own behind
-  // the buffered bytes up to the unit's header.
-  Lsn append_large(ByteBuffer& records, uint32_t record_count, int64_t now_ms, bool moves) override;
+  // Records in `owned` form a value of the log of their own behind the buffered bytes up to the
+  // unit's header.
+  Lsn append(Bytes records, uint32_t record_count, int64_t now_ms, bool moves = false,
+             ByteBuffer* owned = nullptr) override;
   bool takes_moves() const override {
     return takes_moves_.load(std::memory_order_relaxed) &&
            !refuses_moves_.load(std::memory_order_relaxed);
@@ -184,10 +183,10 @@ class GroupCommitJournal final : public Journal {
   // after a failure or if the walk is stale.
   Lsn begin_checkpoint();
   std::optional<Lsn> finish_walk();
-  // A unit after B has moved keys by name alone (append_moves), so the walk may not show one
-  // moment. After kStaleWalks such checkpoints in a row takes_moves() is false until one commits,
-  // so that one can. A journal that follows cannot keep the moves away: it wants_values() then, and
-  // that of the primary is told to refuse_moves().
+  // A unit after B has moved keys by name alone, so the walk may not show one moment. After
+  // kStaleWalks such checkpoints in a row takes_moves() is false until one commits, so that one
+  // can. A journal that follows cannot keep the moves away: it wants_values() then, and that of the
+  // primary is told to refuse_moves().
   bool walk_is_stale() const { return walk_is_stale_.load(std::memory_order_relaxed); }
   static constexpr int kStaleWalks = 2;
   bool wants_values() const { return !takes_moves_.load(std::memory_order_relaxed); }
@@ -206,8 +205,6 @@ class GroupCommitJournal final : public Journal {
     std::function<void(bool)> then;
   };
 
-  Lsn append_unit(Bytes records, uint32_t record_count, int64_t now_ms, bool moves,
-                  ByteBuffer* owned);
   Lsn append_divided(Bytes records, int64_t now_ms, bool moves);
   void note_moves(bool moves) REQUIRES(mutex_);
   Lsn append_part(RecordRun part, uint32_t records_crc, CommitBuffer::Stamp stamp,

@@ -119,14 +119,10 @@ void Execution::record_heads() {
 }
 
 Lsn Execution::append_unit() {
-  const Bytes records = unit_.records.view();
-  Journal& journal = *engine_.journal();
-  if (records.size() >= kLargeUnit) [[unlikely]] {
-    return journal.append_large(unit_.records, unit_.record_count, times_.wall_ms,
-                                unit_.moves_keys);
-  }
-  return unit_.moves_keys ? journal.append_moves(records, unit_.record_count, times_.wall_ms)
-                          : journal.append(records, unit_.record_count, times_.wall_ms);
+  ByteBuffer& records = unit_.records;
+  ByteBuffer* owned = records.size() >= kLargeUnit ? &records : nullptr;
+  return engine_.journal()->append(records.view(), unit_.record_count, times_.wall_ms,
+                                   unit_.moves_keys, owned);
 }
 
 void Execution::end_hold() NO_THREAD_SAFETY_ANALYSIS {

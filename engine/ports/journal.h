@@ -21,22 +21,14 @@ class Journal {
  public:
   virtual ~Journal() = default;
 
-  // Copies one unit and assigns it the next lsn. Called under the locks of every shard that the
-  // unit changed, so that the order of lsns is the order of changes of each shard. Thread-safe;
-  // makes no system call. `now_ms`: the unit's wall clock, unix milliseconds, for tools that read
-  // the log.
-  virtual Lsn append(Bytes records, uint32_t record_count, int64_t now_ms) = 0;
-  // The same for a unit that has a kMoveKey record. The walk of a checkpoint that is open meanwhile
-  // may have missed the value in both places, so that checkpoint is discarded.
-  virtual Lsn append_moves(Bytes records, uint32_t record_count, int64_t now_ms) {
-    return append(records, record_count, now_ms);
-  }
-  // The same for a large unit: the records may be moved instead of copied. `moves`: one of them is
-  // a kMoveKey.
-  virtual Lsn append_large(ByteBuffer& records, uint32_t record_count, int64_t now_ms, bool moves) {
-    return moves ? append_moves(records.view(), record_count, now_ms)
-                 : append(records.view(), record_count, now_ms);
-  }
+  // Assigns one unit the next lsn. Called under the locks of every shard that the unit changed, so
+  // that the order of lsns is the order of changes of each shard. Thread-safe; makes no system
+  // call. `now_ms`: the unit's wall clock, unix milliseconds, for tools that read the log.
+  // `moves`: one of the records is a kMoveKey. The walk of a checkpoint that is open meanwhile may
+  // have missed the value in both places, so that checkpoint is discarded.
+  // `owned`: holds the records of a large unit, which may be moved instead of copied.
+  virtual Lsn append(Bytes records, uint32_t record_count, int64_t now_ms, bool moves = false,
+                     ByteBuffer* owned = nullptr) = 0;
   // Whether moves of large values are to be journaled as kMoveKey instead of as values.
   // Thread-safe, without a lock; the answer may change before the unit is appended.
   virtual bool takes_moves() const { return false; }

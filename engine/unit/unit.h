@@ -85,7 +85,7 @@ class Unit {
   bool recording = false;
   // The journal that takes the records. Null without a journal, and if it does not accept kMoveKey.
   const Journal* journal = nullptr;
-  // A kMoveKey is among the records (Journal::append_moves).
+  // A kMoveKey is among the records (Journal::append).
   bool moves_keys = false;
   // Records decide everything (recovery, and a standby that follows): collections may be empty
   // temporarily, nothing expires, and no number is chosen here.

@@ -17,15 +17,10 @@ class MemoryJournal final : public Journal {
     uint32_t count;
   };
 
-  Lsn append(Bytes records, uint32_t record_count, int64_t) override {
+  Lsn append(Bytes records, uint32_t record_count, int64_t, bool moves, ByteBuffer*) override {
     MutexLock lock(mutex_);
     units_.push_back({std::string(records), record_count});
-    return units_.size();
-  }
-  Lsn append_moves(Bytes records, uint32_t record_count, int64_t) override {
-    MutexLock lock(mutex_);
-    units_.push_back({std::string(records), record_count});
-    last_move_lsn = units_.size();
+    if (moves) last_move_lsn = units_.size();
     return units_.size();
   }
   bool takes_moves() const override { return takes_moves_; }

@@ -154,8 +154,7 @@ class MapEngine {
     const std::string record = encode_record(key, value);
     std::lock_guard<std::mutex> lock(mutex_);
     state_[key] = value;
-    return journal_->takes_moves() ? journal_->append_moves(record, 1, 1000)
-                                   : journal_->append(record, 1, 1000);
+    return journal_->append(record, 1, 1000, journal_->takes_moves());
   }
   std::map<uint32_t, uint64_t> state() const {
     std::lock_guard<std::mutex> lock(mutex_);

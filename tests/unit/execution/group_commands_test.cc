@@ -22,7 +22,7 @@ using sluice::test::FakeGroup;
 // A journal that is durable as far as the test says.
 class SlowJournal final : public Journal {
  public:
-  Lsn append(Bytes, uint32_t, int64_t) override { return ++last_; }
+  Lsn append(Bytes, uint32_t, int64_t, bool, ByteBuffer*) override { return ++last_; }
   Lsn last_lsn() const override { return last_; }
   Lsn durable_lsn() const override { return durable; }
   Lsn durable = 0;

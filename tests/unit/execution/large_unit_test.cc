@@ -138,11 +138,7 @@ TEST_CASE("units whose records are taken stand in the log in their order, among 
     for (int i = 0; i < 200; ++i) {
       ByteBuffer records;
       EffectEncoder(records).put_string(0, "k" + std::to_string(i / 2), value(i), 0);
-      if (i % 3 == 0) {
-        journal.append(records.view(), 1, 0);
-      } else {
-        journal.append_large(records, 1, 0, false);
-      }
+      journal.append(records.view(), 1, 0, false, i % 3 == 0 ? nullptr : &records);
       if (i % 50 == 49) REQUIRE(kept.store->journal().flush());
     }
     CHECK(kept.store->journal().unwritten_bytes() == 0);

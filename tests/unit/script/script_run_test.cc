@@ -22,7 +22,7 @@ bool contains(const std::string& text, const char* part) {
 // Stores what is appended, and reports it as durable.
 class MemoryJournal final : public Journal {
  public:
-  Lsn append(Bytes, uint32_t record_count, int64_t) override {
+  Lsn append(Bytes, uint32_t record_count, int64_t, bool, ByteBuffer*) override {
     counts.push_back(record_count);
     return counts.size();
   }

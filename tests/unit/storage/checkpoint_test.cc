@@ -463,14 +463,13 @@ TEST_CASE("a walk is stale too if the unit that moves keys is large, or is divid
     journal.begin_checkpoint();
     ByteBuffer large;
     large.append(encode_effects(1, 200));
-    journal.append_large(large, 1, 1000, moves);
+    journal.append(large.view(), 1, 1000, moves, &large);
     CHECK(journal.walk_is_stale() == moves);
     journal.end_checkpoint(std::nullopt);
     journal.begin_checkpoint();
     const std::string divided = encode_effects(4, 200);
     const Lsn before = journal.last_lsn();
-    const Lsn last =
-        moves ? journal.append_moves(divided, 4, 1000) : journal.append(divided, 4, 1000);
+    const Lsn last = journal.append(divided, 4, 1000, moves);
     CHECK(last == before + 4);
     CHECK(journal.walk_is_stale() == moves);
     journal.end_checkpoint(std::nullopt);

@@ -555,8 +555,7 @@ TEST_CASE("a commit says so too if the unit that moves keys is divided") {
   const std::string records = encode_effects(4, 200);
   for (const bool moves : {false, true, false}) {
     const Lsn before = journal.last_lsn();
-    const Lsn last =
-        moves ? journal.append_moves(records, 4, 1000) : journal.append(records, 4, 1000);
+    const Lsn last = journal.append(records, 4, 1000, moves);
     CHECK(last == before + 4);
     CHECK(journal.sync());
     CHECK(commits_of(leader.service).back().moves == moves);
