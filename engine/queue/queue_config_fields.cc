@@ -69,12 +69,16 @@ std::string parts_text(std::initializer_list<uint64_t> values) {
   return text;
 }
 
+constexpr Bytes kAscDesc[] = {"asc", "desc"};
+constexpr Bytes kFifoLifo[] = {"fifo", "lifo"};
+constexpr Bytes kOffOn[] = {"off", "on"};
+constexpr Bytes kPauses[] = {"none", "in", "out", "all"};
+constexpr Bytes kRejectDisplace[] = {"reject", "displace"};
+
 // The position of a text among some words, or -1.
-int read_word(Bytes text, std::initializer_list<Bytes> words) {
-  int at = 0;
-  for (const Bytes word : words) {
-    if (equals_ignore_case(text, word)) return at;
-    ++at;
+int read_word(Bytes text, std::span<const Bytes> words) {
+  for (size_t at = 0; at < words.size(); ++at) {
+    if (equals_ignore_case(text, words[at])) return static_cast<int>(at);
   }
   return -1;
 }
@@ -159,13 +163,6 @@ bool read_bands(Reading& reading) {
   return true;
 }
 
-bool read_priority_order(Reading& reading) {
-  const int word = read_word(reading.text, {"asc", "desc"});
-  reading.values.descending = word == 1;
-  reading.canonical = word == 1 ? "desc" : "asc";
-  return word >= 0;
-}
-
 bool read_default_pri(Reading& reading) {
   return read_band(reading.text, reading.values, reading.values.default_band, reading.canonical);
 }
@@ -174,7 +171,7 @@ bool read_order(Reading& reading) {
   Order& order = reading.values.order;
   Bytes rest = reading.text;
   const bool has_band = rest.find(':') != Bytes::npos;
-  const int word = read_word(take_part(rest, ':'), {"fifo", "lifo"});
+  const int word = read_word(take_part(rest, ':'), kFifoLifo);
   if (word < 0 || (word == 0 && has_band)) return false;
   order.lifo_from = word == 0 ? kBands : 0;
   reading.canonical = word == 0 ? "fifo" : "lifo";
@@ -224,15 +221,6 @@ bool read_rate(Reading& reading) {
   if (interval * 1000 / rate.tokens > (uint64_t{1} << 60) / rate.burst) return false;
   reading.canonical = number_text(rate.tokens) + '/' + number_text(interval);
   if (rate.burst != rate.tokens) reading.canonical += ':' + number_text(rate.burst);
-  return true;
-}
-
-bool read_paused(Reading& reading) {
-  const int word = read_word(reading.text, {"none", "in", "out", "all"});
-  if (word < 0) return false;
-  constexpr Bytes kNames[] = {"none", "in", "out", "all"};
-  reading.values.limits.paused = static_cast<Paused>(word);
-  reading.canonical = kNames[word];
   return true;
 }
 
@@ -291,11 +279,11 @@ bool read_retention(Reading& reading) {
   return true;
 }
 
-// --- Plain numbers and switches ---
+// --- Plain numbers and words ---
 
 template <auto member>
 auto& member_of(QueueValues& values) {
-  if constexpr (std::is_same_v<decltype(member), uint64_t Limits::*>) {
+  if constexpr (requires { values.limits.*member; }) {
     return values.limits.*member;
   } else {
     return values.*member;
@@ -317,20 +305,18 @@ constexpr auto read_count = read_plain_number<member, 0, kMaxCount>;
 template <auto member>
 constexpr auto read_ms = read_plain_number<member, 0, kMaxMs>;
 
+// The number of a word, as a bool or an enumeration.
+template <auto member, const auto& words>
+bool read_choice(Reading& reading) {
+  const int word = read_word(reading.text, words);
+  if (word < 0) return false;
+  auto& value = member_of<member>(reading.values);
+  value = static_cast<std::remove_reference_t<decltype(value)>>(word);
+  reading.canonical = words[word];
+  return true;
+}
 template <bool QueueValues::*member>
-bool read_switch(Reading& reading) {
-  const int word = read_word(reading.text, {"off", "on"});
-  reading.values.*member = word == 1;
-  reading.canonical = word == 1 ? "on" : "off";
-  return word >= 0;
-}
-
-bool read_full(Reading& reading) {
-  const int word = read_word(reading.text, {"reject", "displace"});
-  reading.values.displace = word == 1;
-  reading.canonical = word == 1 ? "displace" : "reject";
-  return word >= 0;
-}
+constexpr auto read_switch = read_choice<member, kOffOn>;
 
 // --- The table ---
 
@@ -351,13 +337,13 @@ void copy_value(const GroupConfig& from, GroupConfig& to) {
 }
 
 constexpr ConfigRow kFields[kConfigFields] = {
-    {"priority_order", kQ, "asc", read_priority_order},
+    {"priority_order", kQ, "asc", read_choice<&QueueValues::descending, kAscDesc>},
     {"bands", kQ, "CRITICAL,HIGH,NORMAL,LOW,BACKGROUND", read_bands},
     {"default_pri", kQ, "2", read_default_pri},
     {"max_active", kGK, "0", read_count<&Limits::max_active>, copy_value<&Limits::max_active>},
     {"max_waiting", kG, "0", read_count<&Limits::max_waiting>, copy_value<&Limits::max_waiting>},
     {"max_total", kG, "0", read_count<&Limits::max_total>, copy_value<&Limits::max_total>},
-    {"full", kQ, "reject", read_full},
+    {"full", kQ, "reject", read_choice<&QueueValues::displace, kRejectDisplace>},
     {"ttl_ms", kG, "0", read_ms<&QueueValues::ttl_ms>, copy_value<&GroupConfig::ttl_ms>},
     {"order", kG, "fifo", read_order, copy_value<&GroupConfig::order>},
     {"weight", kG, "1", read_weight, copy_value<&GroupConfig::weight>},
@@ -372,7 +358,7 @@ constexpr ConfigRow kFields[kConfigFields] = {
     {"retry", kQ, "0", read_plain_number<&QueueValues::retry, 0, kMaxTries>},
     {"crash_limit", kQ, "3", read_plain_number<&QueueValues::crash_limit, 0, kMaxTries>},
     {"backoff", kQ, "1000:300000", read_backoff},
-    {"paused", kG, "none", read_paused, copy_value<&Limits::paused>},
+    {"paused", kG, "none", read_choice<&Limits::paused, kPauses>, copy_value<&Limits::paused>},
     {"retain_completed", kQ, "1000:3600000", read_retention<&QueueValues::retain_completed, 3>},
     {"retain_failed", kQ, "10000:604800000:67108864",
      read_retention<&QueueValues::retain_failed, 3>},
