@@ -119,7 +119,9 @@ void RespReply::big_number(Bytes digits) {
 void RespReply::verbatim(Bytes format, Bytes text) {
   if (protocol_ == 2) return bulk(text);
   header('=', static_cast<int64_t>(text.size() + 4));
-  out_.append(format.substr(0, 3));
+  std::string padded(format.substr(0, 3));
+  padded.resize(3, ' ');
+  out_.append(padded);
   out_.push(':');
   out_.append(text);
   out_.append("\r\n");
