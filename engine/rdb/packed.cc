@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 
 #include "engine/base/numbers.h"
 #include "engine/rdb/format.h"
@@ -197,9 +198,13 @@ bool read_intset(Bytes packed, const TakeElement& take) {
   if (!from.number(4, width) || !from.number(4, count)) return false;
   if ((width != 2 && width != 4 && width != 8) || count * width != from.rest().size()) return false;
   NumberText number;
+  std::optional<int64_t> previous;
   for (; count != 0; --count) {
     Bytes element;
-    if (!take_integer(from, width, number, element) || !take(element)) return false;
+    if (!take_integer(from, width, number, element)) return false;
+    const auto value = parse_i64(element);
+    if (value <= previous || !take(element)) return false;
+    previous = value;
   }
   return true;
 }
