@@ -150,9 +150,7 @@ static bool replies_when_kept(Call& call) {
 }
 
 void config_set_command(Call& call) {
-  if (call.args.size() % 2 != 0) {
-    return call.reply.error("ERR wrong number of arguments for 'config|set' command");
-  }
+  if (call.args.size() % 2 != 0) return call.reply.error(errors::kSyntax);
   std::vector<std::pair<std::string, std::string>> parameters;
   for (size_t at = 2; at < call.args.size(); at += 2) {
     parameters.emplace_back(call.args[at], call.args[at + 1]);
