@@ -258,9 +258,8 @@ void client_pause_command(Call& call) {
   if (!call.integer(2, duration_ms, "ERR timeout is not an integer or out of range")) return;
   if (duration_ms < 0) return call.reply.error("ERR timeout is negative");
   const int64_t now_ms = call.execution.steady_ms();
-  int64_t end_ms = kNeverMs - 1;
-  if (duration_ms < end_ms - now_ms) end_ms = now_ms + duration_ms;
-  call.engine.pause.begin(mode, now_ms, end_ms);
+  if (duration_ms >= kNeverMs - now_ms) return call.reply.error("ERR timeout is out of range");
+  call.engine.pause.begin(mode, now_ms, now_ms + duration_ms);
   call.engine.server().pause_changed();
   call.reply.ok();
 }

@@ -6,10 +6,12 @@
 
 using namespace sluice;
 
-TEST_CASE("the longest CLIENT PAUSE never ends by its time") {
+TEST_CASE("the longest CLIENT PAUSE does not end by its time, a longer one is refused") {
   test::ScriptServer server;
   server.execution.set_times({1'700'000'000'000, 1'700'000'000'000, 5000, 0});
-  CHECK(server.session.run({"CLIENT", "PAUSE", "9223372036854775807"}) == "+OK\r\n");
+  CHECK(server.session.run({"CLIENT", "PAUSE", "9223372036854770807"}) ==
+        "-ERR timeout is out of range\r\n");
+  CHECK(server.session.run({"CLIENT", "PAUSE", "9223372036854770806"}) == "+OK\r\n");
   CHECK(server.engine.pause.mode(INT64_MAX / 2) == PauseMode::kAll);
 }
 
