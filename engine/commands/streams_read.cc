@@ -50,8 +50,7 @@ bool parse_block(const Call& call, size_t argument, ReadRequest& request) {
   const auto timeout_ms = parse_i64(call.args[argument]);
   if (!timeout_ms) return fail(call, "ERR timeout is not an integer or out of range");
   if (*timeout_ms < 0) return fail(call, "ERR timeout is negative");
-  // A time-out that overflows never ends, as in Redis.
-  request.timeout_ms = *timeout_ms > INT64_MAX - call.now_ms() ? 0 : *timeout_ms;
+  request.timeout_ms = *timeout_ms;
   request.blocks = true;
   return true;
 }
