@@ -263,14 +263,14 @@ void AdoptedWork::cancelled(Queue& queue, const AdoptedPlace& before, const Caus
 
 // --- Whole keys ---
 
-std::map<uint8_t, uint64_t> AdoptedWork::drop_missing(Queue& queue, bool active) {
+std::map<uint8_t, uint64_t> AdoptedWork::drop_missing(Queue& queue, std::optional<bool> active) {
   const AdoptedView keys = view(queue);
   std::vector<std::string> gone;
   std::map<uint8_t, uint64_t> by_band;
   for (const auto& [id, member] : queue.adopted->members()) {
-    if (member.active != active) continue;
+    if (active && member.active != *active) continue;
     const AdoptedPlace place = keys.find(id);
-    if (active ? place.active : place.pending) continue;
+    if (member.active ? place.active : place.pending) continue;
     gone.push_back(id);
     ++by_band[member.band];
   }
@@ -307,8 +307,7 @@ void AdoptedWork::key_gone(Queue& queue, const AdoptedNote& note) NO_THREAD_SAFE
 void AdoptedWork::look_again(const std::shared_ptr<AdoptedGroup>& group) {
   if (group->queue == nullptr) return unwatch(group);
   touch(*group->queue);
-  drop_missing(*group->queue, true);
-  drop_missing(*group->queue, false);
+  drop_missing(*group->queue);
   adopt_active(*group->queue);
   list_queue_timers(home_shard(*group->queue), *group->queue);
 }

@@ -116,8 +116,7 @@ void AdoptedWork::adopt(Queue& queue, AdoptedDefinition definition) {
   queue.adopted->definition = std::move(definition);
   record_definition(queue, &queue.adopted->definition);
   watch(queue);
-  drop_missing(queue, true);
-  drop_missing(queue, false);
+  drop_missing(queue);
   adopt_active(queue);
   list_queue_timers(home_shard(queue), queue);
 }

@@ -88,9 +88,9 @@ class AdoptedWork {
                             const AdoptedPlace& after) const;
   void renamed(const std::shared_ptr<AdoptedGroup>& group);
   void key_gone(Queue& queue, const AdoptedNote& note);
-  // Removes the records of active members, or of those that were given back, that are no longer in
-  // the keys. Returns their numbers by band.
-  std::map<uint8_t, uint64_t> drop_missing(Queue& queue, bool active);
+  // Removes the records of members that are no longer in the keys: of active ones, of those that
+  // were given back (false), or of both. Returns their numbers by band.
+  std::map<uint8_t, uint64_t> drop_missing(Queue& queue, std::optional<bool> active = {});
 
   // --- Transitions, engine/adopted/adopted_settle.cc ---
   void added(Queue& queue, const AdoptedPlace& after);
