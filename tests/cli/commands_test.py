@@ -2,12 +2,9 @@
 """The program sluice: each command with what it prints, its JSON, its errors and exit codes."""
 
 import json
-import os
 import re
-import socket
 import subprocess
 import sys
-import tempfile
 import urllib.request
 
 from harness import require, require_equal, run
@@ -564,36 +561,6 @@ def test_what_it_loads(options):
     require("libssl" in loaded.stdout, loaded.stdout)
     for library in ["librocksdb", "libluajit", "libspdlog", "libgrpc", "libjemalloc"]:
         require(library not in loaded.stdout, f"{library}: {loaded.stdout}")
-
-
-def test_connections(options):
-    """Host, port, socket, user, password and database; what cannot be reached is exit code 3."""
-    with tempfile.TemporaryDirectory(prefix="sluice-cli-") as directory:
-        path = os.path.join(directory, "socket")
-        server, sluice = serve(options, {"unixsocket": path, "requirepass": "secret", "user":
-                                         "ann on >word +@all ~*"})
-        sluice.fails(SERVER_ERROR, "NOAUTH", "status")
-        sluice.fails(SERVER_ERROR, "WRONGPASS", "status", SLUICE_AUTH="wrong")
-        sluice.must("add", "exec", "x", "--id", "a", SLUICE_AUTH="secret", REDISCLI_AUTH="wrong")
-        sluice.must("status", REDISCLI_AUTH="secret")
-        require_equal(ids(sluice.json("jobs", "exec", "--user", "ann", "--pass", "word")), ["a"],
-                      "--user")
-        require_equal(sluice.json("status", "-n", 3, "--pass", "secret"), [], "-n")
-        sluice.fails(SERVER_ERROR, "out of range", "status", "-n", 99, "--pass", "secret")
-        sluice.port = 1
-        require_equal(ids(sluice.json("jobs", "exec", "-s", path, "--pass", "secret")), ["a"],
-                      "-s")
-        sluice.fails(NO_CONNECTION, "cannot connect to 127.0.0.1:1", "status")
-        sluice.fails(NO_CONNECTION, "cannot connect to", "status", "-s", path + "none")
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        sluice.port = other.getsockname()[1]
-        process = sluice.spawn("status")
-        accepted = other.accept()[0]
-        accepted.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        err = process.communicate(timeout=30)[1]
-        require_equal(process.returncode, NO_CONNECTION, "not Redis")
-        require(b"not a Redis protocol reply" in err, err)
-        accepted.close()
 
 
 if __name__ == "__main__":

@@ -47,10 +47,10 @@ def replying(line):
 
 
 class Sentinel(Answering):
-    """Names `primary`, a port, as the primary `name`; None: it knows none."""
+    """Names `primary`, a port of `host`, as the primary `name`; None: it knows none."""
 
-    def __init__(self, name, primary):
-        self.name, self.primary = name, primary
+    def __init__(self, name, primary, host=LOOPBACK):
+        self.name, self.primary, self.host = name, primary, host
         super().__init__(self._about)
 
     def _about(self, words):
@@ -59,9 +59,9 @@ class Sentinel(Answering):
         what = words[1].lower()
         if what == b"get-master-addr-by-name":
             known = self.primary is not None and words[2] == self.name.encode()
-            return encode((LOOPBACK, self.primary)) if known else b"*-1\r\n"
+            return encode((self.host, self.primary)) if known else b"*-1\r\n"
         if what == b"masters":
-            fields = ("name", self.name, "ip", LOOPBACK, "port", self.primary, "flags", "master",
+            fields = ("name", self.name, "ip", self.host, "port", self.primary, "flags", "master",
                       "num-other-sentinels", 0)
             return b"*0\r\n" if self.primary is None else b"*1\r\n" + encode(fields)
         return b"*0\r\n"  # sentinels, replicas

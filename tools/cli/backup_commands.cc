@@ -110,9 +110,10 @@ CopySource source_of(Context& context) {
     source.host = endpoint->host;
     port = endpoint->port;
   } else {
-    source.host = context.connection.address().host;
     const RespValue reply = context.connection.call({"CONFIG", "GET", "http-port"});
     if (reply.items.size() == 2) port = reply.items[1].text;
+    // Sentinels have named it with the first command.
+    source.host = context.connection.address().host;
   }
   const auto number = parse_i64(port);
   if (!number || *number < 1 || *number > UINT16_MAX) {
