@@ -3,7 +3,7 @@
 //   sluice [option...] COMMAND [argument...]        sluice --help lists the commands
 //
 // It uses RESP like any other client. Exit status: 0 success, 1 the server replied with an error, 2
-// wrong usage, 3 no connection.
+// wrong usage, 3 no connection, or it was lost.
 #include <algorithm>
 #include <cerrno>
 #include <csignal>

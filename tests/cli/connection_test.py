@@ -1,13 +1,15 @@
 #!/usr/bin/python3
-"""How sluice reaches its server, and what it says when it cannot."""
+"""How sluice reaches its server, and what it says when it cannot, or when it loses it."""
 
+import json
 import os
 import socket
 import sys
 
 from harness import require, require_equal, run, scratch
-from harness.cli import DURABLE, NO_CONNECTION, SERVER_ERROR, serve
+from harness.cli import DURABLE, NO_CONNECTION, SERVER_ERROR, Sluice, serve
 from harness.http_client import ADMIN_TOKEN
+from harness.proxy import DROP, PASS, Proxy
 from harness.sentinels import Sentinel
 from harness.servers import LOOPBACK, steady_port
 
@@ -42,6 +44,71 @@ def test_connections(options):
         require_equal(process.returncode, NO_CONNECTION, "not Redis")
         require(b"not a Redis protocol reply" in err, err)
         accepted.close()
+
+
+class Losing:
+    """The program, for a server behind a proxy that loses the last of `passes` + 1 replies to
+    `word`."""
+
+    def __init__(self, options, server, word, passes=0):
+        self.word, self.passes = word, passes
+        self.proxy = Proxy(server.port, self._decide)
+        self.sluice = Sluice(options, None, self.proxy.port)
+        self.text = f"sluice: lost the connection to {LOOPBACK}:{self.proxy.port}: "
+
+    def _decide(self, command, _reply):
+        if command[0] != self.word:
+            return PASS
+        self.passes -= 1
+        return DROP if self.passes < 0 else PASS
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.proxy.close()
+
+
+MAYBE = "; the change may have been made"
+
+
+def test_a_lost_reply(options):
+    """When a reply is lost, sluice says so, and that a change which was sent may have been made."""
+    server, sluice = serve(options)
+    for word, change, words in (
+            (b"Q.ADD", True, ["add", "exec", "x", "--id", "a"]),
+            (b"Q.CONFIG", True, ["config", "exec", "max_active=4"]),
+            (b"Q.CONFIG", False, ["config", "exec", "max_active"]),
+            (b"Q.STATS", False, ["status", "exec"]),
+            (b"SELECT", False, ["status", "-n", 1])):
+        with Losing(options, server, word) as losing:
+            code, out, err = losing.sluice.run(*words)
+            require_equal((code, out), (NO_CONNECTION, ""), err)
+            require_equal(err.startswith(losing.text), word != b"SELECT", err)
+            require_equal(err.endswith(MAYBE + "\n"), change, err)
+    require_equal(sluice.json("config", "exec", "max_active")["max_active"], 4, "what was set")
+    require_equal(sluice.json("job", "exec", "a")["state"], "pending", "what was added")
+
+
+def test_lost_amid_many(options):
+    """cancel, retry and purge print what was done before a reply was lost."""
+    server, sluice = serve(options)
+    with server.connect() as connection:
+        connection.pipeline([("Q.ADD", "exec", f"j{n:04}", "") for n in range(2500)])
+    with Losing(options, server, b"Q.CANCEL", 1) as losing:
+        code, out, err = losing.sluice.run("cancel", "exec", "--all")
+        require_equal((code, out), (NO_CONNECTION, "1,000 jobs\n"), err)
+        require(err.startswith(losing.text) and MAYBE in err, err)
+    with Losing(options, server, b"Q.PURGE", 1) as losing:
+        code, out, err = losing.sluice.run("purge", "exec", "--all", "--json")
+        require_equal((code, json.loads(out)), (NO_CONNECTION, {"count": 1000}), err)
+        require_equal(json.loads(err)["error"]["code"], "NOCONNECTION", err)
+    with Losing(options, server, b"Q.CANCEL", 1) as losing:
+        code, out, err = losing.sluice.run("cancel", "exec", "j2400", "j2401", "j2402", "--json")
+        require_equal((code, json.loads(out)),
+                      (NO_CONNECTION, [{"id": "j2400", "state": "cancelled"}]), err)
+    require_equal([sluice.json("job", "exec", f"j240{n}")["state"] for n in range(3)],
+                  ["cancelled", "cancelled", "pending"], "states")
 
 
 def test_a_backup_by_sentinel(options):

@@ -114,7 +114,8 @@ def test_the_client_is_verified(options):
         require_equal(sluice.json("status"), [], "the right certificate")
         for client in (None, "stranger", "expired"):
             sluice.before = given(certificates, client)
-            sluice.fails(NO_CONNECTION, "cannot connect to 127.0.0.1", "status")
+            # The client's side of the handshake may have ended before the server refuses.
+            sluice.fails(NO_CONNECTION, " to 127.0.0.1", "status")
 
 
 def test_ciphers(options):

@@ -31,13 +31,9 @@ constexpr Option kCancelOptions[] = {
 };
 
 // Changes jobs one by one. Prints a line for each; a failure does not affect the others.
-int change_named(Context& context, const char* command, std::span<const Option> options) {
-  nlohmann::json results = nlohmann::json::array();
+int change_each(Context& context, const char* command, std::span<const Option> options,
+                nlohmann::json& results) {
   int code = kDone;
-  for (size_t i = 1; i < context.operands(); ++i) {
-    // The server would parse it as the beginning of a selector.
-    if (equals_ignore_case(context.operand(i), kWhereWord)) throw no_job_id(context.operand(i));
-  }
   for (size_t i = 1; i < context.operands(); ++i) {
     const std::string& id = context.operand(i);
     Words words = {command, context.queue(), id};
@@ -57,6 +53,22 @@ int change_named(Context& context, const char* command, std::span<const Option> 
     nlohmann::json line = {{failed ? "error" : "state", reply.text}};
     put_bytes(line, "id", id);
     results.push_back(std::move(line));
+  }
+  return code;
+}
+
+int change_named(Context& context, const char* command, std::span<const Option> options) {
+  for (size_t i = 1; i < context.operands(); ++i) {
+    // The server would parse it as the beginning of a selector.
+    if (equals_ignore_case(context.operand(i), kWhereWord)) throw no_job_id(context.operand(i));
+  }
+  nlohmann::json results = nlohmann::json::array();
+  int code = kDone;
+  try {
+    code = change_each(context, command, options, results);
+  } catch (const Failure&) {
+    if (context.json && !results.empty()) print_json(results);
+    throw;
   }
   if (context.json) print_json(results);
   return code;
@@ -160,16 +172,21 @@ int change_selected(Context& context, const BulkCommand& command) {
   if (selector.empty()) selector = {"ALL"};
   int64_t changed = 0;
   std::string cursor = "0";
-  do {
-    Words words = {command.word, context.queue(), "WHERE"};
-    words.insert(words.end(), selector.begin(), selector.end());
-    words.insert(words.end(), {"LIMIT", std::to_string(std::min(kMaxPageCount, limit - changed))});
-    words.insert(words.end(), {"CURSOR", cursor});
-    arguments.append_words(command.options, words);
-    const RespValue reply = context.connection.call(words);
-    cursor = reply.items[0].text;
-    changed += reply.items[1].integer;
-  } while (cursor != "0" && changed < limit);
+  try {
+    do {
+      Words words = {command.word, context.queue(), "WHERE"};
+      words.insert(words.end(), selector.begin(), selector.end());
+      const int64_t count = std::min(kMaxPageCount, limit - changed);
+      words.insert(words.end(), {"LIMIT", std::to_string(count), "CURSOR", cursor});
+      arguments.append_words(command.options, words);
+      const RespValue reply = context.connection.call(words);
+      cursor = reply.items[0].text;
+      changed += reply.items[1].integer;
+    } while (cursor != "0" && changed < limit);
+  } catch (const Failure&) {
+    if (changed > 0) print_count(context, changed, false);
+    throw;
+  }
   return print_count(context, changed, false);
 }
 

@@ -119,6 +119,18 @@ std::vector<std::pair<std::string, int>> sentinels_of(const Arguments& arguments
   return all;
 }
 
+// What this program sends and changes nothing, besides Q.CONFIG.
+constexpr Bytes kReads[] = {"AUTH",   "CONFIG", "EXISTS",  "INFO", "MULTI",  "Q.EVENTS", "Q.GET",
+                            "Q.LIST", "Q.LOG",  "Q.STATS", "SCAN", "SELECT", "SENTINEL", "TIME"};
+
+bool is_change(const Words& words) {
+  const auto has = [&](Bytes word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  if (words[0] == "Q.CONFIG") return has("SET") || has("RESET");
+  return std::find(std::begin(kReads), std::end(kReads), words[0]) == std::end(kReads);
+}
+
 struct Meaning {
   Bytes code;
   Bytes text;
@@ -177,6 +189,7 @@ void Connection::Free::operator()(redisContext* context) const { ::redisFree(con
 Connection::~Connection() = default;
 
 void Connection::close() {
+  is_connected_ = false;
   tls_.reset();
   context_.reset();
 }
@@ -185,8 +198,11 @@ void Connection::fail(std::string why) {
   if (why.empty()) why = context_ == nullptr ? "not enough memory" : context_->errstr;
   const bool no_resp = context_ != nullptr && context_->reader->err == REDIS_ERR_PROTOCOL;
   if (no_resp) why = "not a Redis protocol reply: " + why;
+  const bool is_lost = is_connected_ && !no_resp;
+  if (is_lost && may_change_) why += "; the change may have been made";
   close();
-  throw Failure{kNoConnection, "cannot connect to " + address_.text() + ": " + why};
+  throw Failure{kNoConnection, (is_lost ? "lost the connection to " : "cannot connect to ") +
+                                   address_.text() + ": " + why};
 }
 
 void Connection::limit_waits(int64_t ms) {
@@ -248,10 +264,12 @@ void Connection::connect() {
   };
   if (!address_.user.empty() || !address_.password.empty()) expect(login);
   if (address_.database != 0) expect({"SELECT", std::to_string(address_.database)});
+  is_connected_ = true;
 }
 
 void Connection::send(const Words& words) {
   if (context_ == nullptr) connect();
+  may_change_ = is_change(words);
   std::vector<const char*> texts;
   std::vector<size_t> sizes;
   for (const std::string& word : words) {

@@ -3,8 +3,9 @@
 //
 // Used by one thread. It connects with the first command, and reconnects with the next command
 // after a failure, each time to the present primary if it knows Sentinels. Failures are thrown:
-// kNoConnection if the server cannot be reached or does not speak RESP, kServerError if it replies
-// with an error.
+// kNoConnection if the server cannot be reached, does not speak RESP or is lost, kServerError if it
+// replies with an error. Of a change whose reply was lost, the failure says that it may have been
+// made.
 #pragma once
 
 #include <cstdint>
@@ -86,6 +87,8 @@ class Connection {
   std::unique_ptr<redisContext, Free> context_;
   std::unique_ptr<TlsChannel> tls_;  // null: no TLS, or not connected
   int64_t patience_ms_ = kUsualPatienceMs;
+  bool is_connected_ = false;
+  bool may_change_ = false;  // the last command that was sent
 
   static constexpr int64_t kUsualPatienceMs = 30'000;
 };

@@ -99,7 +99,7 @@ std::string general_help(std::span<const CommandRow> rows) {
       "the columns. Errors go to standard error, as JSON with --json. QUEUE.md describes\n"
       "the options in detail.\n"
       "Exit codes: 0 success, 1 the server replied with an error, 2 wrong usage, 3 no\n"
-      "connection.\n";
+      "connection, or it was lost: the error says whether a change may have been made.\n";
   return out;
 }
 
