@@ -173,6 +173,7 @@ const REST_MS = 3000;
 // The server sends something every 15 s even if nothing happens. A longer silence means that the
 // connection has ended unnoticed.
 const SILENCE_MS = 40_000;
+const NO_SUCH_EVENTS = [404, 409, 422];
 
 // Parses a stream of Server-Sent Events. (EventSource cannot send an Authorization header.)
 export class EventParser {
@@ -288,16 +289,21 @@ export class EventFeed {
         this.hand_over(parser, value);
       }
     } catch (error) {
-      // No longer kept, or another queue of this name: continue with new events.
-      if (error instanceof ApiError) this.last_seq = null;
+      if (error instanceof ApiError) this.refused(error.status);
     }
     if (this.abort === abort) this.come_again();
+  }
+
+  private refused(status: number): void {
+    // No longer kept, or another queue of this name: continue with new events. Amid loading and the
+    // like the number stays, so that nothing is left out afterwards.
+    if (NO_SUCH_EVENTS.includes(status)) this.last_seq = null;
   }
 
   private hand_over(parser: EventParser, text: string): void {
     const batch: QueueEvent[] = [];
     parser.take(text, (type, data) => {
-      if (type === "problem") this.last_seq = null;
+      if (type === "problem") this.refused((JSON.parse(data) as { status: number }).status);
       else batch.push(JSON.parse(data) as QueueEvent);
     });
     if (batch.length === 0) return;

@@ -3,7 +3,7 @@ import { Visit, add, assert, pause, scenario } from "./browser.mjs";
 await scenario(async (browser) => {
   await add("mail", "m1");
   const visit = await Visit.open(browser);
-  visit.faults.allowed.push("ERR_INTERNET_DISCONNECTED");
+  visit.faults.allowed.push("ERR_INTERNET_DISCONNECTED", "status of 503");
   await visit.log_in();
   await visit.open_queue("mail");
   await visit.see(".job-row", "m1");
@@ -23,5 +23,20 @@ await scenario(async (browser) => {
   await visit.see(".panel-aside", "live");
   await add("mail", "m3");
   await visit.see(".activity li", "m3");
+  // What happened meanwhile is told even if the server loads at first.
+  await visit.context.setOffline(true);
+  await visit.see(".banner", "The server does not respond");
+  await add("mail", "m4");
+  const is_events = (url) => url.pathname.endsWith("/events");
+  let refused = 0;
+  await visit.page.route(is_events, (route) => {
+    refused += 1;
+    return route.fulfill({ status: 503, contentType: "application/problem+json",
+      body: JSON.stringify({ status: 503, code: "LOADING", detail: "The data is being loaded." }) });
+  });
+  await visit.context.setOffline(false);
+  while (refused === 0) await pause(50);
+  await visit.page.unroute(is_events);
+  await visit.see(".activity li", "m4");
   await visit.close();
 });
