@@ -160,8 +160,12 @@ export async function find_session(): Promise<Session> {
   return session;
 }
 
+// What a header can hold. The browser sends no other token, so no server could refuse it.
+const CAN_BE_SENT = /^[\x20-\x7e\x80-\xff]+$/;
+
 // With a token, or with the secret of a log-in by password, which is used like a token.
 export async function log_in(next: string): Promise<void> {
+  if (!CAN_BE_SENT.test(next)) throw new ApiError(401, "BADTOKEN", "Unknown token.");
   const before = token;
   token = next;
   try {
@@ -197,7 +201,8 @@ export function take_token_of_address(): boolean {
   const found = /^#token=(.+)$/.exec(location.hash);
   if (!found) return false;
   try {
-    keep_token(decodeURIComponent(found[1]));
+    const given = decodeURIComponent(found[1]);
+    if (CAN_BE_SENT.test(given)) keep_token(given);
   } catch {
     // A malformed address is treated like one without a token.
   }
