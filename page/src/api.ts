@@ -108,7 +108,10 @@ export async function open(path: string, init: RequestInit): Promise<Response> {
   } catch (error) {
     if (init.signal?.aborted && init.signal.reason?.name !== "TimeoutError") throw error;
     set_health("disconnected");
-    throw new Unreachable("The server does not respond.");
+    // What was sent may have arrived.
+    const doubt = (init.method ?? "GET") === "GET" ? ""
+      : " It is not known whether it has done what was asked.";
+    throw new Unreachable("The server does not respond." + doubt);
   }
   heard_at = Date.now();
   if (response.ok) {

@@ -1,6 +1,5 @@
 // Messages outside the views: temporary notices, with an undo if possible, and questions before
 // irreversible actions.
-import { ApiError, Unreachable } from "./api";
 import { h } from "./dom";
 import type { Child } from "./dom";
 
@@ -24,9 +23,6 @@ export function notice(text: string, options: { bad?: boolean; undo?: () => void
 }
 
 export function words_of_error(error: unknown): string {
-  if (error instanceof ApiError) return error.message;
-  if (error instanceof Unreachable) return "The server does not respond. As far as this page "
-    + "knows, nothing was changed.";
   return error instanceof Error ? error.message : String(error);
 }
 

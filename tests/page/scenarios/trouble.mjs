@@ -57,6 +57,25 @@ async function another_type(visit) {
   assert.equal(await visit.page.locator(".facts").isVisible(), false);
 }
 
+// The answer to a change is lost on its way.
+async function lost_answer(visit) {
+  const { page } = visit;
+  const is_change = (url) => url.pathname.endsWith("/jobs/m1");
+  await visit.open_queue("mail");
+  await visit.see(".job-row", "m1");
+  await page.route(is_change, async (route) => {
+    await route.fetch();
+    await route.abort("connectionreset");
+  });
+  await page.locator(".job-row a").first().focus();
+  await page.keyboard.press("f");
+  await visit.click("dialog button.primary", "Move to the front");
+  await visit.see("dialog .fault", "It is not known whether it has done what was asked");
+  await page.keyboard.press("Escape");
+  await page.unroute(is_change);
+  await visit.see_none(".banner");
+}
+
 // A passing trouble: tried again by hand.
 async function again(visit) {
   const { page } = visit;
@@ -95,8 +114,9 @@ async function not_for_this_user(visit) {
 await scenario(async (browser) => {
   await add("mail", "m1");
   const visit = await Visit.open(browser);
-  visit.faults.allowed.push("status of 503", "status of 409", "status of 403");
-  await visit.play([loading, another_type, again, not_for_this_user]);
+  visit.faults.allowed.push("status of 503", "status of 409", "status of 403",
+    "ERR_CONNECTION_RESET");
+  await visit.play([loading, another_type, lost_answer, again, not_for_this_user]);
   assert(visit.page.url().startsWith(base));
   await visit.close();
 });
