@@ -152,6 +152,7 @@ function log_in_fields(): LogInFields {
 
 function show_log_in(): void {
   close_view();
+  close_dialog();
   document.title = "Log in · Sluice";
   const tokens = state.session?.tokens !== false;
   const fields = log_in_fields();

@@ -51,6 +51,8 @@ await scenario(async (browser) => {
   await guest.log_in(made.token);
   await guest.open_queue("mail");
   await guest.see(".job-row", "m1");
+  await guest.page.keyboard.press("a");
+  await guest.page.waitForSelector("dialog");
   let refused = 0;
   guest.page.on("response", (response) => { refused += response.status() === 401 ? 1 : 0; });
   await api("DELETE", `/api/v1/tokens/${made.id}`, null, tokens.admin);
@@ -58,6 +60,8 @@ await scenario(async (browser) => {
   // With the first answer that says so; a few may have been asked for at once.
   assert(refused <= 6, `${refused} refusals`);
   assert.equal(await guest.page.locator(".job-row").count(), 0);
+  // Nor is anything left above the log-in.
+  assert.equal(await guest.page.locator("dialog").count(), 0);
   await guest.close();
 
   const admin = await Visit.open(browser);
