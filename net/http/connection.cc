@@ -24,6 +24,8 @@ namespace http = boost::beast::http;
 namespace {
 
 constexpr size_t kReadBytes = 16U << 10;
+// The body of a request that needs no permission is stored and parsed for anybody.
+constexpr size_t kMostOpenBodyBytes = 16U << 10;
 // After a refusal this much input is read and discarded, so that the peer receives the response and
 // no reset.
 constexpr size_t kLingerBytes = 1U << 20;
@@ -225,7 +227,7 @@ void HttpConnection::take_body() {
     done = body_left_ == 0;
   }
   socket_->input.consume(before - unread.size());
-  if (body_.size() > service().limits().max_body_bytes) {
+  if (body_.size() > max_body_bytes_) {
     return refuse(problem(413, "BODYTOOLARGE", "The body is too large."));
   }
   done ? handle() : read_more();
@@ -371,7 +373,11 @@ bool HttpConnection::check_body(const HttpRequest& request, HttpResponse& refusa
   if (length != nullptr) {
     body_left_ = length->size() > 18 ? UINT64_MAX : std::stoull(*length);
   }
-  if (body_left_ > service().limits().max_body_bytes) {
+  max_body_bytes_ = service().limits().max_body_bytes;
+  if (exchange_->route_->access == Access::kOpen) {
+    max_body_bytes_ = std::min(max_body_bytes_, kMostOpenBodyBytes);
+  }
+  if (body_left_ > max_body_bytes_) {
     refusal = problem(413, "BODYTOOLARGE", "The body is too large.");
     return false;
   }

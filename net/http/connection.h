@@ -3,7 +3,8 @@
 //
 // Only this file's source and Asio's wrapper include Beast; a parsed request becomes an HttpRequest
 // at once. Requests are checked in this order: the form of the head, the host, the credentials, the
-// origin, the body. So a client without permission cannot make the server store a body.
+// origin, the body. So a client without permission cannot make the server store more than a small
+// body, at the few routes that are open to everybody.
 //
 // Threads and lifetime: one I/O thread. Asio's handlers share ownership of the connection. close()
 // detaches it from everything else; handlers that run later find it closed.
@@ -104,6 +105,7 @@ class HttpConnection final : public ExchangeTransport,
   bool chunked_ = false;
   bool streams_events_ = false;  // comments between its parts are allowed
   uint64_t body_left_ = 0;
+  size_t max_body_bytes_ = 0;
   std::optional<ChunkDecoder> chunks_;
   size_t head_seen_ = 0;  // length of the input known to hold no end of a head
   std::string body_;

@@ -222,6 +222,26 @@ def test_long_answers_hold_nobody(options):
                 measure()
 
 
+def test_strangers_hold_nobody(options):
+    """What somebody without a token sends is neither stored nor parsed at length."""
+    server = serve(options, {"appendonly": "no", "save": "", "io-threads": "1"})
+    body = b"[" + b"[]," * 300_000 + b"[]]"
+
+    def measure():
+        probe.begin()
+        with Raw(server) as raw:
+            raw.send(b"POST /api/v1/session HTTP/1.1\r\nHost: localhost\r\n"
+                     b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            require_equal(raw.answer().status, 413)
+        return probe.end()
+
+    with Probe(server) as probe:
+        if "/release/" in options.program:
+            require_short(measure)
+        else:
+            measure()
+
+
 def test_all_queues_page_by_page(options):
     """The list is in the order of names, whatever the shards; pages meet without gap or overlap."""
     server = serve(options, {"appendonly": "no", "save": ""})

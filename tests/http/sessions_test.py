@@ -4,6 +4,7 @@
     tests/http/sessions_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
 """
 
+import json
 import re
 import sys
 import time
@@ -112,6 +113,28 @@ def test_who_is_wrong_is_refused_and_logged(options):
         answer = client.post(SESSION, {"user": "carol", "password": PASSWORD},
                              headers={"Origin": "http://evil.example"})
         require_problem(answer, 403, "BADORIGIN")
+
+
+def test_what_strangers_send_is_small(options):
+    """The body of a log-in may have 16 KB, whether by its length or in chunks."""
+    server = serve(options, users(carol="~* +@all"))
+    log_in_text = json.dumps({"user": "carol", "password": PASSWORD}).encode()
+    head = b"POST /api/v1/session HTTP/1.1\r\nHost: localhost\r\n"
+    for size, status in (16 << 10, 201), ((16 << 10) + 1, 413):
+        body = log_in_text.ljust(size)
+        for message in (b"Content-Length: %d\r\n\r\n" % size + body,
+                        b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % size + body +
+                        b"\r\n0\r\n\r\n"):
+            with Raw(server) as raw:
+                raw.send(head + message)
+                answer = raw.answer()
+                require_equal(answer.status, status, str(size))
+                if status == 413:
+                    require_problem(answer, 413, "BODYTOOLARGE")
+    # The length alone is enough.
+    with Raw(server) as raw:
+        raw.send(head + b"Content-Length: 1000000\r\n\r\n")
+        require_problem(raw.answer(), 413, "BODYTOOLARGE")
 
 
 def test_the_password_is_told_to_nobody(options):
