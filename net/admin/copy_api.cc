@@ -20,6 +20,13 @@ namespace {
 // Parts that wait for the client.
 constexpr size_t kMaxParts = 2;
 
+// No command checks the key patterns here.
+bool may_copy(const Exchange& exchange) {
+  const Bytes words[] = {"q.get", "", ""};
+  const Command* const reads = CommandTable::instance().find(words[0]);
+  return exchange.principal().user->rules()->may_read_every_key(*reads, words);
+}
+
 class CopySender final : public CopyTarget, public std::enable_shared_from_this<CopySender> {
  public:
   explicit CopySender(Exchange& exchange)
@@ -98,6 +105,11 @@ class CopySender final : public CopyTarget, public std::enable_shared_from_this<
     }
     // A copy that could not be read to its end says so by having none.
     if (part.empty()) return exchange_->end_stream();
+    // The user may have lost keys since it began.
+    if (!may_copy(*exchange_)) {
+      cut();
+      return exchange_->end_stream();
+    }
     exchange_->send_part(std::move(part), call_send());
   }
 
@@ -134,10 +146,7 @@ class CopySender final : public CopyTarget, public std::enable_shared_from_this<
 
 void get_copy(Exchange& exchange) {
   if (QueryReader(exchange, QueryReader::Selects::kNothing).failed()) return;
-  // No command checks the key patterns here.
-  const Bytes words[] = {"q.get", "", ""};
-  const Command* const reads = CommandTable::instance().find(words[0]);
-  if (!exchange.principal().user->rules()->may_read_every_key(*reads, words)) {
+  if (!may_copy(exchange)) {
     return exchange.respond(problem(403, "NOPERM", "The token's user may not read every key."));
   }
   switch (exchange.service().copies().begin(std::make_shared<CopySender>(exchange))) {

@@ -310,6 +310,28 @@ def test_loaded_users_end_what_the_old_ones_are_answered(options):
             client.expect(200, "GET", QUEUES, token=CAROL)
 
 
+def test_a_copy_ends_when_its_user_loses_keys(options):
+    """A copy of all data ends early when its token's user may no longer read every key."""
+    keys = 64
+    server = serve(options, {"appendonly": "yes", "appendfsync": "no", "user": f"carol {RULES}",
+                             "http-token": f"admin >{CAROL} user carol"}, tokens=False)
+    with server.connect() as connection, Client(server, CAROL) as client, Raw(server) as copy:
+        for number in range(keys):
+            connection.call("SET", f"k{number}", os.urandom(1 << 20))
+        client.expect(202, "POST", "/api/v1/checkpoint")
+        wait_until(lambda: client.get("/api/v1/journal").json["checkpoint"]["number"] >= 1,
+                   what="a checkpoint")
+        copy.send(request_text("GET", "/api/v1/checkpoint", CAROL))
+        require_equal(copy.answer(has_body=False).status, 200)
+        connection.call("ACL", "SETUSER", "carol", "resetkeys", "~k*")
+        received = len(copy.buffer)
+        while copy.receive():
+            received += len(copy.buffer)
+            copy.buffer = b""
+        # What was on its way is in the buffers of both sides.
+        require(received < keys << 19, f"{received} bytes came")
+
+
 def test_the_first_token_ends_open_reading(options):
     """A stream opened without a token ends when a token is added, and open access ends."""
     server = serve(options, tokens=False)
