@@ -111,6 +111,10 @@ class Execution {
   // bounded number in each lock hold. Returns true if more is due already.
   bool run_timers(const Times& now);
 
+  // Serves some of the waiters whose time is over (Departures::leave_late), as run_timers() does.
+  // Called between batches, with the clocks set.
+  void serve_late();
+
   // The connection is closed, see Engine::disconnect(); its tied leases end after their grace.
   // Called between batches, with the clocks set.
   void disconnect(Client& client);
@@ -165,8 +169,6 @@ class Execution {
   void read_on(const SignalledKey& owed);
   void serve_turns(const SignalledKey& owed);
   void pass_over(const SignalledKey& owed, const std::shared_ptr<Waiter>& waiter);
-  // Serves waiters whose time is over (Departures::leave_late).
-  void serve_late();
   std::shared_ptr<Waiter> claim_waiter(const SignalledKey& ready, const Entry* entry);
   // Runs the command of a claimed waiter.
   void serve(const Waiter& waiter, Bytes key);

@@ -533,6 +533,8 @@ void HttpConnection::cut_exchange() {
 
 void HttpConnection::begin_stop() {
   stopping_ = true;
+  // A client that does not hear of its changes would make them again.
+  if (at_ == At::kHandling && has_changed()) return engine_->hurry();
   if (at_ == At::kHandling) return send(problem(503, "STOPPING", "The server is stopping."));
   if (at_ != At::kWriting) close();
 }

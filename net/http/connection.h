@@ -35,7 +35,8 @@ class HttpConnection final : public ExchangeTransport,
   ~HttpConnection() override;
 
   void start();
-  // Closes the connection when the present response has been sent.
+  // Closes the connection when the present response has been sent. A request that has changed
+  // something is answered first.
   void begin_stop();
   void close();
   // Ends the present request if its token has been revoked, or if the token's user has lost the
@@ -72,6 +73,8 @@ class HttpConnection final : public ExchangeTransport,
   bool check_origin(const HttpRequest& request, HttpResponse& refusal) const;
   bool check_body(const HttpRequest& request, HttpResponse& refusal);
 
+  // Whether the request in progress has changed something, or may have.
+  bool has_changed() const;
   // Whether the requester's log-in session has ended on its own.
   bool session_has_ended();
 

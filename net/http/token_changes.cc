@@ -34,6 +34,11 @@ bool HttpConnection::session_has_ended() {
                                            service().state().engine->acl());
 }
 
+// It may be in the middle of its work, or wait for the end of a job that it has added.
+bool HttpConnection::has_changed() const {
+  return is_change(exchange_->request().method) && !engine_->only_waits();
+}
+
 void HttpConnection::rights_changed() {
   // No request is in progress; the next one is checked when it arrives.
   if (exchange_ == nullptr || exchange_->route_ == nullptr) return;
@@ -46,10 +51,13 @@ void HttpConnection::rights_changed() {
   if (known && engine_->may_wait()) return;
   // A waiting request gets a response; a stream or an incomplete request just ends.
   if (at_ != At::kHandling) return close();
+  std::string detail =
+      known ? "The token's user no longer has this permission." : "This token has been revoked.";
+  if (has_changed()) detail += " What the request has changed before that remains.";
   engine_->stop_waiting();
   keep_alive_ = false;
-  send(known ? problem(403, "NOPERM", "The token's user no longer has this permission.")
-             : problem(401, "BADTOKEN", "This token has been revoked."));
+  cut_exchange();  // it changes nothing more
+  send(known ? problem(403, "NOPERM", detail) : problem(401, "BADTOKEN", detail));
 }
 
 }  // namespace sluice

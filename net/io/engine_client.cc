@@ -181,6 +181,25 @@ bool EngineClient::may_wait() const {
   return client_->user->rules()->check(*waiter.command, words).denial == Denial::kNone;
 }
 
+bool EngineClient::only_waits() const {
+  const Waiter* const waiter = client_->waiter.get();
+  return waiter != nullptr && waiter->is_waiting() && !waiter->served_when_late;
+}
+
+void EngineClient::hurry() {
+  thread_.levels().run_outermost([port = port_, this, wait = waits_] {
+    if (port->forgotten() || wait != waits_ || client_->waiter == nullptr) return;
+    on_timeout();
+    // Here, since no timers run in a server that stops.
+    Execution& execution = thread_.levels().execution();
+    thread_.clock().read();
+    execution.set_times(thread_.clock().times());
+    execution.serve_late();
+    if (execution.finish() > thread_.gate().durable_lsn()) thread_.gate().request_flush();
+    thread_.after_batch();
+  });
+}
+
 void EngineClient::stop_waiting() {
   if (client_->waiter == nullptr) return;
   then_ = [](const RespValue&) {};

@@ -51,6 +51,10 @@ class EngineClient {
 
   // Whether the user may still run the command that is waiting. True if none is waiting.
   bool may_wait() const;
+  // Whether a command waits that has changed nothing so far, and will not reply by itself now.
+  bool only_waits() const;
+  // Lets the waiting command reply now, as when its time is over. REQUIRES: !only_waits().
+  void hurry();
   // Cancels the waiting command: `then` is not called, even if the command has just been served.
   void stop_waiting();
 

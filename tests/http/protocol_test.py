@@ -4,6 +4,8 @@
     tests/http/protocol_test.py [--server build/release/bin/sluice-server] [--only part-of-a-name]
 """
 
+import contextlib
+import json
 import socket
 import sys
 import time
@@ -303,6 +305,39 @@ def test_security_headers(options):
             require_equal(answer.headers["referrer-policy"], "no-referrer")
             require("default-src 'none'" in answer.headers["content-security-policy"], "CSP")
             require("access-control-allow-origin" not in answer.headers, "CORS")
+
+
+def test_changes_are_answered_at_the_end(options):
+    """SIGTERM: who has added jobs hears so, however long it would wait or many they are."""
+    server = serve(options, {"appendonly": "yes"})
+    jobs = json.dumps([{"payload": "x" * 1000} for _ in range(1000)]).encode()
+    body = b'{"payload": "", "wait_ms": 60000}'
+    with contextlib.ExitStack() as raws, Raw(server) as waiting, server.connect() as connection:
+        waiting.send(b"POST /api/v1/queues/one/jobs HTTP/1.1\r\n" + AUTHORIZED +
+                     b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        wait_until(lambda: b"blocked_clients:1" in connection.call("INFO", "clients").value,
+                   what="the one that waits")
+        many = [raws.enter_context(Raw(server)) for _ in range(8)]
+        for raw in many:
+            raw.send(JOBS + AUTHORIZED + b"Content-Length: %d\r\n\r\n" % len(jobs) + jobs)
+        server.process.terminate()
+        answer = waiting.answer()
+        require_equal(answer.status, 201, str(answer.body))
+        require_equal((answer.json["result"], answer.json["job"]["state"]), ("added", "pending"))
+        added = 0
+        for raw in many:
+            answer = raw.answer()
+            # The others were not taken at all.
+            if answer is not None:
+                require_equal(answer.status, 200, str(answer.body))
+                added += len(answer.json["jobs"])
+        require_equal(server.process.wait(timeout=20), 0, "exit code")
+    server.process = None
+    server.start()
+    with Client(server) as client:
+        for queue, count in ("one", 1), ("q", added):
+            stats = client.get(f"/api/v1/queues/{queue}").json["stats"]
+            require(stats["pending"] >= count, f"{queue}: {stats['pending']} of {count}")
 
 
 def test_the_end(options):

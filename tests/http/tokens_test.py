@@ -192,7 +192,7 @@ def test_a_removed_token_takes_its_streams_along(options):
     server = serve_with_file(options)
     accept = "Accept: text/event-stream\r\n"
     with Client(server, ADMIN_TOKEN) as client, Raw(server) as stream, Raw(server) as other, \
-            Raw(server) as poll, Raw(server) as half:
+            Raw(server) as poll, Raw(server) as half, Raw(server) as adder:
         made = client.expect(201, "POST", TOKENS_PATH, {"role": "operate"}).json
         stream.send(request_text("GET", STREAM, made["token"], accept))
         other.send(request_text("GET", STREAM, OPERATE_TOKEN, accept))
@@ -201,14 +201,23 @@ def test_a_removed_token_takes_its_streams_along(options):
         body = '{"wait_ms": 60000}'
         length = f"Content-Length: {len(body)}\r\n"
         poll.send(request_text("POST", QUEUES + "/q:pop", made["token"], length, body))
+        body = '{"id": "a", "payload": "", "wait_ms": 60000}'
+        adder.send(request_text("POST", QUEUES + "/added/jobs", made["token"],
+                                f"Content-Length: {len(body)}\r\n", body))
         half.send(request_text("POST", QUEUES + "/q/jobs", made["token"],
                                "Expect: 100-continue\r\nContent-Length: 1000\r\n"))
         require_equal(half.answer(has_body=False).status, 100)
         half.send(b"{")
         wait_until(lambda: client.get(QUEUES + "/q").json["stats"]["waiting_pops"] == 1,
                    what="a pop that waits")
+        wait_until(lambda: client.get(QUEUES + "/added").json["stats"]["pending"] == 1,
+                   what="a job that is added")
         client.expect(200, "DELETE", f"{TOKENS_PATH}/{made['id']}")
-        require_problem(poll.answer(), 401, "BADTOKEN")
+        require_equal(require_problem(poll.answer(), 401, "BADTOKEN")["detail"],
+                      "This token has been revoked.")
+        require_equal(require_problem(adder.answer(), 401, "BADTOKEN")["detail"],
+                      "This token has been revoked. What the request has changed before that "
+                      "remains.")
         require(poll.at_end(), "the long poll stays open")
         require(stream.at_end(), "the stream stays open")
         require(half.answer() is None, "half a request is answered")
