@@ -77,6 +77,18 @@ json said_of(const RespValue& job, std::initializer_list<const char*> names) {
   return said;
 }
 
+// The same for its user_id alone, of all jobs of a queue.
+json user_of(const RespValue& job) {
+  std::optional<json> user;
+  for (const char* name : {"result", "payload"}) {
+    const RespValue* text = job.find(name);
+    if (!user && text != nullptr) user = parse_member(text->text, "user_id");
+  }
+  const std::string& group = job.at("group").text;
+  if (user.value_or(nullptr).is_null() && !group.empty()) return text_to_json(group);
+  return user.value_or(nullptr);
+}
+
 json execution_of(const RespValue& job) {
   json execution = said_of(job, {"script", "lang", "lang_version", "stdout", "stderr", "exit_code",
                                  "error_type", "user_id"});
@@ -128,9 +140,7 @@ void list_executions(Exchange& exchange) {
   newest.queue = exchange.service().aliases().executions;
   newest.selector = std::move(selector);
   if (user) {
-    newest.wanted = [user](const RespValue& job) {
-      return is_user(said_of(job, {"user_id"})["user_id"], *user);
-    };
+    newest.wanted = [user](const RespValue& job) { return is_user(user_of(job), *user); };
   }
   newest.skip = static_cast<size_t>(skip);
   newest.limit = static_cast<size_t>(limit);

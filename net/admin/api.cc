@@ -112,6 +112,19 @@ void respond_json(Exchange& exchange, const json& value, unsigned status) {
   exchange.respond(std::move(response));
 }
 
+void PieceSize::note(size_t jobs, size_t bytes) {
+  constexpr size_t kBytesAtOnce = 64 << 10;
+  if (jobs == 0) return;
+  const size_t fitting = std::max<size_t>(1, kBytesAtOnce * jobs / bytes);
+  next_ = std::min({2 * next_, fitting, most_});
+}
+
+size_t text_bytes(const RespValue& value) {
+  size_t bytes = value.text.size();
+  for (const RespValue& item : value.items) bytes += text_bytes(item);
+  return bytes;
+}
+
 json cursor_json(const std::string& cursor) { return cursor == "0" ? json(nullptr) : json(cursor); }
 
 void JsonList::put(const json& members) {

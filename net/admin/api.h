@@ -54,6 +54,23 @@ class JsonList {
   size_t size_ = 0;
 };
 
+// How many jobs the next piece of a long list has, so that one piece holds others for a short time
+// only, whatever the size of their texts.
+class PieceSize {
+ public:
+  PieceSize(size_t first, size_t most) : next_(first), most_(most) {}
+
+  size_t next() const { return next_; }
+  // A piece had these jobs, with texts of this size.
+  void note(size_t jobs, size_t bytes);
+
+ private:
+  size_t next_;
+  const size_t most_;
+};
+// The size of all texts in a reply.
+size_t text_bytes(const RespValue& value);
+
 // A cursor of a command as the member of a response: null behind the last page.
 nlohmann::json cursor_json(const std::string& cursor);
 

@@ -52,12 +52,6 @@ void append(std::initializer_list<const Words*> parts, Words& words) {
   for (const Words* part : parts) words.insert(words.end(), part->begin(), part->end());
 }
 
-size_t text_bytes(const RespValue& value) {
-  size_t bytes = value.text.size();
-  for (const RespValue& item : value.items) bytes += text_bytes(item);
-  return bytes;
-}
-
 // A page of Q.LIST. A long one is read in several turns.
 class JobList {
  public:
@@ -74,14 +68,13 @@ class JobList {
  private:
   static constexpr size_t kMostInPiece = 50;
   static constexpr const char* kLookedAtOnce = "500";
-  static constexpr size_t kBytesAtOnce = 64 << 10;
   static constexpr int kMostPieces = 1000;  // where long texts are searched
 
   const std::shared_ptr<Exchange> exchange_;
   const Words words_;
   std::string cursor_;
   const size_t count_;
-  size_t step_ = 8;
+  PieceSize piece_{8, kMostInPiece};
   size_t bytes_ = 0;
   size_t looked_at_ = 0;
   int pieces_ = 0;
@@ -90,7 +83,7 @@ class JobList {
 
 bool JobList::go_on() {
   if (exchange_->cut_off()) return false;
-  const size_t wanted = std::min(step_, count_ - list_.size());
+  const size_t wanted = std::min(piece_.next(), count_ - list_.size());
   Words words = words_;
   words.insert(words.begin() + 2,
                {"LOOK", kLookedAtOnce, "CURSOR", cursor_, "COUNT", std::to_string(wanted)});
@@ -108,9 +101,7 @@ bool JobList::go_on() {
     list_.respond(*exchange_, cursor_json(reply.items[0].text));
     return false;
   }
-  if (jobs.empty()) return true;
-  const size_t fitting = std::max<size_t>(1, kBytesAtOnce * jobs.size() / bytes);
-  step_ = std::min({2 * step_, fitting, kMostInPiece});
+  piece_.note(jobs.size(), bytes);
   return true;
 }
 

@@ -13,7 +13,7 @@ namespace sluice {
 namespace {
 
 // Jobs per piece; a piece must fit into a turn.
-constexpr const char* kStepCount = "500";
+constexpr size_t kMostInStep = 500;
 constexpr int kTakenAtOnce = 100;
 
 struct Found {
@@ -29,7 +29,9 @@ bool is_newer(const Found& a, const Found& b) {
 class NewestFirst {
  public:
   NewestFirst(Exchange& exchange, NewestJobs request)
-      : exchange_(exchange.shared_from_this()), request_(std::move(request)) {}
+      : exchange_(exchange.shared_from_this()),
+        request_(std::move(request)),
+        piece_(request_.wanted ? 1 : kMostInStep, kMostInStep) {}
 
   // Processes one piece. Returns false after the last one.
   bool go_on();
@@ -44,6 +46,7 @@ class NewestFirst {
 
   const std::shared_ptr<Exchange> exchange_;
   const NewestJobs request_;
+  PieceSize piece_;
   std::string cursor_ = "0";
   bool walked_ = false;
   bool failed_ = false;
@@ -73,7 +76,8 @@ bool NewestFirst::go_on() {
 }
 
 bool NewestFirst::walk() {
-  Words words = {"Q.LIST", request_.queue, "CURSOR", cursor_, "COUNT", kStepCount};
+  Words words = {"Q.LIST", request_.queue, "CURSOR",
+                 cursor_,  "COUNT",        std::to_string(piece_.next())};
   if (request_.wanted) {
     words.insert(words.end(), {"WITH", "payload", "WITH", "result"});
   } else {
@@ -83,6 +87,7 @@ bool NewestFirst::walk() {
   words.insert(words.end(), request_.selector.begin(), request_.selector.end());
   RespValue reply = exchange_->run(words);
   if (respond_error(*exchange_, reply)) return false;
+  piece_.note(reply.items[1].items.size(), text_bytes(reply));
   for (RespValue& job : reply.items[1].items) {
     if (request_.wanted && !request_.wanted(job)) continue;
     keep({job.at("enqueued").integer, job.at("id").text});

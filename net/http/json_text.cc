@@ -59,7 +59,55 @@ bool is_too_deep(Bytes text) {
   return false;
 }
 
+// Keeps one member of the object that is parsed.
+class MemberReader final : public json::json_sax_t {
+ public:
+  explicit MemberReader(Bytes name) : name_(name) {}
+
+  std::optional<json> take() { return std::move(found_); }
+
+  bool null() override { return keep(nullptr); }
+  bool boolean(bool value) override { return keep(value); }
+  bool number_integer(int64_t value) override { return keep(value); }
+  bool number_unsigned(uint64_t value) override { return keep(value); }
+  bool number_float(double value, const std::string&) override { return keep(value); }
+  bool string(std::string& value) override { return keep(std::move(value)); }
+  bool binary(json::binary_t&) override { return false; }
+  bool start_object(size_t) override { return (depth_ == 0 || keep(json::object())) && begin(); }
+  bool end_object() override { return end(); }
+  bool start_array(size_t) override { return keep(json::object()) && begin(); }
+  bool end_array() override { return end(); }
+  bool key(std::string& name) override {
+    if (depth_ == 1) here_ = name == name_;
+    return true;
+  }
+  bool parse_error(size_t, const std::string&, const json::exception&) override { return false; }
+
+ private:
+  // False if the text is not an object.
+  template <class Value>
+  bool keep(Value&& value) {
+    if (depth_ == 1 && here_) found_ = json(std::forward<Value>(value));
+    return depth_ != 0;
+  }
+  bool begin() { return ++depth_ <= kMaxJsonDepth; }
+  bool end() {
+    --depth_;
+    return true;
+  }
+
+  const Bytes name_;
+  size_t depth_ = 0;
+  bool here_ = false;  // the value of a member of this name follows, or is being read
+  std::optional<json> found_;
+};
+
 }  // namespace
+
+std::optional<json> parse_member(Bytes text, Bytes name) {
+  MemberReader reader(name);
+  return json::sax_parse(text, &reader) ? reader.take() : std::nullopt;
+}
 
 json parse_json(Bytes text) {
   if (is_too_deep(text)) return json::value_t::discarded;

@@ -24,6 +24,11 @@ inline constexpr size_t kMaxJsonDepth = 64;
 // deeply.
 nlohmann::json parse_json(Bytes text);
 
+// The member `name` of the object that parse_json() would return, in a part of its time; an empty
+// object in place of an array or object. Nothing if it returns no object, or one without the
+// member.
+std::optional<nlohmann::json> parse_member(Bytes text, Bytes name);
+
 bool is_utf8(Bytes bytes);
 std::string to_base64(Bytes bytes);
 // Nothing if malformed. Accepts the alphabets of RFC 4648 with and without padding.

@@ -183,7 +183,7 @@ def test_streams_of_a_busy_queue(options):
             stream.close()
 
 
-def answer_beside(probe, server, path, member):
+def answer_beside(probe, server, path, member, count=1000):
     """The longest hold of others by a GET; checks its answer."""
     probe.begin()
     raw = Raw(server)
@@ -196,7 +196,7 @@ def answer_beside(probe, server, path, member):
     if member is None:
         require(len(answer.body) <= 5 << 20, f"{len(answer.body)} bytes")
     else:
-        require_equal(len(json.loads(answer.body)[member]), 1000, path)
+        require_equal(len(json.loads(answer.body)[member]), count, path)
     return hold
 
 
@@ -220,6 +220,23 @@ def test_long_answers_hold_nobody(options):
                 require_short(measure, path)
             else:
                 measure()
+
+
+def test_executions_of_a_user_hold_nobody(options):
+    """A list by user_id reads large payloads and results one at a time."""
+    server = serve(options, {"appendonly": "no", "save": "", "io-threads": "1"})
+    payload = '{"list": [' + "[]," * 60_000 + '[]], "user_id": "ann"}'
+    with server.connect() as connection, Probe(server) as probe:
+        for number in range(24):
+            connection.call("Q.ADD", "exec", f"j{number}", payload)
+
+        def measure():
+            return answer_beside(probe, server, f"{EXECUTIONS}?user_id=bob", "executions", 0)
+
+        if "/release/" in options.program:
+            require_short(measure)
+        else:
+            measure()
 
 
 def test_strangers_hold_nobody(options):

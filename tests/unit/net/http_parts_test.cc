@@ -367,6 +367,26 @@ TEST_CASE("JSON of others is read up to a depth") {
   CHECK_EQ(otlp_rejection(deep), "");
 }
 
+TEST_CASE("one member of JSON is read as if all were read") {
+  const auto member = [](Bytes text) { return parse_member(text, "a"); };
+  for (const char* text : {"null", "true", "-7", "18446744073709551615", "1.5", R"("x\u0041")"}) {
+    CHECK_EQ(member(R"({"b": {"a": 1}, "a": )" + std::string(text) + R"(, "c": [{"a": 2}]})"),
+             parse_json(text));
+  }
+  CHECK_EQ(member(R"({"\u0061": 1, "a": 2})"), json(2));
+  CHECK_EQ(member(R"({"a": [1, {"a": 2}]})"), json::object());
+  CHECK_EQ(member(R"({"a": {"a": 2}})"), json::object());
+  for (const char* text : {"", "{}", "1", "[]", R"([{"a": 1}])", R"({"b": {"a": 1}})", R"({"a": 1)",
+                           R"({"a": 1} 2)", "{\"a\": 1, \"b\": \"\xff\"}"}) {
+    CHECK_FALSE(member(text));
+  }
+  const auto beside = [](size_t depth) {
+    return R"({"a": 1, "b": )" + std::string(depth, '[') + std::string(depth, ']') + "}";
+  };
+  CHECK(member(beside(kMaxJsonDepth - 1)));
+  CHECK_FALSE(member(beside(kMaxJsonDepth)));
+}
+
 TEST_CASE("JSON carries any bytes") {
   for (const std::string good : {"", "a", "\xc3\xbc", "\xe2\x82\xac", "\xf0\x9f\x98\x80",
                                  "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf"}) {
