@@ -79,6 +79,7 @@ void end_session(Exchange& exchange) {
   if (QueryReader(exchange, QueryReader::Selects::kNothing).failed()) return;
   const Principal& principal = exchange.principal();
   const bool ended = principal.logged_in && exchange.service().sessions().end(principal.token);
+  if (ended) exchange.service().users_changed();
   respond_json(exchange, {{"ended", ended}});
 }
 

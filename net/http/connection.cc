@@ -235,7 +235,7 @@ void HttpConnection::take_body() {
 
 void HttpConnection::handle() {
   at_ = At::kHandling;
-  set_deadline(0);
+  set_deadline(session_left_ms());
   exchange_->request_.body = std::move(body_);
   body_.clear();
   // Hold the exchange: the handler may respond at once.
@@ -507,6 +507,7 @@ void HttpConnection::set_deadline(int64_t wait_ms) {
 
 void HttpConnection::on_deadline() {
   if (at_ == At::kClosed) return;
+  if (at_ == At::kHandling) return rights_changed();
   const bool partial = at_ == At::kHead || at_ == At::kBody;
   if (socket_->stream.in_handshake()) {
     service().state().tls->note_failed(endpoints_.address, "timeout");

@@ -77,6 +77,8 @@ class HttpConnection final : public ExchangeTransport,
   bool has_changed() const;
   // Whether the requester's log-in session has ended on its own.
   bool session_has_ended();
+  // Until then; 0 if it has none.
+  int64_t session_left_ms() const;
 
   // --- Writing ---
   void refuse(HttpResponse response);

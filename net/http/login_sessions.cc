@@ -119,7 +119,7 @@ std::optional<Principal> LoginSessions::find(Bytes hash, const Acl& acl) const {
     session = found->second;
   }
   if (!lasts(session) || acl.find(session.user->name) != session.user) return std::nullopt;
-  return Principal{session.role, session.user, std::string(hash), true};
+  return Principal{session.role, session.user, std::string(hash), true, session.ends};
 }
 
 }  // namespace sluice

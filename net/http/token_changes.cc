@@ -1,4 +1,7 @@
 // Changes of tokens and their users while requests are in progress.
+#include <algorithm>
+#include <chrono>
+
 #include "net/http/connection.h"
 #include "net/http/problem.h"
 
@@ -34,6 +37,12 @@ bool HttpConnection::session_has_ended() {
                                            service().state().engine->acl());
 }
 
+int64_t HttpConnection::session_left_ms() const {
+  if (!exchange_->principal_.logged_in) return 0;
+  const auto left = exchange_->principal_.session_ends - LoginSessions::Clock::now();
+  return std::max<int64_t>(1, std::chrono::ceil<std::chrono::milliseconds>(left).count());
+}
+
 // It may be in the middle of its work, or wait for the end of a job that it has added.
 bool HttpConnection::has_changed() const {
   return is_change(exchange_->request().method) && !engine_->only_waits();
@@ -51,8 +60,9 @@ void HttpConnection::rights_changed() {
   if (known && engine_->may_wait()) return;
   // A waiting request gets a response; a stream or an incomplete request just ends.
   if (at_ != At::kHandling) return close();
-  std::string detail =
-      known ? "The token's user no longer has this permission." : "This token has been revoked.";
+  std::string detail = known ? "The token's user no longer has this permission."
+                       : exchange_->principal_.logged_in ? "The session has ended."
+                                                         : "This token has been revoked.";
   if (has_changed()) detail += " What the request has changed before that remains.";
   engine_->stop_waiting();
   keep_alive_ = false;

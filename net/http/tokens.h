@@ -11,6 +11,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +40,7 @@ struct Principal {
   std::shared_ptr<User> user;
   std::string token;       // its hash; empty if none was given
   bool logged_in = false;  // by name and password: the token belongs to a session
+  std::chrono::steady_clock::time_point session_ends = {};
 };
 
 // A user that may run what the role allows, with all keys.

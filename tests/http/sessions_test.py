@@ -9,7 +9,7 @@ import re
 import sys
 import time
 
-from harness import require, require_equal, run
+from harness import require, require_equal, run, wait_until
 from harness.http_client import ADMIN_TOKEN, THREADS, Client, Raw, require_problem, serve
 
 SESSION = "/api/v1/session"
@@ -209,6 +209,29 @@ def test_a_session_ends_after_its_time(options):
     server.start()
     with Client(server, secret) as client:
         require_problem(client.get(QUEUES), 401, "BADTOKEN")
+
+
+def test_what_waits_ends_with_its_session(options):
+    """A long poll takes no job after the log-out, nor after the session's time."""
+    server = serve(options, {**users(carol="~* +@all"), "http-session-timeout": "3"})
+    body = b'{"wait_ms": 20000}'
+    with Client(server) as client:
+        for logs_out in True, False:
+            secret = secret_of(client, "carol")
+            with Raw(server) as poll:
+                poll.send(b"POST /api/v1/queues/q:pop HTTP/1.1\r\nHost: localhost\r\n"
+                          b"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n" %
+                          (secret.encode(), len(body)) + body)
+                wait_until(lambda: client.get(QUEUES + "/q").json["stats"]["waiting_pops"] == 1,
+                           what="a pop that waits")
+                if logs_out:
+                    client.expect(200, "DELETE", SESSION, token=secret)
+                members = require_problem(poll.answer(), 401, "BADTOKEN")
+                require_equal(members["detail"], "The session has ended.")
+                require(poll.at_end(), "the long poll stays open")
+            client.expect(201, "POST", QUEUES + "/q/jobs", {"payload": ""})
+            require_equal(client.get(QUEUES + "/q").json["stats"]["active"], 0)
+            client.expect(200, "POST", QUEUES + "/q/jobs:cancel", {"where": {"all": True}})
 
 
 def test_wrong_passwords_are_limited(options):
