@@ -64,9 +64,17 @@ json members_of(unsigned status, Bytes code, Bytes detail) {
           {"detail", std::string(detail)}};
 }
 
-// Hints are percent-encoded; numeric ones become numbers.
-json hint_value(Bytes text) {
-  if (const auto number = parse_i64(text)) return *number;
+// The hints that are numbers. An id or a group may look like one.
+constexpr Bytes kNumericHints[] = {"eta_ms",  "limit",          "max",  "maxwait_ms", "oldest",
+                                   "pending", "retry_after_ms", "value"};
+
+// Hints are percent-encoded.
+json hint_value(Bytes name, Bytes text) {
+  const auto* numeric = std::find(std::begin(kNumericHints), std::end(kNumericHints), name);
+  if (numeric != std::end(kNumericHints)) {
+    // The `limit` of a group is the name of a field.
+    if (const auto number = parse_i64(text)) return *number;
+  }
   const auto decoded = percent_decode(text);
   return text_to_json(decoded.value_or(std::string(text)));
 }
@@ -117,7 +125,8 @@ HttpResponse problem_of_error(Bytes error) {
     rest.remove_prefix(std::min(word_end + 1, rest.size()));
     const size_t equals = word.find('=');
     if (equals == Bytes::npos) break;
-    members[std::string(word.substr(0, equals))] = hint_value(word.substr(equals + 1));
+    const Bytes name = word.substr(0, equals);
+    members[std::string(name)] = hint_value(name, word.substr(equals + 1));
   }
   // Otherwise BUSY is about a script (EngineClient).
   if (members.value("reason", json()) == "client_pause") {

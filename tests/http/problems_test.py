@@ -77,6 +77,12 @@ def test_409_for_what_the_state_does_not_allow(options):
         require_problem(client.post(JOBS, {"id": "j", "payload": ""}), 409, "DUPLICATE")
         for verb in "ack", "nack", "touch":
             require_problem(client.post(f"{JOB}:{verb}", {"lease": 7}), 409, "STALELEASE")
+        # No number of JSON's readers would hold this one.
+        number = "9007199254740993"
+        client.expect(201, "POST", JOBS, {"id": number, "payload": "", "delay_ms": 600_000})
+        members = require_problem(client.post(JOBS, {"id": number, "payload": ""}), 409,
+                                  "DUPLICATE")
+        require_equal(members["id"], number)
         lease = client.post(QUEUE + ":pop", {}).json["jobs"][0]["lease"]
         require_problem(client.request("PATCH", JOB, {"pri": 1}), 409, "NOTWAITING")
         require_problem(client.post(QUEUE + ":pop", {"id": "j"}), 409, "GONE")

@@ -471,6 +471,12 @@ TEST_CASE("an error of a command becomes a problem with its hints") {
     told = told || (name == "Retry-After" && value == "3");
   CHECK(told);
   CHECK_EQ(json::parse(problem_of_error("NOJOB id=a%20b").body)["id"], "a b");
+  CHECK_EQ(json::parse(problem_of_error("NOJOB id=7").body)["id"], "7");
+  const json group =
+      json::parse(problem_of_error("GROUPFULL group=7 limit=max_total value=3").body);
+  CHECK_EQ(group["group"], "7");
+  CHECK_EQ(group["limit"], "max_total");
+  CHECK_EQ(group["value"], 3);
   CHECK_EQ(problem_of_error("ERR syntax error").status, 422);
   CHECK_EQ(problem_of_error("NOPERM this user has no permissions").status, 403);
 }
