@@ -126,7 +126,7 @@ void Collector::put(const QueueSeriesSet::Line& line) {
 }
 
 void Collector::put_rest(const std::map<int, QueueSeries>& rest) {
-  for (const auto& [database, series] : rest) series.put(labels(database, "*"), metrics_);
+  for (const auto& [database, series] : rest) series.put(labels(database, kOtherQueues), metrics_);
 }
 
 void Collector::put(const QueueName& name, LargestScopes& largest) {

@@ -139,6 +139,7 @@ void QueueSeries::put_executions(const MetricLabels& labels, MetricSet& metrics)
 }
 
 void QueueSeriesSet::take(QueueName queue, QueueSeries series) {
+  if (queue.name == kOtherQueues) return rest_[queue.database].add(series);
   const auto goes_first = [](const Line& a, const Line& b) {
     return a.jobs != b.jobs ? a.jobs > b.jobs : a.queue < b.queue;
   };

@@ -53,6 +53,9 @@ class QueueSeries {
   int64_t since_ms_ = 0;  // 0 for a sum
 };
 
+// The name under which the sum of the other queues is shown.
+inline constexpr const char* kOtherQueues = "*";
+
 // The series of all queues in a bounded number: only those with the most jobs keep their own.
 class QueueSeriesSet {
  public:
@@ -67,7 +70,7 @@ class QueueSeriesSet {
   void take(QueueName queue, QueueSeries series);
   // Queues that kept their own series, in no particular order.
   std::vector<Line>& lines() { return lines_; }
-  // The sums of the other queues, by database.
+  // The sums of the other queues, by database. One that is named like them is always among them.
   const std::map<int, QueueSeries>& rest() const { return rest_; }
 
  private:

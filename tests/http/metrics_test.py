@@ -170,6 +170,20 @@ def test_the_largest_queues_have_series_of_their_own(options):
         require_equal(len(of("queue_depth", db="0")), 8)
 
 
+def test_a_queue_named_like_the_sum(options):
+    """A queue called * is counted into the sum of the others, so that no series is there twice."""
+    server = serve(options, {"http-metrics-queues": "1"})
+    with Client(server) as client, server.connect() as connection:
+        for name, jobs in ("*", 5), ("a", 3), ("b", 1):
+            for job in range(jobs):
+                connection.call("Q.ADD", name, f"j{job}", "", "GROUP", "g")
+        for most, depths in (1, {"a": 3, "*": 6}), (1000, {"a": 3, "b": 1, "*": 5}):
+            connection.call("CONFIG", "SET", "http-metrics-queues", most)
+            samples = parse(client.get("/metrics").body.decode())
+            require_equal({dict(each)["queue"]: value
+                           for each, value in samples["queue_depth"].items()}, depths)
+
+
 def test_size(options):
     """A thousand queues with runs in one band take 5 MB at most; the empty group has no series."""
     server = serve(options)
