@@ -22,10 +22,11 @@ export interface Addition {
 
 /** The id is made before the first try, so that a repeat names the same job. */
 export function additionOf(queue: string, payload: Buffer | string, options: AddOptions): Addition {
-  const id = options.id ?? randomUUID()
+  const given = options.id === '*' ? undefined : options.id  // a repeat of * is another job
+  const id = given ?? randomUUID()
   const first: Words = ['Q.ADD', queue, id, payload, ...addWords(options),
     ...(options.ifdup === undefined ? [] : ['IFDUP', options.ifdup])]
-  const ownId = options.id === undefined
+  const ownId = given === undefined
   const repeats = ownId || options.ifdup === undefined || options.ifdup === 'error' ||
     options.ifdup === 'keep'
   return { id, ownId, first, repeats }

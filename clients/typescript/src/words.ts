@@ -15,7 +15,7 @@ export type Outcome = { reply: Reply } | { error: Error }
 
 /** The options of `Queue.add`; all times are milliseconds, rounded to whole ones. */
 export interface AddOptions {
-  /** 1 to 512 bytes. Without it the client makes one before its first try. */
+  /** 1 to 512 bytes. Without it, and for `*`, the client makes one before its first try. */
   id?: string
   /** The band, by its name or number; 0 is the most urgent. */
   pri?: string | number

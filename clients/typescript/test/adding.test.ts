@@ -31,13 +31,15 @@ function add(target: ReturnType<typeof link>, options: AddOptions, ms = 5000): P
 }
 
 test('an id is made before the first try and repeated with KEEP', async () => {
-  const target = link(lost, lost, 'kept')
-  assert.equal(await add(target, { group: 'ann' }), 'kept')
-  const [first, second, third] = target.sent
-  assert.match(String(first?.[2]), /^[0-9a-f-]{36}$/)
-  assert.deepEqual(first?.slice(4), ['GROUP', 'ann'])
-  assert.deepEqual(second, [...first ?? [], 'IFDUP', 'keep'])
-  assert.deepEqual(third, second)
+  for (const options of [{ group: 'ann' }, { group: 'ann', id: '*' }]) {
+    const target = link(lost, lost, 'kept')
+    assert.equal(await add(target, options), 'kept')
+    const [first, second, third] = target.sent
+    assert.match(String(first?.[2]), /^[0-9a-f-]{36}$/)
+    assert.deepEqual(first?.slice(4), ['GROUP', 'ann'])
+    assert.deepEqual(second, [...first ?? [], 'IFDUP', 'keep'])
+    assert.deepEqual(third, second)
+  }
 })
 
 test('a first try that was made already is not made again', async () => {
