@@ -169,6 +169,14 @@ def test_the_unit_of_systemd(options):  # pylint: disable=unused-argument
         require(done.returncode == 0 and not said, f"exit {done.returncode}: {said}")
 
 
+def test_what_the_unit_gives(options):  # pylint: disable=unused-argument
+    """The unit waits for addresses."""
+    unit = pathlib.Path(__file__).resolve().parents[2] / "conf" / "sluice.service"
+    lines = unit.read_text(encoding="utf-8").splitlines()
+    missing = {"Wants=network-online.target", "After=network-online.target"} - set(lines)
+    require(not missing, missing)
+
+
 def ask_a_unix_socket(path, request, end):
     """What comes back until `end` is in it."""
     with socket.socket(socket.AF_UNIX) as client:
