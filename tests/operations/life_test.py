@@ -170,10 +170,11 @@ def test_the_unit_of_systemd(options):  # pylint: disable=unused-argument
 
 
 def test_what_the_unit_gives(options):  # pylint: disable=unused-argument
-    """The unit waits for addresses."""
+    """The unit waits for addresses, and lets a last checkpoint end."""
     unit = pathlib.Path(__file__).resolve().parents[2] / "conf" / "sluice.service"
     lines = unit.read_text(encoding="utf-8").splitlines()
-    missing = {"Wants=network-online.target", "After=network-online.target"} - set(lines)
+    missing = {"Wants=network-online.target", "After=network-online.target",
+               "TimeoutStopSec=infinity"} - set(lines)
     require(not missing, missing)
 
 
