@@ -170,12 +170,14 @@ def test_the_unit_of_systemd(options):  # pylint: disable=unused-argument
 
 
 def test_what_the_unit_gives(options):  # pylint: disable=unused-argument
-    """The unit waits for addresses, and lets a last checkpoint end."""
-    unit = pathlib.Path(__file__).resolve().parents[2] / "conf" / "sluice.service"
-    lines = unit.read_text(encoding="utf-8").splitlines()
+    """The unit waits for addresses, lets a last checkpoint end, and has the folder of the log."""
+    conf = pathlib.Path(__file__).resolve().parents[2] / "conf"
+    lines = (conf / "sluice.service").read_text(encoding="utf-8").splitlines()
     missing = {"Wants=network-online.target", "After=network-online.target",
-               "TimeoutStopSec=infinity"} - set(lines)
+               "TimeoutStopSec=infinity", "LogsDirectory=sluice"} - set(lines)
     require(not missing, missing)
+    require("# logfile /var/log/sluice/" in (conf / "sluice.conf").read_text(encoding="utf-8"),
+            "the log's folder")
 
 
 def ask_a_unix_socket(path, request, end):
