@@ -197,6 +197,13 @@ def newer(deb, machine):
                    stdout=subprocess.DEVNULL)
 
 
+def require_action(machine, action):
+    """Installing the newer version does this to the service, as policy-rc.d prevents it."""
+    said = machine.run("mkdir -p /run/systemd/system && dpkg --install /newer.deb; "
+                       "done=$?; rmdir /run/systemd/system; exit $done")
+    require(f"not running '{action} sluice.service'" in said, said)
+
+
 def try_deb(machine, deb):
     shutil.copy(deb, machine.root / "sluice.deb")
     machine.install("/sluice.deb")
@@ -222,6 +229,10 @@ def try_deb(machine, deb):
     try_unit(machine, 2)
     machine.run("dpkg --remove sluice")
     machine.run("test -e /etc/sluice/sluice.conf && test ! -e /usr/bin/sluice-server")
+    require_action(machine, "start")
+    require_action(machine, "try-restart")
+    say("installed again after its removal: it is started")
+    machine.run("dpkg --remove sluice")
     said = machine.run("dpkg --purge sluice")
     require("/var/lib/sluice is kept" in said, said)
     machine.run("test ! -e /etc/sluice && ls /var/lib/sluice/* && getent passwd sluice")
