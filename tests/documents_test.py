@@ -27,8 +27,8 @@ from harness.servers import DEFAULT_SLUICE, Server
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 DOCUMENTS = ["README.md", "ARCHITECTURE.md", "QUEUE.md", "REDIS.md", "COMMANDS.md", "HTTP.md",
-             "docs/operating.md", "docs/packages.md", "bench/results/README.md",
-             *(f"docs/moving/{page.name}" for page in (ROOT / "docs" / "moving").glob("*.md"))]
+             "clients/python/README.md", "clients/typescript/README.md", "bench/results/README.md",
+             *(str(page.relative_to(ROOT)) for page in (ROOT / "docs").rglob("*.md"))]
 LONGEST_START_S = 20
 
 
@@ -262,16 +262,27 @@ def headings(document):
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-def links_lead_somewhere(_options):
+def links():
+    """(document, target, linked file) of each link within the repository."""
     for name in DOCUMENTS:
         for target in re.findall(r"\]\(([^)\s]+)\)", read(name)):
-            if "://" in target:
-                continue
-            path, _, anchor = target.partition("#")
-            linked = (ROOT / name).parent / path if path else ROOT / name
-            require(linked.exists(), f"{name}: a link to {path}")
-            if anchor:
-                require(anchor in headings(read(linked)), f"{name}: a link to {target}")
+            if "://" not in target:
+                path = target.partition("#")[0]
+                yield name, target, (ROOT / name).parent / path if path else ROOT / name
+
+
+def links_lead_somewhere(_options):
+    for name, target, linked in links():
+        require(linked.exists(), f"{name}: a link to {target}")
+        anchor = target.partition("#")[2]
+        if anchor:
+            require(anchor in headings(read(linked)), f"{name}: a link to {target}")
+
+
+def every_page_is_linked(_options):
+    linked = {file.resolve() for name, _, file in links() if (ROOT / name) != file}
+    for name in DOCUMENTS:
+        require(name == "README.md" or (ROOT / name).resolve() in linked, f"no link to {name}")
 
 
 FOLDERS = "engine|net|storage|tools|tests|bench|conf|cmake|packaging|docs"
@@ -314,8 +325,8 @@ TESTS = [the_session_prints_what_the_readme_shows, an_existing_redis_conf_starts
          the_examples_print_what_the_queue_document_shows,
          the_tables_of_commands_are_the_servers, every_command_of_redis_is_known,
          the_fields_of_queues_are_listed,
-         links_lead_somewhere, named_files_exist, every_folder_is_in_the_guide,
-         behaviours_are_where_the_table_says]
+         links_lead_somewhere, every_page_is_linked, named_files_exist,
+         every_folder_is_in_the_guide, behaviours_are_where_the_table_says]
 
 
 def main():
