@@ -25,4 +25,4 @@ for folder in "$here/../lib/sluice" "$here/../../server-linux-x64/lib/sluice" \
   "$here/../node_modules/@sluice/server-linux-x64/lib/sluice"; do
   [ ! -x "$folder/$name" ] || exec "$folder/$name" "$@"
 done
-refuse "its program is not installed: npm install @sluice/server-linux-x64"
+refuse "its program is not installed: npm install ./sluice-server-linux-x64-*.tgz"

@@ -287,7 +287,7 @@ def test_where_it_cannot_run(_options):
             require_equal((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1),
                           done.stderr)
             expected = (f"sluice: {REQUIRED}{found}" if found else
-                        "sluice: its program is not installed: npm install @sluice/server-linux")
+                        "sluice: its program is not installed: npm install ./sluice-server-linux")
             require(done.stderr.startswith(expected), f"{line}: {done.stderr}")
 
 
