@@ -253,6 +253,15 @@ def the_fields_of_queues_are_listed(options):
     require(listed == statistics, f"Q.STATS: {listed} not {statistics}")
 
 
+def the_codes_of_http_are_listed(_options):
+    table = read("HTTP.md").partition("| status | codes |\n")[2].partition("\n\n")[0]
+    codes = {code for file in (ROOT / "net").rglob("*.cc")
+             for code in re.findall(r'\b[45]\d\d,\s*"([A-Z]+)"', file.read_text(encoding="utf-8"))}
+    require(len(codes) > 30, f"found only {codes}")
+    missing = sorted(code for code in codes if f"`{code}`" not in table)
+    require(not missing, f"HTTP.md lists no {missing}")
+
+
 # --- all documents ---
 
 
@@ -324,7 +333,7 @@ def behaviours_are_where_the_table_says(_options):
 TESTS = [the_session_prints_what_the_readme_shows, an_existing_redis_conf_starts,
          the_examples_print_what_the_queue_document_shows,
          the_tables_of_commands_are_the_servers, every_command_of_redis_is_known,
-         the_fields_of_queues_are_listed,
+         the_fields_of_queues_are_listed, the_codes_of_http_are_listed,
          links_lead_somewhere, every_page_is_linked, named_files_exist,
          every_folder_is_in_the_guide, behaviours_are_where_the_table_says]
 
