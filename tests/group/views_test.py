@@ -112,7 +112,8 @@ def test_command_line(options):
         told = sluice.json("failover", "--to", to.name)
         require_equal(told["primary"], to.name, "who leads")
         require_equal(group.wait_for_primary(epoch).name, to.name, "who leads by INFO")
-        sluice.fails(harness.cli.USAGE_ERROR, "no node n8", "failover", "--to", "n8")
+        sluice.fails(harness.cli.USAGE_ERROR, "no live node n8, only ", "failover", "--to", "n8")
+        sluice.fails(1, f"{to.name} leads already", "failover", "--to", to.name)
         by_sentinel = Sluice(options, None)
         by_sentinel.words = lambda *words: [by_sentinel.path, "--sentinel", hosts, *words]
         wait_until(lambda: by_sentinel.run("add", "q", "x", "--id", "a")[0] == 0,

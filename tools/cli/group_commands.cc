@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "engine/ports/group_port.h"
-#include "engine/queue/field_help.h"
 #include "tools/cli/context.h"
 #include "tools/cli/failure.h"
 #include "tools/cli/group_view.h"
@@ -102,8 +101,9 @@ const json& require_member(const json& group, const std::string& name) {
   if (const json* const member = find_member(group, name)) return *member;
   std::vector<std::string> names;
   for (const json& member : group["members"]) names.push_back(member.value("name", ""));
-  const std::string nearest = nearest_word(name, names);
-  throw Failure{kUsageError, "the group has no node " + name + suggestion(nearest), names, nearest};
+  std::string text = "the group has no live node " + name;
+  for (const std::string& live : names) text += (&live == names.data() ? ", only " : ", ") + live;
+  throw Failure{kUsageError, text, names};
 }
 
 // The group as the first node that answers sees it, once somebody leads a later epoch. Writes wait
@@ -145,6 +145,7 @@ int run_failover(Context& context) {
   const int64_t timeout_ms = context.arguments.integer("--timeout", 10'000, 1, INT32_MAX);
   Words words = {"FAILOVER"};
   if (const auto to = context.arguments.value("--to")) {
+    if (before["primary"] == *to) throw Failure{kServerError, *to + " leads already"};
     const json& member = require_member(before, *to);
     const int64_t port = member.value("port", 0);
     words.insert(words.end(), {"TO", member.value("host", ""),
