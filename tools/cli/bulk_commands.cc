@@ -22,8 +22,10 @@ constexpr Option kManyOptions[] = {
     {"--all", nullptr, "all jobs the command applies to, instead of a selector"},
     {"--limit", "N", "change at most N of the selected jobs"},
     {"--dry-run", nullptr, "only count them"},
-    {"--yes", nullptr, "with --all: do not ask for confirmation"},
 };
+
+constexpr Option kYes[] = {{"--yes", nullptr, "with --all: do not ask for confirmation"}};
+constexpr Option kYesOfRetry[] = {{"--yes", nullptr, "has no effect: retry does not ask"}};
 
 constexpr Option kCancelOptions[] = {
     {"--reason", "TEXT", "the reason; shown to the worker and in the story", "REASON"},
@@ -214,21 +216,21 @@ std::span<const CommandRow> bulk_commands() {
        "cancel jobs; active jobs are asked to stop",
        "Takes ids, or a selector for all matching jobs that have not ended.\n"
        "With --all it asks for confirmation if standard input is a terminal.",
-       {kCancelOptions, selector_options(), kManyOptions},
+       {kCancelOptions, selector_options(), kManyOptions, kYes},
        run_cancel,
        "sluice cancel exec --group ann --state pending --dry-run"},
       {"retry",
        "QUEUE [ID...]",
        "queue ended jobs again",
        "Takes ids, or a selector for all matching jobs; without --state, failed jobs.",
-       {selector_options(), kManyOptions},
+       {selector_options(), kManyOptions, kYesOfRetry},
        run_retry,
        "sluice retry exec --state failed --older 1h"},
       {"purge",
        "QUEUE",
        "remove ended jobs",
        "With --all it asks for confirmation if standard input is a terminal.",
-       {selector_options(), kManyOptions},
+       {selector_options(), kManyOptions, kYes},
        run_purge,
        "sluice purge exec --state completed"},
   };
