@@ -175,7 +175,7 @@ std::span<const CommandRow> backup_commands() {
        "when it is complete and checked; `sluice-import FILE DIR` makes a data directory of it.",
        {kBackupOptions},
        run_backup,
-       "sluice backup sluice.backup --http 127.0.0.1:8080"},
+       "sluice backup sluice.backup --http 127.0.0.1:8379"},
   };
   return kRows;
 }
