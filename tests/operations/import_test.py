@@ -392,6 +392,12 @@ def test_what_is_not_here_is_named(options):
         require_equal(run_import(options, path)[0], 2, "wrong usage")
         code, _, err = run_import(options, "--redis", "127.0.0.1:1", os.path.join(scratch, "data"))
         require(code == 1 and "cannot connect" in err, err)
+        with options.server() as server, server.connect() as connection:
+            must(connection, "Q.ADD", "exec", "a", "1")
+            code, _, err = run_import(options, "--redis", f"127.0.0.1:{server.port}",
+                                      os.path.join(scratch, "data"))
+        require(code == 1 and 'the key "exec" of database 0: ' in err and "`sluice backup`" in err,
+                err)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,17 @@ std::string info_field(Bytes info, const std::string& name) {
 
 Status error_reply(const RedisReply& reply) { return invalid("Redis replied: " + reply.text); }
 
+std::string place_of(int database, Bytes name) {
+  return "the key " + printable_bytes(name) + " of database " + std::to_string(database);
+}
+
+// DUMP of Sluice refuses its native queues.
+Status refused_value(const std::string& place, const RedisReply& reply) {
+  const bool is_queue = reply.text.starts_with("ERR RDB has no form");
+  return invalid(place + ": " + error_reply(reply).message() +
+                 (is_queue ? "; `sluice backup` copies a whole server of Sluice" : ""));
+}
+
 }  // namespace
 
 RedisSource::~RedisSource() {
@@ -254,7 +265,7 @@ Status RedisSource::read_values(int database, const std::vector<RedisReply>& nam
       RedisReply payload;
       if (!receive(expiry) || !receive(payload)) return lost();
       if (expiry.kind == '-') return error_reply(expiry);
-      if (payload.kind == '-') return error_reply(payload);
+      if (payload.kind == '-') return refused_value(place_of(database, names[i].text), payload);
       constexpr int64_t kNoKey = -2;
       if (payload.null || expiry.integer == kNoKey) {
         ++vanished_;
@@ -275,8 +286,7 @@ int64_t RedisSource::expire_ms(int64_t replied_ms) const {
 
 Status RedisSource::put_value(int database, Bytes name, Bytes payload, int64_t expire_ms,
                               const PutKey& put) {
-  const std::string place =
-      "the key " + printable_bytes(name) + " of database " + std::to_string(database);
+  const std::string place = place_of(database, name);
   OwnedEntry entry;
   switch (rdb::read_payload(payload, kMaxStringBytes, name, entry)) {
     case rdb::PayloadFault::kFooter:
