@@ -26,6 +26,7 @@
 #include <string_view>
 
 #include "engine/rdb/file_reader.h"
+#include "net/process/version.h"
 #include "storage/copy_stream.h"
 #include "storage/copy_writer.h"
 #include "storage/data_directory.h"
@@ -54,7 +55,8 @@ constexpr const char* kHelp =
 constexpr const char* kUsage =
     "usage: sluice-import [--quiet] FILE DIR\n"
     "       sluice-import [--quiet] --redis HOST:PORT|PATH [--user NAME] DIR\n"
-    "                     (the password, if any, is in REDISCLI_AUTH)\n";
+    "                     (the password, if any, is in REDISCLI_AUTH)\n"
+    "       sluice-import --version\n";
 
 struct Arguments {
   bool quiet = false;
@@ -299,6 +301,10 @@ int run(const Arguments& arguments) {
 int main(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "--help") {
     std::printf("%s%s", sluice::import::kUsage, sluice::import::kHelp);
+    return 0;
+  }
+  if (argc == 2 && std::string_view(argv[1]) == "--version") {
+    std::printf("sluice-import %s\n", sluice::kSluiceVersion);
     return 0;
   }
   const auto arguments = sluice::import::parse_arguments(argc, argv);

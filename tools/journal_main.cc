@@ -13,6 +13,7 @@
 
 #include "engine/keyspace/describe_effect.h"
 #include "engine/unit/effects.h"
+#include "net/process/version.h"
 #include "storage/copy_writer.h"
 #include "storage/data_directory.h"
 #include "storage/format.h"
@@ -60,7 +61,8 @@ constexpr const char* kUsage =
     "usage: sluice-journal verify DIR\n"
     "       sluice-journal stat DIR\n"
     "       sluice-journal print [--from LSN] [--to LSN] [--checkpoint] [--no-records] DIR\n"
-    "       sluice-journal lead [--group NAME] DIR\n";
+    "       sluice-journal lead [--group NAME] DIR\n"
+    "       sluice-journal --version\n";
 
 std::optional<Arguments> parse_arguments(int count, char** values) {
   Arguments arguments;
@@ -375,6 +377,10 @@ int lead(const Arguments& arguments) {
 int run(int count, char** values) {
   if (count == 2 && std::string_view(values[1]) == "--help") {
     std::printf("%s%s", kUsage, kHelp);
+    return 0;
+  }
+  if (count == 2 && std::string_view(values[1]) == "--version") {
+    std::printf("sluice-journal %s\n", kSluiceVersion);
     return 0;
   }
   const std::optional<Arguments> arguments = parse_arguments(count, values);

@@ -400,5 +400,16 @@ def test_what_is_not_here_is_named(options):
                 err)
 
 
+def test_the_version(options):
+    """It says its version, which is the server's."""
+    for name in ("sluice-import", "sluice-journal"):
+        tool = os.path.join(os.path.dirname(options.program), name)
+        shown = subprocess.run([tool, "--version"], stdout=subprocess.PIPE, text=True, check=True)
+        server = subprocess.run([options.program, "--version"], stdout=subprocess.PIPE, text=True,
+                                check=True)
+        version = re.search(r"v=(\S+)", server.stdout)[1]
+        require_equal(shown.stdout, f"{name} {version}\n", name)
+
+
 if __name__ == "__main__":
     sys.exit(harness.run(sys.modules[__name__]))
