@@ -63,7 +63,7 @@ constexpr FieldHelp kConfigFieldHelp[] = {
 constexpr FieldHelp kQuiet = {"quiet", "off or on", kSwitch, "on: the workers get no new jobs"};
 
 constexpr FieldHelp kOptions[] = {
-    {"state", "a state", kJobStates, ""},
+    {"state", "a state", kStateWords, ""},
     {"ifdup", "error, keep, update or replace", "error keep update replace", ""},
     {"type", "the type of an event",
      "added updated moved forgotten ready started completed failed cancelled expired retrying "

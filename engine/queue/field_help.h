@@ -12,7 +12,7 @@
 
 namespace sluice {
 
-inline constexpr const char* kJobStates =
+inline constexpr const char* kStateWords =
     "blocked delayed pending active completed failed cancelled expired";
 
 struct FieldHelp {

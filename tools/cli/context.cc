@@ -20,7 +20,7 @@ namespace sluice::cli {
 namespace {
 
 constexpr Option kSelectorOptions[] = {
-    {"--state", "STATE", "jobs in this state; may be repeated", "STATE", kJobStates, 0, true},
+    {"--state", "STATE", "jobs in this state; may be repeated", "STATE", kStateWords, 0, true},
     literal_option("--group", "GROUP", "jobs of exactly this group", "GROUP"),
     {"--group-glob", "GLOB", "jobs of matching groups", "GROUP"},
     {"--pri", "BAND", "jobs of this band, by name or number", "PRI"},
