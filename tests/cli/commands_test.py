@@ -316,8 +316,8 @@ def test_durations_take_units(options):
                               "aging_ms=1m"),
                   {"adaptive": "1:8:1000:5000", "events": "10:86400000", "ttl_ms": 7200000,
                    "aging_ms": 60000}, "configuration")
-    sluice.fails(USAGE_ERROR, "--block takes milliseconds, or a number with a unit", "pop", "exec",
-                 "--block", "soon")
+    sluice.fails(USAGE_ERROR, "--pause takes milliseconds from 1 to 86400000, or a number with a "
+                 "unit (5s, 1h), not 48h", "nodes", "--pause", "48h")
     sluice.fails(SERVER_ERROR, "not ended", "job", "exec", "late", "--wait", "10ms")
 
 

@@ -256,6 +256,7 @@ def test_without_a_screen(options):
     process.stdout.close()
     code, out, err = sluice.run("top", "--json")
     require(code == USAGE_ERROR and out == "" and "no JSON" in err, f"--json: {code} {err!r}")
+    sluice.fails(USAGE_ERROR, "a number from 0.1 to 3600, not 0", "top", "--interval", "0")
 
 
 def test_many_queues_cost_little(options):

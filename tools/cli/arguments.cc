@@ -1,6 +1,7 @@
 #include "tools/cli/arguments.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "engine/base/durations.h"
 #include "engine/base/glob_literal.h"
@@ -234,12 +235,9 @@ int64_t Arguments::integer(Bytes name, int64_t usual, int64_t least, int64_t mos
   const bool duration = takes_duration(*find_option(command_, name));
   const auto number = duration ? parse_duration_ms(*text) : parse_i64(*text);
   if (number && *number >= least && *number <= most) return *number;
-  if (duration) {
-    throw usage_error(std::string(name) +
-                      " takes milliseconds, or a number with a unit (5s, 1h), not " + *text);
-  }
-  throw usage_error(std::string(name) + " takes a whole number from " + std::to_string(least) +
-                    " to " + std::to_string(most) + ", not " + *text);
+  throw usage_error(std::string(name) + " takes " + (duration ? "milliseconds" : "a whole number") +
+                    " from " + std::to_string(least) + " to " + std::to_string(most) +
+                    (duration ? ", or a number with a unit (5s, 1h)" : "") + ", not " + *text);
 }
 
 double Arguments::number(Bytes name, double usual, double least, double most) const {
@@ -247,8 +245,9 @@ double Arguments::number(Bytes name, double usual, double least, double most) co
   if (!text) return usual;
   const auto number = parse_double(*text);
   if (number && *number >= least && *number <= most) return *number;
-  throw usage_error(std::string(name) + " takes a number from " + format_double(least) + " to " +
-                    format_double(most) + ", not " + *text);
+  char bounds[64];
+  std::snprintf(bounds, sizeof(bounds), "from %g to %g", least, most);
+  throw usage_error(std::string(name) + " takes a number " + bounds + ", not " + *text);
 }
 
 void Arguments::append_words(std::span<const Option> options, Words& to) const {
