@@ -201,7 +201,7 @@ void join_run(Queue& queue, JobRun& run, Bytes worker, bool continues) {
   for (auto at = run.worker->active.last(); at.valid() && at.minor() > run.token; at.prev()) {
     if (!at.value()->run()->request_token.empty()) return;
   }
-  run.worker->request_token = run.request_token;
+  queue.workers.note_request(run.worker, run.request_token);
 }
 
 // Applies a state to a job that is in no index, except for fields that are not part of the state.

@@ -7,10 +7,10 @@ namespace sluice {
 
 namespace {
 
-// A worker, its node in the map, and its name in both.
+// A worker, its node in the map, its name in both, and its token.
 size_t bytes_of(const Worker& worker) {
   constexpr size_t kNodeBytes = 4 * sizeof(void*) + sizeof(Workers::ByName::value_type);
-  return kNodeBytes + sizeof(Worker) + 2 * worker.name.size();
+  return kNodeBytes + sizeof(Worker) + 2 * worker.name.size() + worker.request_token.size();
 }
 
 }  // namespace
@@ -49,6 +49,13 @@ void Workers::hear(Worker* worker, int64_t now_ms) {
   if (idle) begin_idle(worker);
 }
 
+void Workers::note_request(Worker* worker, Bytes token) {
+  if (worker == nullptr || token.empty()) return;
+  bytes_ -= bytes_of(*worker);
+  worker->request_token = token;
+  bytes_ += bytes_of(*worker);
+}
+
 void Workers::add_run(Worker* worker, Job* job) {
   if (worker->idle) end_idle(worker);
   const JobRun& run = *job->run();
@@ -75,7 +82,6 @@ void Workers::clear_runs() {
 
 void Workers::leave(Worker* worker) {
   if (worker == nullptr || !worker->active.empty()) return;
-  worker->request_token.clear();
   if (worker->seen_ms == 0) return forget(worker);
   if (!worker->idle) begin_idle(worker);
 }
@@ -90,6 +96,7 @@ void Workers::keep(const Workers& from) {
     Worker* worker = hear(name, old->seen_ms);
     worker->completed = old->completed;
     worker->failed = old->failed;
+    note_request(worker, old->request_token);
   }
 }
 

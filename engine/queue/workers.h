@@ -21,7 +21,9 @@ class Job;
 
 struct Worker {
   std::string name;
-  std::string request_token;  // of its last pop with REQID; only while it holds leases
+  // The last REQID, also of a pop that got nothing. Only leases are journaled, so a restart
+  // restores the one of the last lease.
+  std::string request_token;
   OrderedIndex<Job*> active;  // its leases: (started_ms, token), oldest first
   int64_t seen_ms = 0;        // when it spoke last; 0: not since the process began
   uint64_t completed = 0;
@@ -43,6 +45,9 @@ class Workers {
   // A worker has spoken. Makes a missing one; null for the empty name.
   Worker* hear(Bytes name, int64_t now_ms);
   void hear(Worker* worker, int64_t now_ms);
+  // A pop of the worker has this request token. Null is allowed; a pop without a token (empty)
+  // keeps the one before.
+  void note_request(Worker* worker, Bytes token);
   // A job that it runs is put into the indexes of the queue, or taken out.
   void add_run(Worker* worker, Job* job);
   void remove_run(Worker* worker, Job* job);

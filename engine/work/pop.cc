@@ -35,6 +35,14 @@ DispatchChoice choose_by_id(const Queue& queue, const PopSpec& spec) {
           queue.lanes.ready_key(job->lane, ticket)};
 }
 
+Worker* hear_worker(QueueWork& work, Bytes name) {
+  Queue& queue = work.queue();
+  const size_t known = queue.workers.by_name().size();
+  Worker* worker = queue.hear_worker(name);
+  if (queue.workers.by_name().size() != known) work.change_timers();
+  return worker;
+}
+
 // The worker repeats a request because it lost the reply: it gets the same jobs, with full terms.
 std::vector<Job*> repeat_pop(QueueWork& work, const Worker* worker, const PopSpec& spec,
                              const Holder& holder) {
@@ -65,10 +73,6 @@ void admit(QueueWork& work, Job* job, Worker* worker, const PopSpec& spec, const
   run.token = queue.next_token++;
   run.worker = worker;
   run.request_token = spec.request_token;
-  // A pop without a request token keeps the one before.
-  if (run.worker != nullptr && !spec.request_token.empty()) {
-    run.worker->request_token = spec.request_token;
-  }
   run.started_ms = now;
   run.started_steady = work.times().steady_ms;
   run.lease_ms = values.lease_ms;
@@ -125,11 +129,10 @@ DispatchChoice choose_job(QueueWork& work, const PopSpec& spec) {
 
 Result<std::vector<Job*>> pop_jobs(QueueWork& work, const PopSpec& spec, const Holder& holder) {
   std::vector<Job*> jobs;
-  const size_t known = work.queue().workers.by_name().size();
-  Worker* worker = work.queue().hear_worker(spec.worker);
-  if (work.queue().workers.by_name().size() != known) work.change_timers();
+  Worker* worker = hear_worker(work, spec.worker);
   if (!spec.request_token.empty()) jobs = repeat_pop(work, worker, spec, holder);
   if (!jobs.empty()) return jobs;
+  work.queue().workers.note_request(worker, spec.request_token);
   if (spec.id) {
     const Job* job = work.queue().find(*spec.id);
     if (job == nullptr || job->state >= JobState::kActive) {
@@ -144,6 +147,10 @@ Result<std::vector<Job*>> pop_jobs(QueueWork& work, const PopSpec& spec, const H
     jobs.push_back(choice.job);
   }
   return jobs;
+}
+
+void note_request(QueueWork& work, const PopSpec& spec) {
+  work.queue().workers.note_request(hear_worker(work, spec.worker), spec.request_token);
 }
 
 void set_holder(QueueWork& work, Job* job, const Holder& holder) {

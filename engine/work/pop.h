@@ -34,6 +34,8 @@ struct Holder {
 // The jobs that are active now, or still are by the same request token, in order; none: nothing
 // can be given out now. Refused with GONE for a pop by ID whose job is unknown, active or ended.
 Result<std::vector<Job*>> pop_jobs(QueueWork& work, const PopSpec& spec, const Holder& holder);
+// For a pop that pop_jobs() serves later: from now on the same request again is a repeat.
+void note_request(QueueWork& work, const PopSpec& spec);
 // The job that pop_jobs() would take first, and its place in the dispatch order among several
 // waiters' choices; null: none.
 DispatchChoice choose_job(QueueWork& work, const PopSpec& spec);

@@ -135,7 +135,7 @@ void QueueModel::admit(ModelJob& job, const ModelPop& spec, uint64_t token) {
   run.tied = spec.tied;
   run.connection = spec.connection;
   job.run = run;
-  if (!spec.request.empty()) worker_tokens_[spec.worker] = spec.request;
+  if (!spec.request.empty()) admitted_tokens_[spec.worker] = spec.request;
   charge(job);
   pair(job);
   const auto over = [&](int64_t cap, int64_t slots) { return cap != 0 && slots > cap; };
@@ -221,6 +221,7 @@ RespValue QueueModel::pop(const ModelPop& spec, const RespValue& observed) {
     for (const auto& [token, job] : by_token) out.items.push_back(job);
     return out;
   }
+  if (!spec.request.empty()) worker_tokens_[spec.worker] = spec.request;
   if (spec.id.has_value()) {
     const RespValue error = gone(spec);
     if (error.is_error()) return error;

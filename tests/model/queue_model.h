@@ -187,7 +187,8 @@ class QueueModel {
   void connection_lost(int connection);
   // Runs all timers that are due.
   void run_timers();
-  // The process was restarted: every lease gets its full term again.
+  // The process was restarted: every lease gets its full term again, and requests that got nothing
+  // are forgotten.
   void restart();
 
   // --- For waiters --- Null: nothing for this pop.
@@ -331,7 +332,8 @@ class QueueModel {
   int64_t completions_ = 0;   // since the last adaptation
   int64_t adaptive_max_ = 0;  // 0: `adaptive off`
   std::map<std::string, int64_t> totals_;
-  std::map<std::string, std::string> worker_tokens_;
+  std::map<std::string, std::string> worker_tokens_;    // the last REQID of each
+  std::map<std::string, std::string> admitted_tokens_;  // the last that got jobs
   std::vector<ModelEnd> ends_;
   std::string broken_;
 };

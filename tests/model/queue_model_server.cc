@@ -160,6 +160,7 @@ void QueueModel::restart() {
     run.deadline_steady = clock_.now.steady_ms + run.term_ms;
     if (max_run_ms != 0) run.run_deadline_steady = clock_.now.steady_ms + max_run_ms;
   }
+  worker_tokens_ = admitted_tokens_;
   runs_ms_.clear();
   completions_ = 0;
 }

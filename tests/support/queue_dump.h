@@ -134,8 +134,10 @@ inline void dump_indexes(const Queue& queue, int64_t now_ms, std::vector<std::st
                   dump_order(" of", release.dependents));
   }
   for (const auto& [name, worker] : queue.workers.by_name()) {
-    if (worker->active.empty()) continue;  // known to this process only
-    out.push_back("worker" + dump_text("name", name) + dump_text("request", worker->request_token) +
+    // Workers without leases are known to this process only, as is the request of a pop that got
+    // nothing.
+    if (worker->active.empty()) continue;
+    out.push_back("worker" + dump_text("name", name) +
                   dump_number("active", uint64_t{worker->active.size()}));
   }
 }

@@ -99,7 +99,7 @@ bool pop_again(Call& call, std::span<const Bytes> keys, const PopOptions& option
 
 // Earlier pops that wait here have turns to come (engine/keyspace/waiter.h), so a job that is here
 // may be theirs. Whatever needs no new lease (an error, jobs that the worker already has, no job at
-// all) is replied at once.
+// all) is replied at once. One that stands behind them counts as asked for.
 bool stands_behind_others(Call& call, const KeyRef& key, const PopSpec& spec) {
   if ((call.engine.owing_shards.load(std::memory_order_relaxed) >> key.shard & 1) == 0) {
     return false;
@@ -113,7 +113,9 @@ bool stands_behind_others(Call& call, const KeyRef& key, const PopSpec& spec) {
   if (entry == nullptr || entry->type() != Type::kQueue) return false;
   Queue& queue = entry->object<Queue>();
   QueueWork work = queue_work(call, key, queue);
-  return !holds_request(queue, spec) && choose_job(work, spec).job != nullptr;
+  if (holds_request(queue, spec) || choose_job(work, spec).job == nullptr) return false;
+  note_request(work, spec);
+  return true;
 }
 
 void wait_quietly(Call& call, const KeyRef& key, const std::shared_ptr<Waiter>& waiter) {

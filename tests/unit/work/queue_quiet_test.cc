@@ -303,7 +303,7 @@ TEST_CASE_FIXTURE(Fixture, "a restart forgets workers without leases") {
   CHECK(worker("w1", "seen") != "null");
 }
 
-TEST_CASE_FIXTURE(Fixture, "the request of a worker is forgotten with its last lease") {
+TEST_CASE_FIXTURE(Fixture, "a request whose leases are over takes new jobs") {
   add("a b");
   CHECK(pop("WORKER w REQID r") == "a");
   ack("a");

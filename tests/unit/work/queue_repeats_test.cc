@@ -22,6 +22,56 @@ TEST_CASE("a repeated Q.ACK POP acknowledges no other run, where * stands for th
   CHECK(q.stat("completed") == "1");
 }
 
+TEST_CASE("a repeated Q.ACK POP acknowledges no other run, although the first one got nothing") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET fencing off");
+  q.add("a");
+  CHECK(q.pop("WORKER w REQID r1") == "a");
+  std::string line = "Q.ACK q a * POP WORKER w REQID r2";
+  SUBCASE("null was replied") { CHECK(q.say(line) == "null"); }
+  SUBCASE("it waited, and its connection was lost") {
+    line += " BLOCK 0";
+    CHECK(q.say_as(1, line) == "(waits)");
+    q.disconnect(1);
+  }
+  SUBCASE("its job has ended since") {
+    q.add("b");
+    CHECK(q.ids_of(q.ask(line)) == "b");
+    CHECK(q.ack("b") == "OK");
+  }
+  CHECK(q.say("Q.ADD q a again IFDUP UPDATE", "result") == "added");
+  CHECK(q.pop("WORKER other") == "a");
+  CHECK(q.say_as(1, line) == (line.ends_with("BLOCK 0") ? "(waits)" : "null"));
+  CHECK(q.state("a") == "active");
+}
+
+TEST_CASE("a repeated Q.ACK POP takes the next job where the acknowledged one is not kept") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET retain_completed 0");
+  q.add("a");
+  CHECK(q.pop("WORKER w REQID r1") == "a");
+  const std::string line = "Q.ACK q a " + q.lease("a") + " POP WORKER w REQID r2";
+  CHECK(q.say(line) == "null");
+  q.add("b");
+  CHECK(q.ids_of(q.ask(line)) == "b");
+  // An acknowledgement that failed took nothing, so it is not skipped.
+  const std::string failing = "Q.ACK q a 1 POP WORKER w REQID r3";
+  CHECK(q.say(failing) == "-NOJOB id=a");
+  CHECK(q.say(failing) == "-NOJOB id=a");
+}
+
+TEST_CASE("a worker's new request forgets the one before, also if it gets nothing") {
+  QueueTalk q;
+  q.add("a");
+  CHECK(q.pop("WORKER w REQID r1") == "a");
+  CHECK(q.pop("WORKER w REQID r1") == "a");
+  CHECK(q.pop("WORKER w REQID r2") == "null");
+  CHECK(q.pop("WORKER w REQID r1") == "null");
+  // Only leases are journaled.
+  q.restart(4);
+  CHECK(q.pop("WORKER w REQID r1") == "a");
+}
+
 TEST_CASE("a repeated update changes nothing but the payload, also when its time has passed") {
   QueueTalk q;
   const std::string at = std::to_string(q.wall_ms() + 700);
