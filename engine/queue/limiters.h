@@ -28,7 +28,8 @@ struct Limiter {
   Rate rate;
   // GCRA: the theoretical arrival time of the next token, in microseconds of queue time; journaled.
   int64_t arrival_us = 0;
-  bool paused = false;  // for admissions (`paused out`)
+  int64_t taken_ms = -1;  // when the last token was taken; -1: not since a restart
+  bool paused = false;    // for admissions (`paused out`)
   // Its place in the index of rates that refill (Lanes); 0: not in the index.
   int64_t rate_due_ms = 0;
 
@@ -43,9 +44,14 @@ struct Limiter {
   void take_token(int64_t now_ms) {
     if (rate.tokens == 0) return;
     arrival_us = std::max(arrival_us, now_ms * 1000) + interval_us();
+    taken_ms = now_ms;
   }
-  void give_token_back() {
-    if (rate.tokens != 0) arrival_us -= interval_us();
+  // Gives back the token of a run that began at this time, except what may have refilled of it
+  // before the last one was taken. So the rate never admits more than if that token had not been
+  // taken. A run that began after the last token took none.
+  void give_token_back(int64_t began_ms) {
+    if (rate.tokens == 0 || began_ms > taken_ms) return;
+    arrival_us -= std::max<int64_t>(0, interval_us() - (taken_ms - began_ms) * 1000);
   }
   // Limits the debt to that of a whole burst taken now, or to nothing without a rate. For a rate
   // that has changed; an unchanged one never owes more. Returns whether the debt has become

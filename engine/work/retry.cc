@@ -29,11 +29,11 @@ int64_t backoff_ms(const Job& job, const JobRun& run, const QueueValues& values)
 }
 
 // Gives back the rate tokens of a run that did not take place. Journaled with the job's return.
-void give_tokens_back(QueueWork& work, Job* job) {
+void give_tokens_back(QueueWork& work, Job* job, const JobRun& run) {
   Queue& queue = work.queue();
-  queue.limiter.give_token_back();
-  job->lane->group->limiter.give_token_back();
-  for (Key* key : job->lane->keys->keys) key->limiter.give_token_back();
+  queue.limiter.give_token_back(run.started_ms);
+  job->lane->group->limiter.give_token_back(run.started_ms);
+  for (Key* key : job->lane->keys->keys) key->limiter.give_token_back(run.started_ms);
   // Another job may take them at once.
   queue.lanes.refresh_group(job->lane->group, queue.queue_ms);
   for (Key* key : job->lane->keys->keys) queue.lanes.refresh_key(key, queue.queue_ms);
@@ -96,7 +96,7 @@ Result<NackOutcome> nack_job(QueueWork& work, Bytes id, uint64_t lease, NackMode
     finish_job(work, job, JobState::kFailed, error, {}, &run);
   } else {
     --job->extras().attempts;
-    give_tokens_back(work, job);
+    give_tokens_back(work, job, run);
     EventFields fields;
     fields.add("lease", static_cast<int64_t>(run.token));
     return_job(work, job, delay_ms && *delay_ms != 0 ? queue.queue_ms + *delay_ms : 0,

@@ -121,7 +121,7 @@ void QueueModel::admit(ModelJob& job, const ModelPop& spec, uint64_t token) {
   job.state = "active";
   ++job.attempts;
   ++totals_["started"];
-  take_tokens(job, 1);
+  take_tokens(job);
   ModelRun run;
   run.token = token;
   run.worker = spec.worker;
@@ -395,7 +395,7 @@ RespValue QueueModel::refuse(const Words& words, const RespValue& observed) {
       finish(*job, "cancelled", job->run->reason, false);
     } else {
       --job->attempts;
-      take_tokens(*job, -1);
+      give_tokens_back(*job, job->run->started_ms);
       back(*job, gate_ms, false);
     }
   } else if (has_word(words, 4, "FATAL")) {

@@ -261,7 +261,8 @@ class QueueModel {
   ModelJob* first_in_order(const std::set<std::string>& match, ModelPlace& place);
   bool limits_allow(const ModelJob& job) const;
   bool rate_allows(const std::string& limit, const std::string& rate) const;
-  void take_tokens(const ModelJob& job, int sign);
+  void take_tokens(const ModelJob& job);
+  void give_tokens_back(const ModelJob& job, int64_t began_ms);
   // After a change of a rate, its debt is at most a burst taken now, and zero if there was none.
   void bound_rates();
   std::vector<std::pair<std::string, std::string>> rates_of(const ModelJob& job) const;
@@ -326,6 +327,7 @@ class QueueModel {
   uint64_t last_token_ = 0;
   int64_t next_front_ = 1;
   std::map<std::string, int64_t> arrival_us_;  // GCRA, by "q", "g:name", "k:name"
+  std::map<std::string, int64_t> taken_ms_;    // when the last token was taken, since the start
   std::map<std::string, double> share_ms_;     // fair: by group
   double virtual_ms_ = 0;                      // of the queue
   std::vector<int64_t> runs_ms_;

@@ -120,13 +120,24 @@ bool QueueModel::rate_allows(const std::string& limit, const std::string& rate) 
   return found->second - gcra.interval_us * (gcra.burst - 1) <= queue_ms_ * 1000;
 }
 
-void QueueModel::take_tokens(const ModelJob& job, int sign) {
+void QueueModel::take_tokens(const ModelJob& job) {
   for (const auto& [limit, rate] : rates_of(job)) {
     const Gcra gcra = parse_rate(rate);
     if (gcra.interval_us == 0) continue;
     int64_t& arrival = arrival_us_[limit];
-    if (sign > 0) arrival = std::max(arrival, queue_ms_ * 1000);
-    arrival += sign * gcra.interval_us;
+    arrival = std::max(arrival, queue_ms_ * 1000) + gcra.interval_us;
+    taken_ms_[limit] = queue_ms_;
+  }
+}
+
+// What may have refilled of a token when a later one was taken does not come back.
+void QueueModel::give_tokens_back(const ModelJob& job, int64_t began_ms) {
+  for (const auto& [limit, rate] : rates_of(job)) {
+    const int64_t interval_us = parse_rate(rate).interval_us;
+    const auto taken = taken_ms_.find(limit);
+    if (interval_us == 0 || taken == taken_ms_.end() || began_ms > taken->second) continue;
+    const int64_t refilled_us = (taken->second - began_ms) * 1000;
+    arrival_us_[limit] -= std::max<int64_t>(0, interval_us - refilled_us);
   }
 }
 

@@ -65,6 +65,46 @@ TEST_CASE("a waiting pop is served when a rate refills, without traffic") {
   CHECK(q.take_deliveries().contains(1));
 }
 
+TEST_CASE("jobs that are given back let a rate admit no more than its burst at one moment") {
+  for (const std::string level : kLevels) {
+    CAPTURE(level);
+    QueueTalk q;
+    q.say(set_rate(level, "1/300"));
+    q.add("a b c d e", "GROUP g KEY k");
+    for (const std::string id : {"a", "b", "c"}) {
+      CHECK(q.pop() == id);
+      q.pass(310);
+    }
+    CHECK(q.pop() == "d");
+    // Only the last token has not refilled.
+    CHECK(q.nack("a", "SILENT DELAY 60000").starts_with("{state=delayed"));
+    CHECK(q.pop() == "null");
+    q.nack("b", "SILENT DELAY 60000");
+    q.nack("c", "SILENT DELAY 60000");
+    CHECK(q.pop() == "null");
+    q.pass(100);
+    q.nack("d", "SILENT DELAY 60000");
+    CHECK(q.pop("COUNT 9") == "e");
+  }
+}
+
+TEST_CASE("tokens of one burst come back until others are taken") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET rate 4/4000");
+  q.add("a b c d e f g h i j k l");
+  CHECK(q.pop("COUNT 9") == "a b c d");
+  q.pass(900);
+  for (const std::string id : {"a", "b", "c"}) q.nack(id, "SILENT");
+  CHECK(q.pop("COUNT 9") == "a b c");
+  CHECK(q.pop() == "null");
+  q.nack("d", "SILENT");
+  CHECK(q.pop("COUNT 9") == "d");
+  // After a restart nobody knows when the last one was taken.
+  q.restart(4);
+  q.nack("d", "SILENT");
+  CHECK(q.pop() == "null");
+}
+
 TEST_CASE("a changed rate counts at once, whatever the old one owed") {
   for (const std::string level : kLevels) {
     CAPTURE(level);
