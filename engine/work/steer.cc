@@ -36,6 +36,8 @@ void signal_cancel(QueueWork& work, Job* job, Bytes reason, std::optional<int64_
     work.queue().set_deadline(job,
                               std::min(run.deadline_steady, work.times().steady_ms + *grace_ms));
   }
+  // Nothing extends the lease any more, and a restart gives it no more than its rest.
+  run.lease_ms = std::max<int64_t>(1, run.deadline_steady - work.times().steady_ms);
   EventFields fields;
   fields.add("lease", static_cast<int64_t>(run.token));
   fields.add("reason", reason);

@@ -465,6 +465,7 @@ RespValue QueueModel::cancel(const Words& words) {
   if (grace.has_value()) {
     run.deadline_steady = std::min(run.deadline_steady, clock_.now.steady_ms + *grace);
   }
+  run.term_ms = std::max<int64_t>(1, run.deadline_steady - clock_.now.steady_ms);
   return RespValue::of("signalled");
 }
 

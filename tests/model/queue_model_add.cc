@@ -80,6 +80,7 @@ RespValue QueueModel::set_successor(ModelJob& old, ModelAdd spec) {
   if (replaces) {
     old.run->cancelled = true;
     old.run->reason = "replaced";
+    old.run->term_ms = std::max<int64_t>(1, old.run->deadline_steady - clock_.now.steady_ms);
   }
   return told("queued", old);
 }

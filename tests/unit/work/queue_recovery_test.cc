@@ -12,6 +12,7 @@
 #include "tests/support/large_moves.h"
 #include "tests/support/queue_dump.h"
 #include "tests/support/queue_server.h"
+#include "tests/support/queue_talk.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
 
@@ -562,6 +563,24 @@ TEST_CASE("keys of queues are keys: TYPE, SCAN, MEMORY USAGE, EXPIRE, WRONGTYPE"
   CHECK(site.queue("q")->jobs.empty());
   compare(site, *site.recover({}, 0), {"q"});
   compare(site, *site.recover(walk_all(*site.engine), site.journal.last_lsn()), {"q"});
+}
+
+TEST_CASE("after a restart a job that was told to stop has no more than the rest of its lease") {
+  QueueTalk q;
+  q.add("a b", "LEASE 1000");
+  q.pop("COUNT 2");
+  q.pass(400);
+  CHECK(q.say("Q.CANCEL q a GRACE 200") == "signalled");
+  CHECK(q.say("Q.CANCEL q b") == "signalled");
+  q.restart(4);
+  q.pass(199);
+  CHECK(q.state("a") == "active");
+  q.pass(1);
+  CHECK(q.state("a") == "cancelled");
+  q.pass(399);
+  CHECK(q.state("b") == "active");
+  q.pass(1);
+  CHECK(q.state("b") == "cancelled");
 }
 
 }  // namespace sluice::test
