@@ -80,12 +80,16 @@ void fail_attempt(QueueWork& work, Job* job, const JobRun& run, Bytes error,
 
 Result<NackOutcome> nack_job(QueueWork& work, Bytes id, uint64_t lease, NackMode mode,
                              std::optional<int64_t> delay_ms, Bytes error) {
-  Queue& queue = work.queue();
-  const Result<Job*> leased = find_leased(queue, id, lease);
+  const Result<Job*> leased = find_leased(work.queue(), id, lease);
   if (!leased.ok()) return leased.status();
-  Job* job = *leased;
-  const std::string name(id);
-  queue.hear_worker(job->run()->worker);
+  work.queue().hear_worker((*leased)->run()->worker);
+  return nack_run(work, *leased, mode, delay_ms, error);
+}
+
+NackOutcome nack_run(QueueWork& work, Job* job, NackMode mode, std::optional<int64_t> delay_ms,
+                     Bytes error) {
+  Queue& queue = work.queue();
+  const std::string name(job->id());
   if (mode != NackMode::kSilent) count_failed_run(*job);
   const JobRun run = end_run(work, job, mode != NackMode::kSilent);
   if (run.cancelled) {

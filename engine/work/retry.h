@@ -19,6 +19,9 @@ struct NackOutcome {
 // Q.NACK. `lease`: the token, or 0 for `*`; `delay_ms`: instead of the backoff.
 Result<NackOutcome> nack_job(QueueWork& work, Bytes id, uint64_t lease, NackMode mode,
                              std::optional<int64_t> delay_ms, Bytes error);
+// The same without a word of the worker: somebody else ends the run of an active job.
+NackOutcome nack_run(QueueWork& work, Job* job, NackMode mode, std::optional<int64_t> delay_ms,
+                     Bytes error);
 // How often a failed job is retried: by the job's own RETRY, else the queue's.
 uint32_t retries_of(const Job& job, const QueueValues& values);
 // After a failed run that was not cancelled, which has been taken off the job: it waits again for

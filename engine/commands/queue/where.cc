@@ -240,9 +240,7 @@ void end_lost_run(QueueWork& work, Job* job, const LossRequest& request) {
     return lose_lease(work, job, request.error.empty() ? kLeaseLost : request.error);
   }
   const NackMode mode = how == RunLoss::kFail ? NackMode::kFail : NackMode::kSilent;
-  const std::string id(job->id());
-  const auto outcome = nack_job(work, id, job->run()->token, mode, std::nullopt, request.error);
-  CHECK(outcome.ok());  // it is the job's lease
+  nack_run(work, job, mode, std::nullopt, request.error);
 }
 
 }  // namespace

@@ -272,6 +272,18 @@ TEST_CASE_FIXTURE(Fixture, "a worker is shown from its first pop until it has lo
   CHECK(find_queue("q")->workers.by_name().empty());
 }
 
+TEST_CASE("who ends the runs of a dead worker does not speak for it") {
+  for (const std::string how : {"SILENT", "FAIL", "LOST"}) {
+    CAPTURE(how);
+    Fixture q;
+    q.add("a");
+    CHECK(q.pop("WORKER w") == "a");
+    q.pass(1000);
+    CHECK(q.say("Q.NACK q WHERE WORKER w " + how) == "[0 1]");
+    CHECK(q.worker("w", "seen") == "1700000000000");
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "a worker that waits is shown as long as it waits") {
   say("Q.CONFIG q SET worker_ttl_ms 1000");
   CHECK(say_as(1, "Q.POP 1 q WORKER w BLOCK 0") == "(waits)");
