@@ -95,6 +95,11 @@ void begin_quiet_wait(QueueWork& work, const std::shared_ptr<Waiter>& waiter) {
   QuietPushes(work).tell(waiter->port, worker_of(*waiter));
 }
 
+void hear_waiting(QueueWork& work) {
+  for (const std::string& name : waiting_workers(waiters_at(work))) work.queue().hear_worker(name);
+  work.change_timers();
+}
+
 namespace {
 
 void forget_rules(QueueWork& work) {

@@ -284,6 +284,23 @@ TEST_CASE("who ends the runs of a dead worker does not speak for it") {
   }
 }
 
+TEST_CASE_FIXTURE(Fixture, "a worker that waited before the queue began is shown") {
+  CHECK(say_as(1, "Q.POP 1 new WORKER w BLOCK 0") == "(waits)");
+  CHECK(say_as(2, "Q.POP 1 new WORKER v BLOCK 0 MATCH k") == "(waits)");
+  const auto is_shown = [&] {
+    const RespValue lines = ask("Q.STATS new BY WORKER");
+    REQUIRE(lines.find("v") != nullptr);
+    CHECK(lines.find("v")->field("waiting_pops") == "1");
+    CHECK(ask("Q.STATS new BY WORKER CURSOR 0").items[1].find("v") != nullptr);
+    return lines.find("w") != nullptr;
+  };
+  say("Q.CONFIG new SET max_active 5");
+  CHECK(is_shown());
+  say("DEL new");
+  say("Q.ADD new a x");
+  CHECK(is_shown());
+}
+
 TEST_CASE_FIXTURE(Fixture, "a worker that waits is shown as long as it waits") {
   say("Q.CONFIG q SET worker_ttl_ms 1000");
   CHECK(say_as(1, "Q.POP 1 q WORKER w BLOCK 0") == "(waits)");
