@@ -88,10 +88,13 @@ bool QueueTimers::ByKey::operator()(const Queue* a, const Queue* b) const {
   return a->key < b->key;
 }
 
-void list_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
+void list_queue_timers(Shard& shard, Queue& queue, bool keeps_due) NO_THREAD_SAFETY_ANALYSIS {
   if (queue.retired) return;
   // A time before the clock's beginning is due at its beginning.
-  const int64_t due_ms = std::clamp<int64_t>(queue.next_due_ms(), 0, kNothingDue);
+  int64_t due_ms = std::clamp<int64_t>(queue.next_due_ms(), 0, kNothingDue);
+  if (keeps_due && queue.listed_due_ms <= queue.queue_ms) {
+    due_ms = std::min(due_ms, queue.listed_due_ms);
+  }
   const int64_t due_steady = std::max<int64_t>(queue.next_due_steady(), 0);
   QueueTimers& timers = timers_of(shard, queue);
   timers.floor = std::max(timers.floor, floor_over(queue));

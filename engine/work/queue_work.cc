@@ -25,7 +25,7 @@ QueueWork::QueueWork(Database database, const KeyRef& key, Queue& queue, Unit& u
 }
 
 QueueWork::~QueueWork() {
-  if (timers_changed_) list_queue_timers(database_.shard(), *queue_);
+  if (timers_changed_) list_queue_timers(database_.shard(), *queue_, true);
 }
 
 // --- Records ---

@@ -65,6 +65,30 @@ TEST_CASE("a waiting pop is served when a rate refills, without traffic") {
   CHECK(q.take_deliveries().contains(1));
 }
 
+TEST_CASE("a refill that comes before its timer runs serves who waits for it") {
+  QueueTalk q;
+  SUBCASE("of the queue") {
+    q.say("Q.CONFIG q SET rate 1/100");
+    q.add("a b");
+    CHECK(q.pop() == "a");
+    q.say_as(1, "Q.POP 1 q BLOCK 0");
+    q.set_clock(q.wall_ms() + 101, q.steady_ms() + 101);
+    q.touch("a");
+  }
+  SUBCASE("of a key") {
+    q.say("Q.CONFIG q KEY k SET rate 1/100");
+    q.add("a b", "KEY k");
+    q.add("c", "KEY m");
+    CHECK(q.pop("MATCH k") == "a");
+    q.say_as(1, "Q.POP 1 q BLOCK 0 MATCH k");
+    q.set_clock(q.wall_ms() + 101, q.steady_ms() + 101);
+    SUBCASE("another pop applies it") { CHECK(q.pop("MATCH m") == "c"); }
+  }
+  q.run_timers();
+  CHECK(q.take_deliveries().contains(1));
+  CHECK_FALSE(q.run_some_timers());
+}
+
 TEST_CASE("jobs that are given back let a rate admit no more than its burst at one moment") {
   for (const std::string level : kLevels) {
     CAPTURE(level);
