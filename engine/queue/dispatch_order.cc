@@ -94,12 +94,13 @@ class Trial {
 
 std::vector<Job*> next_in_order(Queue& queue, size_t count, int64_t now_ms) {
   std::vector<Job*> jobs;
+  queue.lanes.run_rates(queue.now(now_ms));
   Trial trial(queue);
   bool has_room = true;  // whether the queue itself has room for the next one
   while (jobs.size() < count) {
     const Limiter& own = queue.limiter;
     has_room = has_room && !own.paused && own.rate_ready_ms(queue.queue_ms) == 0;
-    const DispatchChoice next = first_in_order(queue, {}, now_ms, has_room);
+    const DispatchChoice next = first_in_order(queue, {}, queue.queue_ms, has_room);
     const bool fits = next.job != nullptr && has_queue_slots(queue, *next.job);
     if (has_room && !fits) {
       has_room = false;

@@ -47,7 +47,7 @@ void AwaitedJob::tell(const Queue& queue, const Job& job, const Times& now, Repl
   reply_shown_job(reply, queue, job, {queue, now, with});
 }
 
-void reply_awaited(Call& call, const KeyRef& key, const Queue* queue, Bytes id,
+void reply_awaited(Call& call, const KeyRef& key, Queue* queue, Bytes id,
                    const AwaitedJob& request) {
   if (request.added) {
     call.reply.array(2);

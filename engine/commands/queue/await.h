@@ -27,7 +27,7 @@ struct AwaitedJob final : EndRequest {
   std::optional<AddedJob> added;
 };
 // Replies the job of this id as it is now; null for an unknown id. `queue` may be null.
-void reply_awaited(Call& call, const KeyRef& key, const Queue* queue, Bytes id,
+void reply_awaited(Call& call, const KeyRef& key, Queue* queue, Bytes id,
                    const AwaitedJob& request);
 // Whether the job exists and has not ended.
 bool can_be_awaited(const Call& call, const Queue* queue, Bytes id);

@@ -10,7 +10,7 @@ namespace sluice {
 
 void q_get_command(Call& call) {
   const KeyRef key = call.key(1);
-  const Found<const Queue> queue = find_queue(call, key);
+  const Found<Queue> queue = find_queue(call, key);
   if (queue.refused() || !check_job_id(call, 2)) return;
   AwaitedJob request;
   std::optional<int64_t> wait_ms;  // 0: without limit

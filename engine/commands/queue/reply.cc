@@ -268,8 +268,9 @@ ShownAt::ShownAt(const Queue& queue, const Times& times, ShownFields asked)
   now.queue_ms = std::max(now.queue_ms, queue.queue_ms);
 }
 
-ShownAt::ShownAt(const Call& call, const KeyRef& key, const Queue& queue, ShownFields asked)
+ShownAt::ShownAt(const Call& call, const KeyRef& key, Queue& queue, ShownFields asked)
     : ShownAt(queue, call.unit.times, asked) {
+  queue.lanes.run_rates(queue.now(now.queue_ms));  // `why` depends on them
   waiting_pops = sluice::waiting_pops(call, key);
 }
 

@@ -57,7 +57,7 @@ size_t waiting_pops(const Call& call, const KeyRef& key);
 
 // The context in which a job is shown.
 struct ShownAt {
-  ShownAt(const Call& call, const KeyRef& key, const Queue& queue, ShownFields asked);
+  ShownAt(const Call& call, const KeyRef& key, Queue& queue, ShownFields asked);
   // For a job that has ended.
   ShownAt(const Queue& queue, const Times& now, ShownFields asked);
 

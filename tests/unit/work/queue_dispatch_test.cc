@@ -170,4 +170,24 @@ TEST_CASE("a look ahead goes a hundred jobs far, from the front") {
   CHECK(q.say("Q.LIST q WHERE STATE pending BY DISPATCH") == "-BADFIELD field=where");
 }
 
+TEST_CASE("what lists and `why` say holds as soon as a rate has refilled") {
+  for (const std::string level : {"", "GROUP g ", "KEY k "}) {
+    CAPTURE(level);
+    QueueTalk q;
+    q.say("Q.CONFIG q " + level + "SET rate 1/30");
+    q.add("a b", "GROUP g KEY k");
+    q.add("z", "PRI low");
+    CHECK(q.pop() == "a");
+    q.set_clock(q.wall_ms() + 31, q.steady_ms() + 31);
+    SUBCASE("a list") {
+      const RespValue reply = q.ask("Q.LIST q BY DISPATCH");
+      REQUIRE(reply.items[1].size() == 2);
+      CHECK(reply.items[1].items[0].field("id") == "b");
+    }
+    SUBCASE("why") { CHECK(q.job("b", {"why"}) == "no_worker"); }
+    q.find_queue("q")->check();
+    CHECK(q.pop() == "b");
+  }
+}
+
 }  // namespace

@@ -83,6 +83,10 @@ TEST_CASE("a refill that comes before its timer runs serves who waits for it") {
     q.say_as(1, "Q.POP 1 q BLOCK 0 MATCH k");
     q.set_clock(q.wall_ms() + 101, q.steady_ms() + 101);
     SUBCASE("another pop applies it") { CHECK(q.pop("MATCH m") == "c"); }
+    SUBCASE("a list applies it") {
+      CHECK(q.say("Q.LIST q BY DISPATCH BRIEF").find("id=b") != std::string::npos);
+      q.add("d", "DELAY 1000");
+    }
   }
   q.run_timers();
   CHECK(q.take_deliveries().contains(1));
