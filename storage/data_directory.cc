@@ -50,8 +50,13 @@ Status from_rocksdb(const rocksdb::Status& status, const std::string& what) {
 }
 
 bool holds_data(const std::string& path) {
+  const std::string name = path + "/FORMAT";
   struct stat facts {};
-  return ::stat((path + "/FORMAT").c_str(), &facts) == 0;
+  if (::stat(name.c_str(), &facts) != 0) return false;
+  std::string text;
+  uint32_t version = 0;
+  const bool is_read = rocksdb::ReadFileToString(rocksdb::Env::Default(), name, &text).ok();
+  return !is_read || !is_format(text, "creating", version);
 }
 
 Result<std::unique_ptr<DataDirectory>> DataDirectory::open(rocksdb::Env* env,

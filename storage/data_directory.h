@@ -41,7 +41,8 @@ struct FileIdentity {
   bool operator==(const FileIdentity&) const = default;
 };
 
-// True if there is a data directory at this path, complete or not.
+// True if there is a data directory at this path, whole or damaged. One whose creation was
+// interrupted has no data.
 bool holds_data(const std::string& path);
 
 class DataDirectory {

@@ -37,6 +37,16 @@ void keep_seed(const Settings& settings) {
     spdlog::warn("cannot keep the hash seed, the next start will be slower: {}", kept.message());
 }
 
+// The longest delay between two attempts to create the store.
+constexpr auto kMaxRetryDelay = std::chrono::minutes(5);
+
+void follow(Store& store, const Settings& settings) {
+  store.journal().set_mode(sync_mode(settings.appendfsync));
+  store.journal().disk().set_min_bytes(settings.min_free_disk_bytes);
+  store.checkpointer()->set_save_rules(save_rules(settings));
+  store.checkpointer()->set_log_bytes_limit(settings.checkpoint_log_bytes);
+}
+
 bool keeps_data(const Settings& settings) { return settings.appendonly || !settings.save.empty(); }
 
 }  // namespace
@@ -112,7 +122,8 @@ bool ServerStore::load() {
     spdlog::warn(
         "appendonly is no and there are no save rules: nothing is kept on disk but by SAVE and "
         "BGSAVE");
-    if (keeps_nothing_ || !holds_data(settings->dir)) return true;
+    makes_later_.store(!keeps_nothing_ && !holds_data(settings->dir));
+    if (keeps_nothing_ || makes_later_.load()) return true;
   }
   loading_.begin_reading();
   open_event_file(*settings);
@@ -170,9 +181,12 @@ CloseMode ServerStore::close_mode() const {
                                                          : CloseMode::kFlush;
 }
 
-// The part of the journal's changes that only the last checkpoint would keep.
+// The changes that only the last checkpoint would keep.
 uint64_t ServerStore::changes_without_checkpoint() const {
-  return is_ready() && !store_->journal().attached() ? store_->checkpointer()->changes() : 0;
+  if (is_journaling()) return 0;
+  const bool has_checkpoint = is_ready() && store_->checkpointer()->status().last.checkpoint != 0;
+  if (has_checkpoint) return store_->checkpointer()->changes();
+  return is_ready() || makes_later_.load() ? shared_.engine->changes.load() : 0;
 }
 
 uint64_t ServerStore::unsaved_changes() const {
@@ -183,8 +197,15 @@ uint64_t ServerStore::unsaved_changes() const {
 
 void ServerStore::close() {
   if (event_file_ != nullptr) event_file_->stop();
-  if (store_ == nullptr) return;
   const CloseMode mode = close_mode();
+  if (mode == CloseMode::kCheckpoint && makes_later_.load()) {
+    const Status made = make();
+    if (!made.ok()) {
+      spdlog::error("Cannot keep the data: {}", made.message());
+      tell_lost_changes();
+    }
+  }
+  if (!is_ready()) return;
   {
     MutexLock lock(close_mutex_);
     unsaved_at_end_ = changes_without_checkpoint();
@@ -206,12 +227,16 @@ void ServerStore::close() {
 }
 
 void ServerStore::sync_for_exit() {
-  if (life_.journal_failed() || store_ == nullptr) return;
+  if (life_.journal_failed()) return;
   // What the replicated log does not have was not acknowledged.
-  if (store_->journal().settle() && !store_->journal().sync()) {
+  if (is_ready() && store_->journal().settle() && !store_->journal().sync()) {
     life_.finish(kJournalFailedExitCode, store_->journal().failure().message());
   }
   // A command that does not end holds the shards that a checkpoint would have to read.
+  tell_lost_changes();
+}
+
+void ServerStore::tell_lost_changes() {
   const uint64_t changes = unsaved_changes();
   if (changes == 0) return;
   const std::string lost = "Could not write the last checkpoint: " + std::to_string(changes) +
@@ -226,21 +251,32 @@ Status ServerStore::make() {
   MutexLock lock(making_);
   if (is_ready()) return {};
   if (keeps_nothing_) return invalid("this server is in memory only: it has no directory");
+  Status status = open_and_attach();
+  failed_.store(!status.ok());
+  return status;
+}
+
+Status ServerStore::open_and_attach() {
   const std::shared_ptr<const Settings> settings = shared_.config.settings();
-  if (holds_data(settings->dir)) {
-    return invalid("the directory " + settings->dir +
-                   " holds data that this server has not loaded");
+  // An attempt that could not attach its store has left it.
+  if (store_ == nullptr) {
+    if (holds_data(settings->dir)) {
+      return invalid("the directory " + settings->dir +
+                     " holds data that this server has not loaded");
+    }
+    StoreOptions options = this->options(*settings);
+    // The journal is not valid until there is a checkpoint of what is in memory already.
+    options.journal.attached = false;
+    options.recovery.on_progress = nullptr;  // a server that is stopping cancels by it
+    NothingToReplay nothing;
+    Result<std::unique_ptr<Store>> store = Store::open(std::move(options), nothing);
+    if (!store.ok()) return store.status();
+    store_ = std::move(*store);
+    keep_seed(*settings);
   }
-  StoreOptions options = this->options(*settings);
-  // The journal is not valid until there is a checkpoint of what is in memory already.
-  options.journal.attached = false;
-  NothingToReplay nothing;
-  Result<std::unique_ptr<Store>> store = Store::open(std::move(options), nothing);
-  if (!store.ok()) return store.status();
-  keep_seed(*settings);
-  if (!attach(**store)) return invalid("the server is busy running a script");
-  store_ = std::move(*store);
+  if (!attach(*store_)) return invalid("the server is busy running a script");
   begin_serving();
+  follow(*store_, *shared_.config.settings());  // they may have changed since the store was opened
   spdlog::info("Data is now kept in {}", settings->dir);
   return {};
 }
@@ -259,12 +295,23 @@ bool ServerStore::attach(Store& store) NO_THREAD_SAFETY_ANALYSIS {
   return all;
 }
 
+// Without a store no save rule fires.
+bool ServerStore::is_time_to_retry() const {
+  return failed_.load() && std::chrono::steady_clock::now() >= retry_at_ &&
+         !shared_.config.settings()->save.empty();
+}
+
 void ServerStore::make_if_wanted() {
-  if (!wanted_.exchange(false)) return;
+  if (!wanted_.exchange(false) && !is_time_to_retry()) return;
   const Status status = make();
-  failed_.store(!status.ok());
-  if (!status.ok()) spdlog::warn("Cannot keep the data: {}", status.message());
-  if (status.ok() && save_wanted_.load()) store_->checkpointer()->request();
+  if (!status.ok()) {
+    retry_at_ = std::chrono::steady_clock::now() + retry_delay_;
+    retry_delay_ = std::min<std::chrono::milliseconds>(2 * retry_delay_, kMaxRetryDelay);
+    spdlog::warn("Cannot keep the data: {}", status.message());
+  } else if (save_wanted_.load() || !shared_.config.settings()->save.empty()) {
+    // The rules do not count what was changed before there was a store.
+    store_->checkpointer()->request();
+  }
   save_wanted_.store(false);
   if (!status.ok()) {
     end_switch(no_journal(), true);
@@ -387,13 +434,7 @@ void ServerStore::settings_changed(const Settings& before, const Settings& after
     if (before.save.empty() && !after.save.empty()) want();
     return;
   }
-  GroupCommitJournal& journal = store_->journal();
-  if (before.appendfsync != after.appendfsync) journal.set_mode(sync_mode(after.appendfsync));
-  journal.disk().set_min_bytes(after.min_free_disk_bytes);
-  if (Checkpointer* checkpointer = store_->checkpointer()) {
-    checkpointer->set_save_rules(save_rules(after));
-    checkpointer->set_log_bytes_limit(after.checkpoint_log_bytes);
-  }
+  follow(*store_, after);
 }
 
 void ServerStore::appendonly_changed(bool on) {

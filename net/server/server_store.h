@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -54,6 +55,7 @@ class ServerStore final : public PersistencePort {
   Store& get() { return *store_; }
   uint64_t event_bytes() const { return event_file_ != nullptr ? event_file_->disk_bytes() : 0; }
   // If nothing was kept at the start: creates the store. Called by a thread that may wait for it.
+  // After an error it may be called again.
   Status make() EXCLUDES(making_);
   bool checkpoint_runs() const;
   Kind running_kind() const;
@@ -79,10 +81,13 @@ class ServerStore final : public PersistencePort {
  private:
   CloseMode close_mode() const;
   uint64_t changes_without_checkpoint() const;
+  void tell_lost_changes();
   StoreOptions options(const Settings& settings);
   void open_event_file(const Settings& settings);
   void begin_serving();
+  Status open_and_attach() REQUIRES(making_);
   bool attach(Store& store);
+  bool is_time_to_retry() const;
   // Asks the control thread to do it.
   void want();
   void on_journal_failed(const Status& status);
@@ -102,11 +107,16 @@ class ServerStore final : public PersistencePort {
   std::shared_ptr<EventFile> event_file_;  // null: events stay in memory
   std::atomic<bool> ready_{false};
   bool keeps_nothing_ = false;
+  // Nothing was kept at the start, so the store is made when something is to be kept.
+  std::atomic<bool> makes_later_{false};
   Mutex making_;
   // For the control thread: create a store, then write a checkpoint.
   std::atomic<bool> wanted_{false};
   std::atomic<bool> save_wanted_{false};
   std::atomic<bool> failed_{false};
+  // Used by the control thread only: when it tries again after a failure, and the delay after that.
+  std::chrono::steady_clock::time_point retry_at_;
+  std::chrono::milliseconds retry_delay_ = CheckpointerOptions().retry_delay;
   std::atomic<uint8_t> asked_kind_{0};  // of the running checkpoint, 1 + Kind; 0: not requested
   // From CONFIG SET appendonly yes to the checkpoint with which the journal becomes valid.
   Mutex switch_mutex_;

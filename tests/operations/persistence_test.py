@@ -11,6 +11,7 @@ import time
 
 import harness
 from harness import info, require, require_equal, wait_until
+from harness.resp import encode
 
 UNABLE = "Unable to turn on AOF. Check server logs."
 
@@ -196,6 +197,82 @@ def test_appendonly_yes_where_it_cannot(options):
         wait_until(lambda: info(connection)["rdb_last_bgsave_status"] == "err", what="the status")
         require_equal(connection.call("GET", "mine").value, b"1", "it serves on")
         options.last = server
+
+
+def fail_first_store(server):
+    """Makes the creation of the store fail half way, as a disk does that is full for a moment.
+    Returns a function that ends the fault."""
+    link = os.path.join(server.directory, "log")
+    os.symlink("/nonexistent/x", link)
+    return lambda: os.unlink(link)
+
+
+def has_failed(connection):
+    return info(connection)["rdb_last_bgsave_status"] == "err"
+
+
+def test_a_first_store_that_fails(options):
+    """SAVE, BGSAVE and CONFIG SET appendonly yes succeed when what made them fail is over."""
+    for words in (("SAVE",), ("BGSAVE",), ("CONFIG", "SET", "appendonly", "yes")):
+        with options.server() as server:
+            with server.connect() as connection:
+                connection.call("SET", "a", "1")
+                mend = fail_first_store(server)
+                require_equal(connection.call(*words).is_error, words != ("BGSAVE",), words)
+                wait_until(lambda: has_failed(connection), what=f"the failure of {words}")
+                mend()
+                require_equal(connection.call(*words).is_error, False, f"{words} again")
+                wait_until(lambda: not has_failed(connection), what=f"{words} again")
+                wait_until(lambda: info(connection)["rdb_bgsave_in_progress"] == "0")
+            server.kill()
+            server.start()
+            with server.connect() as connection:
+                require_equal(connection.call("GET", "a").value, b"1", f"{words} kept it")
+
+
+def test_a_first_store_that_fails_with_save_rules(options):
+    """Save rules fire once the store can be made; the end tries it too, or says what is lost."""
+    for name, code in (("retry", 0), ("end", 0), ("never", 70)):
+        with options.server() as server:
+            with server.connect() as connection:
+                mend = fail_first_store(server)
+                require_equal(connection.call("CONFIG", "SET", "save", "1 1").raw, b"+OK\r\n")
+                wait_until(lambda: has_failed(connection), what="the failure")
+                connection.call("SET", "a", "1")
+                if name != "never":
+                    mend()
+                if name == "retry":
+                    wait_until(lambda: info(connection).get("sluice_checkpoint_number") == "1",
+                               30, what="a checkpoint by itself")
+            if name == "retry":
+                server.kill()
+            else:
+                require_equal(server.stop(30), code, name)
+            lost = "1 changes since the previous one are lost"
+            require_equal(lost in server.log_tail(), name == "never", name)
+            if name == "never":
+                mend()
+            server.start()
+            with server.connect() as connection:
+                kept = 0 if name == "never" else 1
+                require_equal(connection.call("EXISTS", "a").value, kept, name)
+
+
+def test_a_first_store_during_a_script(options):
+    """A store that could not be attached during a script is attached by the next attempt."""
+    with options.server({"busy-reply-threshold": "100"}) as server:
+        with server.connect() as connection, server.connect(20) as runner:
+            connection.call("SET", "a", "1")
+            runner.send_bytes(encode(("BGSAVE",)) + encode(("EVAL", "while true do end", "0")))
+            wait_until(lambda: "busy running a script" in server.log_tail(), 20, what="the failure")
+            connection.call("SCRIPT", "KILL")
+            wait_until(lambda: not connection.call("PING").is_error, what="the script's end")
+            require_equal(connection.call("CONFIG", "SET", "appendfsync", "no").raw, b"+OK\r\n")
+            require_equal(connection.call("SAVE").raw, b"+OK\r\n")
+        server.kill()
+        server.start()
+        with server.connect() as connection:
+            require_equal(connection.call("GET", "a").value, b"1", "kept")
 
 
 def test_port_at_run_time(options):

@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "storage/data_directory.h"
 #include "tests/support/test.h"
 
 using namespace sluice;
@@ -255,7 +256,9 @@ TEST_CASE("a creation that was cut off is made anew, a directory that lost its f
   write_file(directory.path() + "/FORMAT", "sluice data directory\nformat 2\nstate creating\n");
   fs::create_directory(directory.path() + "/log");
   write_file(directory.path() + "/log/CURRENT", "half a database");
+  CHECK(!holds_data(directory.path()));
   CHECK(read_back(directory.path()).status.ok());
+  CHECK(holds_data(directory.path()));
   fs::remove(directory.path() + "/FORMAT");
   const ReadBack back = read_back(directory.path());
   CHECK(back.status.code() == StatusCode::kDamaged);
