@@ -271,6 +271,7 @@ class RocksdbLog final : public Log {
     return std::unique_ptr<rocksdb::Iterator>(db_->NewIterator(options));
   }
   Status open_database();
+  uint64_t journal_bytes(const std::string& path) const;
   Status empty_staging();
   bool direct_io_works() const;
 
@@ -320,9 +321,23 @@ Status RocksdbLog::open_database() {
   db_.reset(db);
   if (status.ok()) return {};
   Status failure = from_rocksdb(status, "cannot open the log in " + path);
+  if (failure.code() == StatusCode::kNoSpace) {
+    return {failure.code(), failure.message() + ". Nothing is lost; opening it may take up to " +
+                                std::to_string((journal_bytes(path) >> 20) + 1) +
+                                " MB of free space"};
+  }
   const std::string damage = info_log_->last_damage();
   if (damage.empty()) return failure;
   return {failure.code(), failure.message() + " (" + damage + ")"};
+}
+
+// RocksDB rewrites these files as tables when it opens.
+uint64_t RocksdbLog::journal_bytes(const std::string& path) const {
+  std::vector<rocksdb::Env::FileAttributes> files;
+  env_->GetChildrenFileAttributes(path, &files).PermitUncheckedError();
+  uint64_t bytes = 0;
+  for (const auto& file : files) bytes += file.name.ends_with(".log") ? file.size_bytes : 0;
+  return bytes;
 }
 
 // Not every file system supports direct I/O (an old tmpfs does not), and trying is the only way to

@@ -5,6 +5,7 @@ else keeps working."""
 import contextlib
 import ctypes
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import time
 import harness
 from harness import info, require, require_equal, wait_until
 from harness.resp import encode
+from harness.servers import ServerError
 from harness.surroundings import SYNC_S, slow_disk
 
 MEGABYTE = 1 << 20
@@ -237,6 +239,35 @@ def test_the_reserve_at_the_start(options):
         with server.connect() as connection:
             require(connection.call("SET", "a", "1").raw.startswith(MISCONF), "the first command")
             require_equal(connection.call("GET", "a").raw, b"$-1\r\n")
+
+
+def test_a_start_on_a_full_disk(options):
+    """A start that lacks disk space says that nothing is lost and how much it needs, and one with
+    enough has everything."""
+    with small_disk(96) as directory, tempfile.TemporaryDirectory() as elsewhere:
+        server = options.server({"appendonly": "yes", "appendfsync": "everysec", "save": "",
+                                 "min-free-disk": "0"}, directory=directory)
+        server.log_path = os.path.join(elsewhere, "log")
+        with server:
+            with server.connect() as connection:
+                for number in range(40):
+                    connection.call("SET", f"k{number}", os.urandom(MEGABYTE))
+            server.kill()
+            filling = os.path.join(directory, "filling")
+            with contextlib.suppress(OSError), open(filling, "wb", buffering=0) as file:
+                while file.write(bytes(MEGABYTE)) == MEGABYTE:
+                    pass
+            try:
+                server.start()
+                raise AssertionError("it starts on a full disk")
+            except ServerError as failure:
+                text = str(failure)
+            said = re.search(r"Nothing is lost; opening it may take up to (\d+) MB", text)
+            require(said and int(said[1]) < 96, text)
+            os.remove(filling)
+            server.start()
+            with server.connect() as connection:
+                require_equal(connection.call("DBSIZE").value, 40, "keys")
 
 
 if __name__ == "__main__":
