@@ -47,10 +47,13 @@ class IdleRates {
     return is_there ? &found->first.second : nullptr;
   }
   size_t size() const { return by_name_.size(); }
-  // Calls visit(level, name, arrival_us).
+  // Calls visit(level, name, arrival_us) for those behind this one, in order, until it returns
+  // false. Returns whether all were visited.
   template <class Visit>
-  void for_each(Visit visit) const {
-    for (const auto& [name, arrival_us] : by_name_) visit(name.first, name.second, arrival_us);
+  bool for_each_after(ConfigLevel level, Bytes name, Visit visit) const {
+    auto at = by_name_.upper_bound(Name{level, std::string(name)});
+    while (at != by_name_.end() && visit(at->first.first, at->first.second, at->second)) ++at;
+    return at == by_name_.end();
   }
 
  private:

@@ -95,12 +95,16 @@ struct QueueCursor {
     kJobs,
     kGroups,
     kKeys,
+    kIdleRates,
     kReleases,
     kEvents,
     kDone
   } part = Part::kConfig;
-  uint64_t scan = 0;  // in the part's map; for releases and events the last one that was written
-  std::optional<std::string> member = {};  // for kAdopted the last one that was written
+  // In the part's map; the number of the last release or event, or the level of the last idle rate,
+  // that was written.
+  uint64_t scan = 0;
+  // The last adopted member or idle rate that was written, or the place in QueueConfig::list_rules.
+  std::optional<std::string> member = {};
 };
 // Emits records of the next parts of the queue by `emit(type, field, value)`, about `limit` of them
 // at most, and moves the cursor. Returns false at the end.

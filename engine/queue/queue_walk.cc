@@ -1,6 +1,9 @@
 // The walk over a queue: the whole queue as records, some at a time.
 #include <algorithm>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "engine/base/varint.h"
 #include "engine/queue/adopted_records.h"
@@ -43,16 +46,24 @@ class WalkStep {
   ByteBuffer value_;
 };
 
-void walk_config(const Queue& queue, WalkStep& step) {
-  for (const auto& [level, pattern] : queue.config.rules()) {
+bool walk_config(const Queue& queue, std::optional<std::string>& place, WalkStep& step) {
+  const auto write = [&](ConfigLevel level, Bytes pattern, std::span<const ConfigField> fields) {
     step.encode(EffectType::kQueueConfig, {},
-                [&, level = level, &pattern = pattern](ByteBuffer& out) {
-                  encode_config(level, pattern, queue.config.recorded(level, pattern), out);
-                });
+                [&](ByteBuffer& out) { encode_config(level, pattern, fields, out); });
     step.visited(1);
+  };
+  if (!place) {
+    const std::vector<ConfigField> fields = queue.config.recorded(ConfigLevel::kQueue, {});
+    if (!fields.empty()) write(ConfigLevel::kQueue, {}, fields);
+    place = "0";
   }
+  std::vector<QueueConfig::ListedRule> rules;
+  CHECK(queue.config.list_rules(*place, std::max<size_t>(step.left(), 1), rules));
+  for (const auto& rule : rules) write(rule.level, rule.glob, rule.fields);
+  if (*place != "0") return false;
   // After the configuration, which decides whether there is an effective maximum.
   step.encode(EffectType::kQueueHead, {}, [&](ByteBuffer& out) { encode_head(queue, out); });
+  return true;
 }
 
 // Scans one of the queue's maps until the step is full. Returns true at the map's end.
@@ -106,15 +117,30 @@ bool walk_releases(const Queue& queue, uint64_t& after, WalkStep& step) {
   return true;
 }
 
+void write_share(WalkStep& step, ConfigLevel level, Bytes name, double virtual_ms,
+                 int64_t arrival_us) {
+  step.encode(EffectType::kQueueShare, name,
+              [&](ByteBuffer& out) { encode_share(level, virtual_ms, arrival_us, out); });
+}
+
+bool walk_idle_rates(const Queue& queue, QueueCursor& cursor, WalkStep& step) {
+  const auto after = static_cast<ConfigLevel>(cursor.scan);
+  return queue.lanes.idle_rates().for_each_after(
+      after, cursor.member.value_or(""),
+      [&](ConfigLevel level, const std::string& name, int64_t arrival_us) {
+        if (step.full()) return false;
+        write_share(step, level, name, 0, arrival_us);
+        step.visited(1);
+        cursor.scan = static_cast<uint64_t>(level);
+        cursor.member = name;
+        return true;
+      });
+}
+
 bool walk_part(const Queue& queue, QueueCursor& cursor, WalkStep& step) {
-  const auto share = [&](ConfigLevel level, Bytes name, double virtual_ms, int64_t arrival_us) {
-    step.encode(EffectType::kQueueShare, name,
-                [&](ByteBuffer& out) { encode_share(level, virtual_ms, arrival_us, out); });
-  };
   switch (cursor.part) {
     case QueueCursor::Part::kConfig:
-      walk_config(queue, step);
-      return true;
+      return walk_config(queue, cursor.member, step);
     case QueueCursor::Part::kAdopted:
       return !walk_adopted(queue, cursor.member, step.left(), step.emit());
     case QueueCursor::Part::kJobs:
@@ -129,21 +155,20 @@ bool walk_part(const Queue& queue, QueueCursor& cursor, WalkStep& step) {
     case QueueCursor::Part::kGroups:
       return walk_map(queue.lanes.groups(), cursor.scan, step, [&](const Group& group) {
         if (group.virtual_ms == 0 && group.limiter.arrival_us == 0) return;
-        share(ConfigLevel::kGroup, group.name, group.virtual_ms, group.limiter.arrival_us);
+        write_share(step, ConfigLevel::kGroup, group.name, group.virtual_ms,
+                    group.limiter.arrival_us);
       });
     case QueueCursor::Part::kKeys:
       if (cursor.scan == 0 && (queue.limiter.arrival_us != 0 || queue.lanes.virtual_ms() != 0)) {
-        share(ConfigLevel::kQueue, {}, queue.lanes.virtual_ms(), queue.limiter.arrival_us);
-      }
-      if (cursor.scan == 0) {
-        queue.lanes.idle_rates().for_each([&](ConfigLevel level, Bytes name, int64_t arrival_us) {
-          share(level, name, 0, arrival_us);
-        });
+        write_share(step, ConfigLevel::kQueue, {}, queue.lanes.virtual_ms(),
+                    queue.limiter.arrival_us);
       }
       return walk_map(queue.lanes.keys(), cursor.scan, step, [&](const Key& key) {
         if (key.limiter.arrival_us == 0) return;
-        share(ConfigLevel::kKey, key.name, 0, key.limiter.arrival_us);
+        write_share(step, ConfigLevel::kKey, key.name, 0, key.limiter.arrival_us);
       });
+    case QueueCursor::Part::kIdleRates:
+      return walk_idle_rates(queue, cursor, step);
     case QueueCursor::Part::kReleases:
       return walk_releases(queue, cursor.scan, step);
     case QueueCursor::Part::kEvents:
@@ -163,6 +188,7 @@ bool walk_queue(const Queue& queue, QueueCursor& cursor, size_t limit, const Emi
     if (!walk_part(queue, cursor, step)) return true;
     cursor.part = static_cast<QueueCursor::Part>(static_cast<uint8_t>(cursor.part) + 1);
     cursor.scan = 0;
+    cursor.member.reset();
   }
   return false;
 }
