@@ -21,6 +21,7 @@ class IdleRates {
     take(level, name);
     if (arrival_us <= 0) return;
     Name key{level, std::string(name)};
+    name_bytes_ += name.size();
     by_time_.emplace(arrival_us, key);
     by_name_.emplace(std::move(key), arrival_us);
   }
@@ -30,12 +31,14 @@ class IdleRates {
     const auto found = by_name_.find(Name{level, std::string(name)});
     if (found == by_name_.end()) return 0;
     const int64_t arrival_us = found->second;
+    name_bytes_ -= name.size();
     by_time_.erase({arrival_us, found->first});
     by_name_.erase(found);
     return arrival_us;
   }
   void forget_passed(int64_t now_ms) {
     while (!by_time_.empty() && by_time_.begin()->first <= now_ms * 1000) {
+      name_bytes_ -= by_time_.begin()->second.second.size();
       by_name_.erase(by_time_.begin()->second);
       by_time_.erase(by_time_.begin());
     }
@@ -47,6 +50,12 @@ class IdleRates {
     return is_there ? &found->first.second : nullptr;
   }
   size_t size() const { return by_name_.size(); }
+  size_t memory_bytes() const {
+    constexpr size_t kTreeNodeBytes = 32;  // what the containers keep with each of their nodes
+    return by_name_.size() *
+               (2 * kTreeNodeBytes + sizeof(*by_name_.begin()) + sizeof(*by_time_.begin())) +
+           2 * name_bytes_;
+  }
   // Calls visit(level, name, arrival_us) for those behind this one, in order, until it returns
   // false. Returns whether all were visited.
   template <class Visit>
@@ -60,6 +69,7 @@ class IdleRates {
   using Name = std::pair<ConfigLevel, std::string>;
   std::map<Name, int64_t> by_name_;
   std::set<std::pair<int64_t, Name>> by_time_;
+  size_t name_bytes_ = 0;
 };
 
 }  // namespace sluice

@@ -468,7 +468,7 @@ void Lanes::run_rates(int64_t now_ms) {
 
 size_t Lanes::memory_bytes() const {
   size_t bytes = groups_.memory_bytes() + keys_.memory_bytes() + backlog_.memory_bytes() +
-                 refills_.memory_bytes();
+                 refills_.memory_bytes() + idle_rates_.memory_bytes();
   bytes += groups_.size() * sizeof(Group) + keys_.size() * sizeof(Key);
   bytes += key_sets_.size() * (sizeof(KeySet) + 64) + lanes_.memory_bytes() +
            lanes_.size() * sizeof(Lane) + index_bytes_;

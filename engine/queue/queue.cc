@@ -135,7 +135,7 @@ void Queue::place(Job* job) {
   switch (job->state) {
     case JobState::kBlocked:
       for (const std::string& need : job->extras().unmet) {
-        dependents_of(need, job).insert(rank_key(job->rank), job->seq, job);
+        add_awaiting(need, job);
       }
       break;
     case JobState::kDelayed:
@@ -400,7 +400,7 @@ int64_t Queue::next_due_steady() const {
 size_t Queue::memory_bytes() const {
   size_t bytes = sizeof(Queue) + config.memory_bytes() + jobs.memory_bytes() + job_bytes_ +
                  lanes.memory_bytes() + events.memory_bytes() + stats.memory_bytes() +
-                 workers.memory_bytes();
+                 workers.memory_bytes() + awaiting_bytes_ + releases.memory_bytes();
   if (adopted != nullptr) bytes += adopted->memory_bytes();
   if (forecast_ != nullptr) bytes += forecast_->memory_bytes();
   if (progress_pace != nullptr) bytes += progress_pace->memory_bytes();

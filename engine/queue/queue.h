@@ -283,6 +283,8 @@ class Queue {
   void erase_tied(Job* job);
   // The index of a blocked job that waits for this need.
   OrderedIndex<Job*>& dependents_of(const std::string& need, const Job* job);
+  void add_awaiting(const std::string& need, Job* job);
+  void forget_awaiting(Awaiting& all, Awaiting::iterator at);
   void check_dependents();
 
   // --- ETA ---
@@ -294,7 +296,8 @@ class Queue {
   bool replaying_ = false;
   std::array<bool, 2> told_levels_{};  // of groups, of keys: their configuration has changed
   std::array<uint64_t, kJobStates> counts_{};
-  size_t job_bytes_ = 0;  // of all jobs: Job::memory_bytes(), without the map of ids
+  size_t job_bytes_ = 0;       // of all jobs: Job::memory_bytes(), without the map of ids
+  size_t awaiting_bytes_ = 0;  // of dependents, followers, and the indexes of releases
 };
 
 }  // namespace sluice

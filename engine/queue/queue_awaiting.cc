@@ -8,19 +8,47 @@
 
 namespace sluice {
 
+namespace {
+
+// What an id takes in a map, without its index.
+size_t awaiting_node_bytes(const std::string& need) {
+  constexpr size_t kNodeBytes = 3 * sizeof(void*) + sizeof(Queue::Awaiting::value_type);
+  return kNodeBytes + need.size();
+}
+
+}  // namespace
+
 OrderedIndex<Job*>& Queue::dependents_of(const std::string& need, const Job* job) {
   Release* release = releases.find(need, *job);
-  return release == nullptr ? awaiting(job->comes_after(need))[need] : release->dependents;
+  if (release != nullptr) return release->dependents;
+  const auto [at, is_new] = awaiting(job->comes_after(need)).try_emplace(need);
+  if (is_new) awaiting_bytes_ += awaiting_node_bytes(need);
+  return at->second;
+}
+
+void Queue::add_awaiting(const std::string& need, Job* job) {
+  OrderedIndex<Job*>& here = dependents_of(need, job);
+  awaiting_bytes_ -= here.memory_bytes();
+  here.insert(rank_key(job->rank), job->seq, job);
+  awaiting_bytes_ += here.memory_bytes();
+}
+
+void Queue::forget_awaiting(Awaiting& all, Awaiting::iterator at) {
+  awaiting_bytes_ -= awaiting_node_bytes(at->first);
+  all.erase(at);
 }
 
 void Queue::unplace_blocked(Job* job) {
   for (const std::string& need : job->extras().unmet) {
     OrderedIndex<Job*>& here = dependents_of(need, job);
+    awaiting_bytes_ -= here.memory_bytes();
     const bool found = here.erase(rank_key(job->rank), job->seq, job);
     CHECK(found);
+    awaiting_bytes_ += here.memory_bytes();
     // A release without dependents ends in its turn.
     if (!here.empty() || releases.find(need, *job) != nullptr) continue;
-    awaiting(job->comes_after(need)).erase(need);
+    Awaiting& all = awaiting(job->comes_after(need));
+    forget_awaiting(all, all.find(need));
   }
 }
 
@@ -31,19 +59,21 @@ const Release& Queue::begin_release(uint64_t number, const std::string& need, bo
   CHECK(found != all.end());
   Release& release = releases.add(number, need, after, completed);
   release.dependents.swap(found->second);
-  all.erase(found);
+  forget_awaiting(all, found);
   return release;
 }
 
 std::vector<Job*> Queue::take_awaiting(const std::string& need, bool after) {
   std::vector<Job*> waiting;
   const auto take = [&](OrderedIndex<Job*>& index) {
+    awaiting_bytes_ -= index.memory_bytes();
     while (!index.empty()) waiting.push_back(index.pop_front().value);
+    awaiting_bytes_ += index.memory_bytes();
   };
   Awaiting& all = awaiting(after);
   if (const auto live = all.find(need); live != all.end()) {
     take(live->second);
-    all.erase(live);
+    forget_awaiting(all, live);
   }
   for (uint64_t arrival = 0; Release* release = releases.find(need, after, arrival);) {
     take(release->dependents);
@@ -53,9 +83,7 @@ std::vector<Job*> Queue::take_awaiting(const std::string& need, bool after) {
 }
 
 void Queue::put_awaiting(const std::string& need, const std::vector<Job*>& waiting) {
-  for (Job* job : waiting) {
-    dependents_of(need, job).insert(rank_key(job->rank), job->seq, job);
-  }
+  for (Job* job : waiting) add_awaiting(need, job);
 }
 
 void Queue::add_release(uint64_t number, const std::string& need, bool after, bool completed) {
@@ -83,6 +111,7 @@ void Queue::drop_release(uint64_t number, const std::string& need) {
 // A blocked job is listed exactly once at each need, or release of it, that it waits for.
 void Queue::check_dependents() {
   std::map<std::tuple<Bytes, bool, const Release*>, uint64_t> waiting_for;
+  size_t bytes = 0;
   jobs.for_each([&](const Job* job) {
     if (job->state != JobState::kBlocked) return;
     for (const std::string& need : job->extras_if()->unmet) {
@@ -92,6 +121,7 @@ void Queue::check_dependents() {
   const auto check_index = [&](const std::string& need, bool after,
                                const OrderedIndex<Job*>& blocked, const Release* release) {
     CHECK(blocked.size() == (waiting_for[{need, after, release}]));
+    bytes += blocked.memory_bytes();
     for (auto at = blocked.begin(); at.valid(); at.next()) {
       const Job* job = at.value();
       const std::vector<std::string>& unmet = job->extras_if()->unmet;
@@ -108,10 +138,12 @@ void Queue::check_dependents() {
   for (const bool after : {false, true}) {
     for (const auto& [need, blocked] : awaiting(after)) {
       CHECK(!blocked.empty());
+      bytes += awaiting_node_bytes(need);
       check_index(need, after, blocked, nullptr);
     }
   }
   CHECK(waiting_for.size() == dependents.size() + followers.size() + releases.size());
+  CHECK(bytes == awaiting_bytes_);
 }
 
 }  // namespace sluice

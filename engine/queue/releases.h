@@ -35,6 +35,10 @@ class Releases {
 
   bool empty() const { return by_number_.empty(); }
   size_t size() const { return by_number_.size(); }
+  // Without the dependents, which the queue counts.
+  size_t memory_bytes() const {
+    return by_number_.size() * (sizeof(*by_number_.begin()) + sizeof(*by_need_.begin()));
+  }
   // The oldest one is processed first.
   const ByNumber& by_number() const { return by_number_; }
   // REQUIRES: not empty().

@@ -126,6 +126,28 @@ def test_nobody_waits_for_a_configuration(options):
         require_shortly(server, call, commands, "Q.CONFIG", as_before)
 
 
+def test_memory_usage_of_all_of_a_queue(options):
+    """MEMORY USAGE counts jobs that wait for others, and rates that no job uses at the moment."""
+    fills = {
+        "needs": "redis.call('Q.ADD', KEYS[1], i, '', 'NEED', i - 1)",
+        "rates": "redis.call('Q.ADD', KEYS[1], i, '', 'GROUP', 'group ' .. i) "
+                 "redis.call('Q.POP', 1, KEYS[1]) redis.call('Q.ACK', KEYS[1], i, '*')"}
+    with options.server() as server, server.connect() as connection:
+        call = connection.call
+        for key, command in fills.items():
+            call("Q.CONFIG", key, "SET", "events", "0", "retain_completed", "0", "fencing",
+                 "off")
+            call("Q.CONFIG", key, "GROUP", "*", "SET", "rate", "1/3600000")
+            if key == "needs":
+                call("Q.ADD", key, "0", "")
+            before = int(info(connection)["used_memory"])
+            fill(call, key, command, MANY // 4)
+            grown = int(info(connection)["used_memory"]) - before
+            said = call("MEMORY", "USAGE", key).value
+            print(f"{key}: {said} of {grown} bytes", flush=True)
+            require(0.75 * grown < said < 1.25 * grown, f"{key}: {said} of {grown}")
+
+
 def test_nobody_waits_for_a_look(options):
     """MEMORY USAGE of a queue, and pops with MATCH among many sets of keys, look at few things."""
     with options.server({"appendonly": "yes"}) as server, server.connect() as connection:
