@@ -72,14 +72,23 @@ Lsn last_lsn_of(Bytes commit) {
   return last;
 }
 
-// The last commit of the log, and its position.
+bool follows_gap(Bytes commit) {
+  UnitCursor cursor(commit, commit.size());
+  return cursor.next() && (cursor.header().flags & kUnitFollowsGap) != 0;
+}
+
+// The last commit before a gap that was left on purpose, and its position. Any other gap is damage:
+// where the copy arrives it is refused.
 Status find_end(Log& log, CopyHead& head) {
   head.last_lsn = head.summary.begin_lsn;
-  const std::unique_ptr<LogReader> last = log.read_from(kMaxLsn);
+  const std::unique_ptr<LogReader> reader = log.read_from(head.last_lsn + 1);
   Lsn first_lsn = 0;
   Bytes commit;
-  while (last->next(first_lsn, commit)) head.last_lsn = last_lsn_of(commit);
-  if (!last->status().ok()) return last->status();
+  while (reader->next(first_lsn, commit)) {
+    if (first_lsn > head.last_lsn + 1 && follows_gap(commit)) break;
+    head.last_lsn = std::max(head.last_lsn, last_lsn_of(commit));
+  }
+  if (!reader->status().ok()) return reader->status();
   Result<std::string> position = log.position_at(head.last_lsn);
   if (!position.ok()) return position.status();
   head.position = std::move(*position);
@@ -152,7 +161,7 @@ bool CopyReader::next_piece(Bytes& header, Bytes& body) {
 
 bool CopyReader::next_commit(Bytes& header, Bytes& body) {
   Lsn first_lsn = 0;
-  if (reached_ < head_.last_lsn && commits_->next(first_lsn, body)) {
+  if (reached_ < head_.last_lsn && commits_->next(first_lsn, body) && first_lsn <= head_.last_lsn) {
     reached_ = last_lsn_of(body);
     return give(CopyItem::kCommit, header, body);
   }

@@ -1,6 +1,7 @@
 // A copy of a data directory as a stream of bytes: its newest checkpoint, and the commits from
-// there to the last one that was in the log when the copy began. From it another machine makes a
-// directory that recovery accepts (copy_writer.h).
+// there to the last one that was in the log when the copy began, or that comes before a gap
+// (kUnitFollowsGap). From it another machine makes a directory that recovery accepts
+// (copy_writer.h).
 //
 //   stream   items, each behind a header (kCopyItemBytes): crc32c of the rest of the header u32,
 //            crc32c of the body u32, length of the body u64, kind u8, number u56 from 0
@@ -35,7 +36,7 @@ enum class CopyItem : uint8_t { kHead = 1, kPiece = 2, kCommit = 3, kEnd = 4 };
 
 struct CopyHead {
   CheckpointSummary summary;
-  Lsn last_lsn = 0;      // of the last commit
+  Lsn last_lsn = 0;      // of the last commit, at least where the checkpoint begins
   uint64_t bytes = 0;    // about as long as the stream
   std::string position;  // beside the last commit, in the replicated log; empty: none
   std::string mark;      // the line of `group-base` (group_mark.h); empty: no such file

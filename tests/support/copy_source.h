@@ -19,8 +19,8 @@ inline constexpr Lsn kCopiedBegin = 11;  // inside the commit of 11 and 12
 inline constexpr Lsn kCopiedLast = 20;
 
 // Unit n sets key n to n.
-inline std::string copied_unit(Lsn lsn) {
-  return unit_of(lsn, encode_record(static_cast<uint32_t>(lsn), lsn, 100));
+inline std::string copied_unit(Lsn lsn, uint8_t flags = 0) {
+  return unit_of(lsn, encode_record(static_cast<uint32_t>(lsn), lsn, 100), flags);
 }
 
 // Frame n of the replicated log holds the commit that ends with lsn 2 n.

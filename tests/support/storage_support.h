@@ -103,10 +103,10 @@ inline std::string encode_effects(uint32_t count, size_t value_bytes) {
 }
 
 // A unit with these records, as the log has it.
-inline std::string unit_of(Lsn lsn, const std::string& records) {
+inline std::string unit_of(Lsn lsn, const std::string& records, uint8_t flags = 0) {
   std::string unit(kUnitHeaderBytes, '\0');
   encode_unit_header(unit.data(), crc32c(records), static_cast<uint32_t>(records.size()), lsn, 1, 1,
-                     0);
+                     flags);
   return unit + records;
 }
 

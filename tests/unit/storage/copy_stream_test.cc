@@ -223,6 +223,33 @@ TEST_CASE("a log that lacks commits is refused, where the copy is read or where 
   }
 }
 
+// Without a journal units are kept only while a checkpoint is written, and one that fails leaves
+// them.
+TEST_CASE("a log whose units follow a gap is copied up to the gap") {
+  struct Case {
+    std::vector<Lsn> firsts;
+    Lsn last = 0;
+  };
+  for (const Case& log_of : {Case{{11, 17, 19}, 12}, Case{{11, 13}, 14}, Case{{11, 13, 17}, 14},
+                             Case{{12, 14, 17}, 15}, Case{{12, 17, 25}, 13}}) {
+    TempDirectory source(true);
+    RocksdbLogOptions options;
+    options.directory = source.path();
+    auto log = open_rocksdb_log(options);
+    for (const Lsn first : log_of.firsts) {
+      std::string commit = copied_unit(first, kUnitFollowsGap) + copied_unit(first + 1);
+      REQUIRE((*log)->append_commit(first, commit, true).ok());
+    }
+    REQUIRE(checkpoint_copied(**log, 4, kCopiedBegin).ok());
+    TempDirectory directory(true);
+    const Status status = load(directory.path(), join_items(copy_items(**log)));
+    REQUIRE_MESSAGE(status.ok(), status.message());
+    const ReadBack back = read_back(directory.path());
+    CHECK(back.recovered.last_lsn == log_of.last);
+    CHECK(back.state == copied_state(log_of.last));
+  }
+}
+
 TEST_CASE("a log without a checkpoint has no copy yet") {
   TempDirectory source(true);
   RocksdbLogOptions options;
