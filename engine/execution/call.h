@@ -104,8 +104,8 @@ inline bool clamp_range(int64_t& start, int64_t& stop, int64_t size) {
 }
 
 // Converts the time-out of a blocking command (seconds, a double as text) to milliseconds; 0 means
-// no time-out. Returns false with the error replied ("timeout is negative", "timeout is out of
-// range", "timeout is not a float or out of range").
+// no time-out. Returns false with the error replied ("timeout is negative", "timeout is not a float
+// or out of range").
 bool parse_timeout(const Call& call, size_t argument, int64_t& timeout_ms);
 
 }  // namespace sluice

@@ -17,7 +17,6 @@ using enum DirectiveKind;
 using enum ChangeRule;
 using enum ValueType;
 using config_special::Arguments;
-using config_special::kWrongNumber;
 using config_special::set_choice;
 
 constexpr const char* kBadName =

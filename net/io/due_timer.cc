@@ -58,12 +58,10 @@ void DueTimer::run() {
     });
     return;
   }
-  Execution& execution = thread_.levels().execution();
-  // Returns true for "more": the work is done in small pieces, with the sockets in between.
-  thread_.clock().read();
-  execution.run_timers(thread_.clock().times());
-  if (execution.finish() > thread_.gate().durable_lsn()) thread_.gate().request_flush();
-  thread_.after_batch();
+  thread_.run_between_batches([this](Execution& execution) {
+    // Returns true for "more": the work is done in small pieces, with the sockets in between.
+    execution.run_timers(thread_.clock().times());
+  });
   arm();
 }
 

@@ -191,12 +191,7 @@ void EngineClient::hurry() {
     if (port->forgotten() || wait != waits_ || client_->waiter == nullptr) return;
     on_timeout();
     // Here, since no timers run in a server that stops.
-    Execution& execution = thread_.levels().execution();
-    thread_.clock().read();
-    execution.set_times(thread_.clock().times());
-    execution.serve_late();
-    if (execution.finish() > thread_.gate().durable_lsn()) thread_.gate().request_flush();
-    thread_.after_batch();
+    thread_.run_between_batches([](Execution& execution) { execution.serve_late(); });
   });
 }
 
@@ -221,12 +216,7 @@ void EngineClient::close() {
   }
   // The engine is notified under shard locks, which a command further up the stack may hold.
   thread_.levels().run_outermost([&thread = thread_, client = client_] {
-    Execution& execution = thread.levels().execution();
-    thread.clock().read();
-    execution.set_times(thread.clock().times());
-    execution.disconnect(*client);
-    if (execution.finish() > thread.gate().durable_lsn()) thread.gate().request_flush();
-    thread.after_batch();
+    thread.run_between_batches([&](Execution& execution) { execution.disconnect(*client); });
     client->port = nullptr;
   });
 }

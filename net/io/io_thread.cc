@@ -182,6 +182,15 @@ void IoThread::after_batch() {
   state_.wake_timer();
 }
 
+void IoThread::run_between_batches(const std::function<void(Execution&)>& work) {
+  Execution& execution = levels_.execution();
+  clock_.read();
+  execution.set_times(clock_.times());
+  work(execution);
+  if (execution.finish() > gate_.durable_lsn()) gate_.request_flush();
+  after_batch();
+}
+
 // --- Scripts that run for too long ---
 
 void IoThread::poll_nested() {

@@ -111,6 +111,9 @@ class IoThread {
 
   // Called after each batch of requests: wakes the due timer if something has become due earlier.
   void after_batch();
+  // Runs `work` on the engine outside of a batch, at the present time, and flushes what it changes.
+  // REQUIRES: no command runs on this thread.
+  void run_between_batches(const std::function<void(Execution&)>& work);
   // Whether the server can answer for its data now; otherwise requests wait from now on, or are
   // refused with ServingGate::error(). REQUIRES: there is a gate, and the clock was read.
   bool passes_gate();

@@ -14,12 +14,7 @@ namespace {
 
 // Ending tied leases may be a change like any other.
 void leave_engine(IoThread& thread, Client& client) {
-  Execution& execution = thread.levels().execution();
-  thread.clock().read();
-  execution.set_times(thread.clock().times());
-  execution.disconnect(client);
-  if (execution.finish() > thread.gate().durable_lsn()) thread.gate().request_flush();
-  thread.after_batch();
+  thread.run_between_batches([&](Execution& execution) { execution.disconnect(client); });
 }
 
 void end_tls(TlsService& service, const std::string& address, TlsStream& stream) {

@@ -66,10 +66,10 @@ def _runs():
 
 def _wait_for(condition, what):
     """As long as the workers go on: on a busy machine they have much left when sending ends."""
-    runs = deadline = 0
+    runs = deadline = None
     while not condition():
-        if len(_runs()) > runs or not deadline:
-            runs, deadline = len(_runs()), time.monotonic() + PATIENCE_S
+        if (now := len(_runs())) != runs:
+            runs, deadline = now, time.monotonic() + PATIENCE_S
         assert time.monotonic() < deadline, what
         time.sleep(0.05)
 
