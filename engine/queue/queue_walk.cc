@@ -55,7 +55,7 @@ bool walk_config(const Queue& queue, std::optional<std::string>& place, WalkStep
   if (!place) {
     const std::vector<ConfigField> fields = queue.config.recorded(ConfigLevel::kQueue, {});
     if (!fields.empty()) write(ConfigLevel::kQueue, {}, fields);
-    place = "0";
+    place.emplace("0");
   }
   std::vector<QueueConfig::ListedRule> rules;
   CHECK(queue.config.list_rules(*place, std::max<size_t>(step.left(), 1), rules));
