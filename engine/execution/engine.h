@@ -25,6 +25,7 @@
 #include "engine/execution/scripts.h"
 #include "engine/keyspace/shard.h"
 #include "engine/ports/event_spill.h"
+#include "engine/ports/group_port.h"
 #include "engine/ports/journal.h"
 #include "engine/ports/server_port.h"
 
@@ -57,6 +58,8 @@ struct RuntimeOptions {
   // The disk has less free space than configured: commands that grow the data are refused. Set by
   // storage.
   std::atomic<bool> disk_nearly_full{false};
+  // The room in the replicated log. Set by the server's group.
+  std::atomic<LogRoom> log_room{LogRoom::kAll};
 };
 
 // Engine::observing: some client tracks keys (CLIENT TRACKING).

@@ -109,13 +109,12 @@ bool memory_is_full(Engine& engine) {
 
 namespace {
 
-// Whether the replicated log has room; a server without a group has no such log.
+// Whether the replicated log has room.
 Status refuse_for_log(Engine& engine, bool grows) {
-  const GroupPort* const group = engine.server().group();
-  const LogRoom room = group == nullptr ? LogRoom::kAll : group->log_room();
+  const LogRoom room = engine.options().log_room.load(std::memory_order_relaxed);
   if (room == LogRoom::kAll || (room == LogRoom::kNoGrowth && !grows)) return {};
   const bool nothing = room == LogRoom::kNothing;
-  const std::shared_ptr<const GroupView> view = group->view();
+  const std::shared_ptr<const GroupView> view = engine.server().group()->view();
   return refusal(std::string("MISCONF The journal in etcd holds more than ") +
                  (nothing ? "95" : "75") + " % of journal-log-bytes (" +
                  std::to_string(view->log_limit_bytes) +
@@ -126,7 +125,7 @@ Status refuse_for_log(Engine& engine, bool grows) {
 
 }  // namespace
 
-Status refuse_growth(Engine& engine, uint32_t flags) {
+Status refuse_growth_by_limits(Engine& engine, uint32_t flags) {
   const bool grows = (flags & kNeedsRoom) != 0;
   if ((flags & kDenyOom) != 0 && memory_is_full(engine)) {
     return refusal(std::string(errors::kOutOfMemory));
@@ -139,10 +138,9 @@ Status refuse_growth(Engine& engine, uint32_t flags) {
   return grows || (flags & kWrite) != 0 ? refuse_for_log(engine, grows) : Status();
 }
 
-Status refuse_large(Engine& engine, const Command& command, std::span<const Bytes> args) {
+Status refuse_large_by_limit(Engine& engine, const Command& command, std::span<const Bytes> args) {
   if ((command.flags & (kWrite | kScriptShards)) == 0) return {};
   const uint64_t limit = engine.options().max_request_bytes.load(std::memory_order_relaxed);
-  if (limit == 0) return {};
   uint64_t bytes = 0;
   for (const Bytes arg : args) bytes += arg.size();
   if (bytes <= limit) return {};

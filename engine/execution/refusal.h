@@ -29,10 +29,25 @@ bool may_also_use_prefix(const Call& call, Bytes prefix);
 void log_failed_login(Engine& engine, const Client& client, Bytes command, Bytes username);
 
 bool memory_is_full(Engine& engine);
+
+// The two that follow, where there is a limit.
+Status refuse_growth_by_limits(Engine& engine, uint32_t flags);
+Status refuse_large_by_limit(Engine& engine, const Command& command, std::span<const Bytes> args);
+
 // Whether memory, disk and the replicated log have room for a command with these flags
 // (Command::flags). Only the log may also refuse changes that grow nothing.
-Status refuse_growth(Engine& engine, uint32_t flags);
+inline Status refuse_growth(Engine& engine, uint32_t flags) {
+  const RuntimeOptions& options = engine.options();
+  const bool limited = options.max_memory_bytes.load(std::memory_order_relaxed) != 0 ||
+                       options.disk_nearly_full.load(std::memory_order_relaxed) ||
+                       options.log_room.load(std::memory_order_relaxed) != LogRoom::kAll;
+  return limited ? refuse_growth_by_limits(engine, flags) : Status();
+}
+
 // Whether the journal takes as much as these arguments hold.
-Status refuse_large(Engine& engine, const Command& command, std::span<const Bytes> args);
+inline Status refuse_large(Engine& engine, const Command& command, std::span<const Bytes> args) {
+  const bool limited = engine.options().max_request_bytes.load(std::memory_order_relaxed) != 0;
+  return limited ? refuse_large_by_limit(engine, command, args) : Status();
+}
 
 }  // namespace sluice

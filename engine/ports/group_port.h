@@ -127,8 +127,6 @@ class GroupPort {
   virtual int64_t view_age_ms() const = 0;
   // How long this primary may still answer reads; 0: not at all, or it is no primary.
   virtual int64_t lease_ms() const = 0;
-  // The one of view(), cheaply.
-  virtual LogRoom log_room() const = 0;
 
   // Begins a hand-over: writes are held, everything is made durable, the epoch is given away, the
   // process ends with kFencedExitCode and its supervisor starts it as a standby. `preferred`: the

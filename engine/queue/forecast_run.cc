@@ -16,7 +16,6 @@ namespace sluice {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr size_t kLine = 64;      // bytes of a cache line
 constexpr size_t kMaxScopes = 5;  // a group and four keys
 // The number of active runs from which the progress of all runs is estimated.
 constexpr size_t kRunsLookedAt = 64;
@@ -178,17 +177,13 @@ void Forecast::Run::take_of_bands() {
 
 // Jobs lie anywhere in memory, so each step is done for all of them before the next.
 void Forecast::Run::prefetch() const {
-  const auto fetch = [](const void* object, size_t bytes) {
-    for (size_t at = 0; at < bytes; at += kLine)
-      prefetch_line(static_cast<const char*>(object) + at);
-  };
-  for (const Picked& picked : picked_) fetch(picked.ticket, sizeof(Job));
-  for (const Picked& picked : picked_) fetch(picked.ticket->lane, sizeof(Lane));
+  for (const Picked& picked : picked_) prefetch_bytes(picked.ticket, sizeof(Job));
+  for (const Picked& picked : picked_) prefetch_bytes(picked.ticket->lane, sizeof(Lane));
   for (const Picked& picked : picked_) {
     const Lane* lane = picked.ticket->lane;
-    fetch(lane->group, sizeof(Group));
-    fetch(lane->tickets.front().value, sizeof(Job));
-    fetch(lane->tickets.back().value, sizeof(Job));
+    prefetch_bytes(lane->group, sizeof(Group));
+    prefetch_bytes(lane->tickets.front().value, sizeof(Job));
+    prefetch_bytes(lane->tickets.back().value, sizeof(Job));
   }
   for (const Picked& picked : picked_) prefetch_line(picked.ticket->lane->group->lanes.data());
 }

@@ -18,6 +18,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/hash.h"
+#include "engine/base/prefetch_line.h"
 
 namespace sluice {
 
@@ -193,6 +194,9 @@ class Job {
   bool comes_after(Bytes id) const;
   JobRun* run() const { return extras_ ? extras_->run.get() : nullptr; }
   JobEnd* end() const { return extras_ ? extras_->end.get() : nullptr; }
+  // These read the job, or the job and its extras.
+  void prefetch_extras() const { prefetch_bytes(extras_.get(), sizeof(JobExtras)); }
+  void prefetch_end() const { prefetch_bytes(end(), sizeof(JobEnd)); }
 
   size_t memory_bytes() const {
     const size_t own = sizeof(Job) + id_size_ + payload_size_;

@@ -339,7 +339,7 @@ void ServerGroup::follow(OnView on_view) {
 }
 
 void ServerGroup::view_changed(std::shared_ptr<const GroupView> view) {
-  log_room_.store(view->log_room, std::memory_order_relaxed);
+  shared_.engine->options().log_room.store(view->log_room);
   store_.get().journal().refuse_moves(std::any_of(
       view->members.begin(), view->members.end(),
       [&](const GroupMember& member) { return view->is_standby(member) && member.wants_values; }));

@@ -61,7 +61,6 @@ class ServerGroup final : public GroupPort, private GroupHost {
   void follow(OnView on_view) override;
   int64_t view_age_ms() const override;
   int64_t lease_ms() const override;
-  LogRoom log_room() const override { return log_room_.load(std::memory_order_relaxed); }
   Status hand_over(const std::string& preferred, int64_t timeout_ms) override;
   Status abort_hand_over() override;
   Status pause(int64_t for_ms) override;
@@ -117,7 +116,6 @@ class ServerGroup final : public GroupPort, private GroupHost {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> caught_up_{false};
   std::atomic<bool> ended_{false};
-  std::atomic<LogRoom> log_room_{LogRoom::kAll};
   // The I/O threads that may still write after stop_writing(); null: writing is not stopped. Of the
   // group's thread.
   std::shared_ptr<std::atomic<int>> busy_threads_;

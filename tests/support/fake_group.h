@@ -72,7 +72,6 @@ class FakeGroup final : public GroupPort {
   }
   int64_t view_age_ms() const override { return age_ms; }
   int64_t lease_ms() const override { return lease; }
-  LogRoom log_room() const override { return view_->log_room; }
   Status hand_over(const std::string& preferred, int64_t timeout_ms) override {
     handed_over = preferred + ' ' + std::to_string(timeout_ms);
     return hand_over_status;

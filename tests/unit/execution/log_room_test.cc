@@ -28,6 +28,7 @@ struct Filling : ScriptServer {
     view.log_room = room;
     view.log_kept_by = "the server \"n2\" has no checkpoint yet";
     group.set(std::move(view));
+    engine.options().log_room.store(room);
   }
   std::string run(const std::vector<Bytes>& words) { return session.run(std::span(words)); }
   bool refuses(const std::vector<Bytes>& words, const std::string& percent = "75") {
