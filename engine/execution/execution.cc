@@ -315,12 +315,13 @@ bool Execution::admit(Client& client, const Request& request, RespReply& reply) 
     return false;
   }
   client.last_command = command;
-  const Status status = check(client, *command, args);
+  const Status status = check(client, *command, args, true);
   if (!status.ok()) reject(client, command, status.message(), reply);
   return status.ok();
 }
 
-Status Execution::check(Client& client, const Command& command, std::span<const Bytes> args) {
+Status Execution::check(Client& client, const Command& command, std::span<const Bytes> args,
+                        bool logs) {
   if (!command.takes(args.size())) {
     return refusal("ERR wrong number of arguments for '" + CommandTable::full_name(command) +
                    "' command");
@@ -338,7 +339,8 @@ Status Execution::check(Client& client, const Command& command, std::span<const 
   if (client.user != nullptr && !client.user->unrestricted.load(std::memory_order_relaxed)) {
     if (client.user->deleted.load(std::memory_order_relaxed)) client.close_after_reply = true;
     const auto context = client.in_multi ? AclLogContext::kMulti : AclLogContext::kTopLevel;
-    const Denial denial = check_rights(engine_, client, context, command, args);
+    const Denial denial = logs ? check_rights(engine_, client, context, command, args)
+                               : client.user->rules()->check(command, args).denial;
     if (denial != Denial::kNone) return refusal(Acl::refusal(denial, command));
   }
   // As in Redis, no more commands are queued when the memory is full.
@@ -397,9 +399,9 @@ bool Execution::must_wait(Client& client, const Request& request) {
   const PauseMode mode = engine_.pause.mode(steady_ms_);
   if (mode == PauseMode::kNone) return false;
   const Command* const command = request.command;
-  // Invalid requests get their errors at once.
+  // Invalid requests get their errors at once, by execute().
   if (command == nullptr || request.names_unknown_subcommand()) return false;
-  if (!check(client, *command, request.args).ok()) return false;
+  if (!check(client, *command, request.args, false).ok()) return false;
   if (mode == PauseMode::kData && !concerns_data(client, *command)) return false;
   if (mode == PauseMode::kWrites && !may_change_data(client, *command, request.args)) return false;
   client.last_command = command;

@@ -79,8 +79,8 @@ class Execution {
   // was one. Part of the lock hold like a command: finish() ends it.
   bool put_entry(int database, OwnedEntry entry);
 
-  // The checks before every command: arity, permissions, memory.
-  Status check(Client& client, const Command& command, std::span<const Bytes> args);
+  // The checks before every command: arity, permissions, memory. `logs`: a denial goes to ACL LOG.
+  Status check(Client& client, const Command& command, std::span<const Bytes> args, bool logs);
 
   // Locks the shards of `mask` in addition to those held. Ends the current hold if it must wait.
   void lock(ShardMask mask);

@@ -15,6 +15,20 @@ TEST_CASE("the longest CLIENT PAUSE does not end by its time, a longer one is re
   CHECK(server.engine.pause.mode(INT64_MAX / 2) == PauseMode::kAll);
 }
 
+TEST_CASE("a command that a pause meets is denied once in ACL LOG") {
+  test::ScriptServer server;
+  server.execution.set_times({1'700'000'000'000, 1'700'000'000'000, 5000, 0});
+  CHECK(server.session.run({"ACL", "SETUSER", "eve", "on", "nopass", "~ok:*", "+get", "+acl"}) ==
+        "+OK\r\n");
+  CHECK(server.session.run({"CLIENT", "PAUSE", "1000"}) == "+OK\r\n");
+  CHECK(server.session.run({"AUTH", "eve", "x"}) == "+OK\r\n");
+  const std::vector<Bytes> denied = {"GET", "secret"};
+  CHECK_FALSE(server.execution.must_wait(server.session.client, Request(std::span(denied))));
+  CHECK(server.session.run(std::span(denied)).starts_with("-NOPERM"));
+  const std::string log = server.session.run({"ACL", "LOG"});
+  CHECK(log.find("$5\r\ncount\r\n:1\r\n") != std::string::npos);
+}
+
 TEST_CASE("what the server holds and CLIENT PAUSE are the stricter and the longer of both") {
   ClientPause pause;
   CHECK(pause.end_ms() == 0);
