@@ -25,12 +25,18 @@ Lanes::~Lanes() {
 
 // --- Groups, keys, lanes ---
 
+int64_t Lanes::revive_rate(ConfigLevel level, Bytes name) {
+  const int64_t arrival_us = idle_rates_.take(level, name);
+  if (arrival_us != 0) revived_ = true;
+  return arrival_us;
+}
+
 Group* Lanes::join_group(Bytes name) {
   const uint64_t hash = hash_bytes(name);
   if (Group* group = groups_.find(name, hash)) return group;
   auto* group = new Group();
   group->name = name;
-  group->limiter.arrival_us = idle_rates_.take(ConfigLevel::kGroup, name);
+  group->limiter.arrival_us = revive_rate(ConfigLevel::kGroup, name);
   if (const auto share = absent_shares_.find(group->name); share != absent_shares_.end()) {
     group->virtual_ms = share->second;
     absent_shares_.erase(share);
@@ -58,7 +64,7 @@ KeySet* Lanes::join_keys(std::span<const Bytes> names, int64_t now_ms) {
     if (key == nullptr) {
       key = new Key();
       key->name = name;
-      key->limiter.arrival_us = idle_rates_.take(ConfigLevel::kKey, name);
+      key->limiter.arrival_us = revive_rate(ConfigLevel::kKey, name);
       apply_config(key);
       if (turn_of(ConfigLevel::kKey)) key->limiter.bound_arrival(now_ms);
       keys_.insert(key, hash);

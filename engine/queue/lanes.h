@@ -248,6 +248,8 @@ class Lanes {
     idle_rates_.keep(level, name, arrival_us);
   }
   const IdleRates& idle_rates() const { return idle_rates_; }
+  // Whether a job has made a group or key of an idle rate since the last call.
+  bool take_revived() { return std::exchange(revived_, false); }
   // Stores the recorded share of a group whose jobs come later, or have been removed since the
   // checkpoint's walk. After replay, or the unit of the record, a group without jobs has no share.
   void keep_absent_share(Bytes name, double virtual_ms) {
@@ -315,6 +317,7 @@ class Lanes {
   }
   size_t walk_index_bytes() const;
   Band& make_band(uint8_t number);
+  int64_t revive_rate(ConfigLevel level, Bytes name);
   Group* join_group(Bytes name);
   KeySet* join_keys(std::span<const Bytes> names, int64_t now_ms);
   BandClass* join_class(uint8_t band, KeySet* keys);
@@ -372,6 +375,7 @@ class Lanes {
   size_t index_bytes_ = 0;
   OrderedIndex<Refill> refills_;
   IdleRates idle_rates_;
+  bool revived_ = false;
   std::array<std::optional<Turn>, 2> turns_;  // of groups, of keys; empty: all have had theirs
   std::unordered_map<std::string, double> absent_shares_;
 };

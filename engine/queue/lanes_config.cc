@@ -32,7 +32,7 @@ void Lanes::apply_config(Key* key) {
 void Lanes::set_limits(Limiter& limiter, uint64_t max_active, const Rate& rate, bool paused) {
   if (is_limited(limiter)) --limited_;
   limiter.max_active = max_active;
-  limiter.rate = rate;
+  limiter.set_rate(rate);
   limiter.paused = paused;
   if (is_limited(limiter)) ++limited_;
 }

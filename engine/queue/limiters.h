@@ -28,8 +28,11 @@ struct Limiter {
   Rate rate;
   // GCRA: the theoretical arrival time of the next token, in microseconds of queue time; journaled.
   int64_t arrival_us = 0;
-  int64_t taken_ms = -1;  // when the last token was taken; -1: not since a restart
-  bool paused = false;    // for admissions (`paused out`)
+  // When the first and the last token of this rate were taken, since a restart; none: the first is
+  // after the last.
+  int64_t first_taken_ms = 0;
+  int64_t taken_ms = -1;
+  bool paused = false;  // for admissions (`paused out`)
   // Its place in the index of rates that refill (Lanes); 0: not in the index.
   int64_t rate_due_ms = 0;
 
@@ -41,16 +44,23 @@ struct Limiter {
     const int64_t ready_us = arrival_us - tolerance_us();
     return ready_us <= now_ms * 1000 ? 0 : (ready_us + 999) / 1000;
   }
+  void set_rate(const Rate& changed) {
+    if (rate == changed) return;
+    rate = changed;
+    first_taken_ms = 0;
+    taken_ms = -1;
+  }
   void take_token(int64_t now_ms) {
     if (rate.tokens == 0) return;
     arrival_us = std::max(arrival_us, now_ms * 1000) + interval_us();
+    if (taken_ms < first_taken_ms) first_taken_ms = now_ms;
     taken_ms = now_ms;
   }
   // Gives back the token of a run that began at this time, except what may have refilled of it
   // before the last one was taken. So the rate never admits more than if that token had not been
-  // taken. A run that began after the last token took none.
+  // taken. A run that began before the first token of this rate, or after the last, took none.
   void give_token_back(int64_t began_ms) {
-    if (rate.tokens == 0 || began_ms > taken_ms) return;
+    if (rate.tokens == 0 || began_ms < first_taken_ms || began_ms > taken_ms) return;
     arrival_us -= std::max<int64_t>(0, interval_us() - (taken_ms - began_ms) * 1000);
   }
   // Limits the debt to that of a whole burst taken now, or to nothing without a rate. For a rate

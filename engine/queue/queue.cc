@@ -341,7 +341,7 @@ void Queue::reconfigure(const ConfigChange& change, size_t steps,
 void Queue::take_own_limits() {
   const QueueValues& values = config.values();
   limiter.max_active = values.limits.max_active;
-  limiter.rate = values.limits.rate;
+  limiter.set_rate(values.limits.rate);
   limiter.paused = pauses_out(values.limits.paused);
   if (values.adaptive.max != 0) {
     if (adaptive_max == 0) {

@@ -69,7 +69,9 @@ void QueueWork::record_state(Job* job, EventType type, const EventFields& fields
 void QueueWork::record_job(const Job& job, EffectType type, const RecordedEvent& event) {
   const bool whole = type == EffectType::kJobPut;
   write(type, job.id(), [&](ByteBuffer& value) { encode_job(job, event, whole, value); });
-  // Behind the job that changed it: only with a job is there a group.
+  // Behind the job that changed it: only with a job is there a group. An idle rate that becomes a
+  // group's amid a checkpoint's walk may be in no part of it.
+  if (whole && queue_->lanes.take_revived()) record_limits(job);
   if (owed_share_ == nullptr) return;
   record_group_share(*std::exchange(owed_share_, nullptr));
 }

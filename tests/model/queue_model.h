@@ -327,9 +327,15 @@ class QueueModel {
   uint64_t last_token_ = 0;
   int64_t next_front_ = 1;
   std::map<std::string, int64_t> arrival_us_;  // GCRA, by "q", "g:name", "k:name"
-  std::map<std::string, int64_t> taken_ms_;    // when the last token was taken, since the start
-  std::map<std::string, double> share_ms_;     // fair: by group
-  double virtual_ms_ = 0;                      // of the queue
+  // When the first and the last token of this rate were taken, since the start.
+  struct Taken {
+    std::string rate;
+    int64_t first_ms;
+    int64_t last_ms;
+  };
+  std::map<std::string, Taken> taken_;
+  std::map<std::string, double> share_ms_;  // fair: by group
+  double virtual_ms_ = 0;                   // of the queue
   std::vector<int64_t> runs_ms_;
   int64_t completions_ = 0;   // since the last adaptation
   int64_t adaptive_max_ = 0;  // 0: `adaptive off`

@@ -126,7 +126,7 @@ void QueueModel::take_tokens(const ModelJob& job) {
     if (gcra.interval_us == 0) continue;
     int64_t& arrival = arrival_us_[limit];
     arrival = std::max(arrival, queue_ms_ * 1000) + gcra.interval_us;
-    taken_ms_[limit] = queue_ms_;
+    taken_.try_emplace(limit, Taken{rate, queue_ms_, 0}).first->second.last_ms = queue_ms_;
   }
 }
 
@@ -134,19 +134,24 @@ void QueueModel::take_tokens(const ModelJob& job) {
 void QueueModel::give_tokens_back(const ModelJob& job, int64_t began_ms) {
   for (const auto& [limit, rate] : rates_of(job)) {
     const int64_t interval_us = parse_rate(rate).interval_us;
-    const auto taken = taken_ms_.find(limit);
-    if (interval_us == 0 || taken == taken_ms_.end() || began_ms > taken->second) continue;
-    const int64_t refilled_us = (taken->second - began_ms) * 1000;
+    const auto taken = taken_.find(limit);
+    if (interval_us == 0 || taken == taken_.end()) continue;
+    if (began_ms < taken->second.first_ms || began_ms > taken->second.last_ms) continue;
+    const int64_t refilled_us = (taken->second.last_ms - began_ms) * 1000;
     arrival_us_[limit] -= std::max<int64_t>(0, interval_us - refilled_us);
   }
 }
 
 void QueueModel::bound_rates() {
+  const auto rate_of = [&](const std::string& limit) {
+    if (limit[0] == 'g') return rule_value(group_rules_, limit.substr(2), "rate");
+    if (limit[0] == 'k') return rule_value(key_rules_, limit.substr(2), "rate");
+    return value("rate");
+  };
+  std::erase_if(taken_,
+                [&](const auto& taken) { return taken.second.rate != rate_of(taken.first); });
   for (auto& [limit, arrival] : arrival_us_) {
-    std::string rate = value("rate");
-    if (limit[0] == 'g') rate = rule_value(group_rules_, limit.substr(2), "rate");
-    if (limit[0] == 'k') rate = rule_value(key_rules_, limit.substr(2), "rate");
-    const Gcra gcra = parse_rate(rate);
+    const Gcra gcra = parse_rate(rate_of(limit));
     const int64_t burst_us = gcra.interval_us * gcra.burst;
     arrival = std::min(arrival, burst_us == 0 ? 0 : queue_ms_ * 1000 + burst_us);
   }

@@ -161,7 +161,7 @@ void QueueModel::restart() {
     if (max_run_ms != 0) run.run_deadline_steady = clock_.now.steady_ms + max_run_ms;
   }
   worker_tokens_ = admitted_tokens_;
-  taken_ms_.clear();
+  taken_.clear();
   runs_ms_.clear();
   completions_ = 0;
 }

@@ -116,6 +116,28 @@ TEST_CASE("jobs that are given back let a rate admit no more than its burst at o
   }
 }
 
+TEST_CASE("a run that took no token of a rate gives none back") {
+  for (const std::string level : kLevels) {
+    CAPTURE(level);
+    QueueTalk q;
+    q.add("a b c d e f", "GROUP g KEY k");
+    CHECK(q.pop("COUNT 3") == "a b c");
+    q.pass(1);
+    q.say(set_rate(level, "1/60000"));
+    CHECK(q.pop() == "d");
+    for (const std::string id : {"a", "b", "c"}) q.nack(id, "SILENT DELAY 600000");
+    CHECK(q.pop() == "null");
+    // Nor does one that took it of another rate.
+    q.say(set_rate(level, "1/30000"));
+    q.nack("d", "SILENT DELAY 600000");
+    CHECK(q.pop() == "null");
+    q.pass(60000);
+    CHECK(q.pop() == "e");
+    q.nack("e", "SILENT DELAY 600000");
+    CHECK(q.pop() == "f");
+  }
+}
+
 TEST_CASE("tokens of one burst come back until others are taken") {
   QueueTalk q;
   q.say("Q.CONFIG q SET rate 4/4000");

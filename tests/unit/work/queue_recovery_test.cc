@@ -11,87 +11,13 @@
 #include "engine/queue/queue.h"
 #include "tests/support/large_moves.h"
 #include "tests/support/queue_dump.h"
-#include "tests/support/queue_server.h"
-#include "tests/support/queue_talk.h"
+#include "tests/support/queue_site.h"
 #include "tests/support/seeds.h"
 #include "tests/support/test.h"
 
 namespace sluice::test {
 
 namespace {
-
-using Words = std::vector<std::string>;
-
-struct Piece {
-  std::string records;
-  uint64_t count;
-};
-
-// An engine with a journal, a session and clocks.
-class Site {
- public:
-  Site() : engine(std::make_unique<CompleteEngine>(port_, 7)) {
-    engine->attach_journal(&journal);
-    execution = std::make_unique<Execution>(*engine);
-    session = std::make_unique<EngineSession>(*engine, *execution);
-    session->client.port = std::make_shared<CollectingPort>();
-    pass(0);
-  }
-
-  std::string run(const Words& words) {
-    const std::vector<Bytes> args(words.begin(), words.end());
-    return session->run(args);
-  }
-  // The lease of the first job of a pop; 0: none.
-  uint64_t pop(const std::string& queue, const Words& options = {}) {
-    Words words{"Q.POP", "1", queue};
-    words.insert(words.end(), options.begin(), options.end());
-    const RespValue jobs = resp_value(run(words));
-    if (jobs.items.empty()) return 0;
-    return static_cast<uint64_t>(jobs.items[0].number("lease"));
-  }
-  void pass(int64_t ms) {
-    now_ms += ms;
-    steady_ms += ms;
-    execution->set_times(Times::agreeing(now_ms, steady_ms));
-  }
-  // Returns the number of lock holds.
-  size_t run_timers() {
-    size_t holds = 1;
-    while (execution->run_timers(Times::agreeing(now_ms, steady_ms))) ++holds;
-    execution->finish();
-    return holds;
-  }
-  Queue* queue(const std::string& name) { return find(*engine, name); }
-  static Queue* find(Engine& engine, const std::string& name,
-                     size_t database = 0) NO_THREAD_SAFETY_ANALYSIS {
-    const KeyRef key(name);
-    Entry* entry = engine.shard(key.shard).databases[database].entries.find(key.key, key.hash);
-    return entry == nullptr || entry->type() != Type::kQueue ? nullptr : &entry->object<Queue>();
-  }
-  // The engine recovered from a checkpoint and the units after `begin`.
-  std::unique_ptr<Engine> recover(const std::vector<Piece>& checkpoint, Lsn begin) {
-    auto recovered = std::make_unique<CompleteEngine>(port_, 7);
-    const auto replay = recovered->begin_replay();
-    for (const Piece& piece : checkpoint) REQUIRE(replay->apply(piece.records, piece.count));
-    for (Lsn lsn = begin + 1; lsn <= journal.last_lsn(); ++lsn) {
-      const MemoryJournal::Unit unit = journal.unit(lsn);
-      REQUIRE(replay->apply(unit.records, unit.count));
-    }
-    replay->finish();
-    return recovered;
-  }
-
-  MemoryJournal journal;
-  std::unique_ptr<Engine> engine;
-  std::unique_ptr<Execution> execution;
-  std::unique_ptr<EngineSession> session;
-  int64_t now_ms = 1'700'000'000'000;
-  int64_t steady_ms = 0;
-
- private:
-  QuietServer port_;
-};
 
 std::vector<Piece> walk_all(Engine& engine) {
   std::vector<Piece> pieces;
@@ -563,6 +489,36 @@ TEST_CASE("keys of queues are keys: TYPE, SCAN, MEMORY USAGE, EXPIRE, WRONGTYPE"
   CHECK(site.queue("q")->jobs.empty());
   compare(site, *site.recover({}, 0), {"q"});
   compare(site, *site.recover(walk_all(*site.engine), site.journal.last_lsn()), {"q"});
+}
+
+TEST_CASE("a walk keeps the rate of a group and a key that are taken up at any of its steps") {
+  bool walked = true;
+  for (int at = 0; walked; ++at) {
+    CAPTURE(at);
+    Site site;
+    site.run({"Q.CONFIG", "q", "GROUP", "g", "SET", "rate", "1/3600000"});
+    site.run({"Q.CONFIG", "q", "KEY", "k", "SET", "rate", "1/3600000"});
+    site.run({"Q.ADD", "q", "a", "p", "GROUP", "g", "KEY", "k"});
+    site.run({"Q.ACK", "q", "a", std::to_string(site.pop("q"))});
+    site.run({"Q.PURGE", "q", "WHERE", "ALL"});
+    for (int i = 0; i < 300; ++i) {
+      const std::string n = std::to_string(i);
+      site.run({"Q.ADD", "q", "x" + n, "p", "GROUP", "x" + n, "KEY", "y" + n});
+    }
+    const Lsn begin = site.journal.last_lsn();
+    const auto walk = site.engine->begin_walk();
+    std::vector<Piece> pieces;
+    bool more = true;
+    for (int step = 0; more; ++step) {
+      if (step == at) site.run({"Q.ADD", "q", "b", "p", "GROUP", "g", "KEY", "k"});
+      ByteBuffer records;
+      uint64_t count = 0;
+      more = walk->step(records, count);
+      pieces.push_back({std::string(records.view()), count});
+      walked = step >= at;
+    }
+    compare(site, *site.recover(pieces, begin), {"q"});
+  }
 }
 
 TEST_CASE("after a restart a job that was told to stop has no more than the rest of its lease") {
