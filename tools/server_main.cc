@@ -29,7 +29,7 @@
 #include "net/process/memory_use.h"
 #include "net/process/version.h"
 #include "net/server/server.h"
-#include "storage/kill_point.h"
+#include "storage/arm_kill_points.h"
 
 namespace {
 

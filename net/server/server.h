@@ -17,7 +17,7 @@
 #include "engine/base/status.h"
 #include "engine/base/thread.h"
 #include "net/io/due_timer.h"
-#include "net/server/file_relief.h"
+#include "net/server/connection_limit.h"
 #include "net/server/loading_progress.h"
 #include "net/server/server_commands.h"
 #include "net/server/server_copies.h"

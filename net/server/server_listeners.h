@@ -9,7 +9,7 @@
 
 #include "engine/base/status.h"
 #include "net/io/listener.h"
-#include "net/server/file_relief.h"
+#include "net/server/connection_limit.h"
 #include "net/server/server_shared.h"
 
 namespace sluice {

@@ -14,7 +14,7 @@
 #include "engine/queue/job_id.h"
 #include "net/http/json_text.h"
 #include "tools/cli/context.h"
-#include "tools/cli/error_groups.h"
+#include "tools/cli/error_view.h"
 #include "tools/cli/failure.h"
 #include "tools/cli/job_view.h"
 #include "tools/cli/replies.h"

@@ -46,7 +46,7 @@ struct Door {
     thread = std::make_unique<IoThread>(state, 0, false);
     strangers = std::make_unique<Strangers<Connection>>(*thread);
   }
-  // The same condition as in net/server/file_relief.cc.
+  // The same condition as in net/server/connection_limit.cc.
   bool comes_in() {
     if (connected >= kLimit && !make_room<Connection>({strangers.get()}, connected, kLimit)) {
       return false;

@@ -5,7 +5,7 @@
 #include "tests/support/seeds.h"
 #include "tests/support/storage_support.h"
 
-#include "storage/kill_point.h"
+#include "storage/arm_kill_points.h"
 
 #include <fcntl.h>
 #include <rocksdb/env.h>

@@ -1,4 +1,4 @@
-#include "storage/kill_point.h"
+#include "storage/arm_kill_points.h"
 
 #include <csignal>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "net/server/file_relief.h"
+#include "net/server/connection_limit.h"
 
 #include <spdlog/spdlog.h>
 

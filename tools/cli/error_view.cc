@@ -1,4 +1,4 @@
-#include "tools/cli/error_groups.h"
+#include "tools/cli/error_view.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
