@@ -383,8 +383,10 @@ bool HttpConnection::check_body(const HttpRequest& request, HttpResponse& refusa
   }
   const std::string* type = request.header("content-type");
   const bool has_body = chunked_ || body_left_ != 0;
+  // Parameters may follow: "application/json; charset=utf-8".
   if (has_body && type != nullptr &&
-      !equals_ignore_case(Bytes(*type).substr(0, 16), "application/json")) {
+      !equals_ignore_case(Bytes(*type).substr(0, type->find_first_of("; \t")),
+                          "application/json")) {
     refusal = problem(415, "BADTYPE", "Content-Type must be application/json.");
     return false;
   }

@@ -158,8 +158,13 @@ def test_methods_versions_and_encodings(options):
         answer = client.request("PUT", "/api/v1/queues/q/jobs", {})
         require_problem(answer, 405, "BADMETHOD")
         require_equal(answer.headers["allow"], "GET, HEAD, POST")
-        require_problem(client.post("/api/v1/queues/q/jobs", b"a=b", headers={
-            "Content-Type": "application/x-www-form-urlencoded"}), 415, "BADTYPE")
+        for kind in ("application/x-www-form-urlencoded", "application/jsonx", "application/json5",
+                     "application/json-seq; charset=utf-8", ""):
+            require_problem(client.post("/api/v1/queues/q/jobs", b"{}", headers={
+                "Content-Type": kind}), 415, "BADTYPE")
+        for kind in "application/json", "Application/JSON;charset=utf-8", "application/json ; x=y":
+            require_problem(client.post("/api/v1/queues/q/jobs", b"{}", headers={
+                "Content-Type": kind}), 422, "BADFIELD")
     for data, status, code in [
             (b"GET /healthz HTTP/2.0\r\n" + HOST + b"\r\n", 505, "BADVERSION"),
             (JOBS + AUTHORIZED + b"Transfer-Encoding: gzip, chunked\r\n\r\n", 501, "BADREQUEST"),
