@@ -1,4 +1,5 @@
-// The behaviour when the HTTP side has reached its maximum number of connections.
+// What happens when the HTTP side has reached its maximum number of connections (http-maxclients).
+// For RESP, net/server/connection_limit.h decides.
 #include "net/http/connection.h"
 
 namespace sluice {

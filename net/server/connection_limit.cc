@@ -69,27 +69,27 @@ Status check_connections(const Settings& settings) {
 
 // --- Accepting ---
 
-std::vector<Strangers<Session>*> FileRelief::strangers() {
+std::vector<Strangers<Session>*> ConnectionLimit::strangers() {
   std::vector<Strangers<Session>*> all;
   for (const auto& thread : shared_.io_threads) all.push_back(&thread->strangers());
   return all;
 }
 
-bool FileRelief::is_full() const {
+bool ConnectionLimit::is_full() const {
   return shared_.state.connected_clients.load(std::memory_order_relaxed) >=
          shared_.state.limits.max_clients.load(std::memory_order_relaxed);
 }
 
-bool FileRelief::may_accept() {
+bool ConnectionLimit::may_accept() {
   if (spare_files_->missing() != 0) return false;
   return !is_full() || find_way(strangers()) != Way::kLater;
 }
 
-bool FileRelief::may_accept_http() {
+bool ConnectionLimit::may_accept_http() {
   return spare_files_->missing() == 0 && shared_.http->may_accept();
 }
 
-Listener::Refusal FileRelief::refuse(bool loopback) {
+Listener::Refusal ConnectionLimit::refuse(bool loopback) {
   const bool full = is_full() && !make_room(strangers(), shared_.state.connected_clients,
                                             shared_.state.limits.max_clients.load());
   return Listener::resp_refusal(shared_.state, loopback, full);
@@ -97,7 +97,7 @@ Listener::Refusal FileRelief::refuse(bool loopback) {
 
 // --- Spare descriptors ---
 
-void FileRelief::relieve() {
+void ConnectionLimit::relieve() {
   const int64_t now_ms = Clocks::steady_ms();
   const bool taken = spare_files_->missing() != 0;
   if (taken) spare_files_->refill();
@@ -118,7 +118,7 @@ void FileRelief::relieve() {
 
 // Connections told to close hold their descriptors for a while: until they are gone, no others are
 // closed in addition.
-size_t FileRelief::close_connections(size_t count) {
+size_t ConnectionLimit::close_connections(size_t count) {
   size_t closed = 0;
   while (closed < count && make_way(strangers())) ++closed;
   if (closed != 0) return closed;
@@ -128,7 +128,7 @@ size_t FileRelief::close_connections(size_t count) {
 }
 
 // Closes those that have been silent for the longest time; those that wait for something come last.
-size_t FileRelief::close_idle(size_t count) {
+size_t ConnectionLimit::close_idle(size_t count) {
   struct Candidate {
     bool is_waiting;
     int64_t active_ms;

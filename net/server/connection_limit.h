@@ -1,6 +1,6 @@
-// FileRelief: descriptors: the number of connections that the system's limit allows, which
-// connection is closed when there is no room, and what is closed after the journal has used a spare
-// one.
+// ConnectionLimit: whether one connection more is accepted (maxclients, the system's limit of
+// descriptors), which one is closed to make room, and what is closed after the journal has used a
+// spare descriptor. For HTTP, net/http/connection_limit.cc decides.
 #pragma once
 
 #include <cstddef>
@@ -24,9 +24,9 @@ Status fit_connections(Config& config);
 // For CONFIG SET maxclients, with Redis's error.
 Status check_connections(const Settings& settings);
 
-class FileRelief {
+class ConnectionLimit {
  public:
-  explicit FileRelief(ServerShared& shared)
+  explicit ConnectionLimit(ServerShared& shared)
       : shared_(shared), spare_files_(std::make_shared<SpareFiles>()) {}
 
   const std::shared_ptr<SpareFiles>& spare_files() const { return spare_files_; }

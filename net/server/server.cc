@@ -59,10 +59,10 @@ Server::Server(Config& config)
     : shared_(config),
       life_(shared_.state.stopping),
       loading_(shared_),
-      relief_(shared_),
-      store_(shared_, life_, loading_, relief_.spare_files()),
+      connection_limit_(shared_),
+      store_(shared_, life_, loading_, connection_limit_.spare_files()),
       copies_(store_),
-      listeners_(shared_, relief_),
+      listeners_(shared_, connection_limit_),
       traffic_(shared_),
       info_(shared_, life_, loading_, listeners_, store_, traffic_),
       commands_(shared_, life_, store_, traffic_, info_) {
@@ -306,7 +306,7 @@ void Server::wait_for_end() {
   traffic_.begin_sampling();
   while (!life_.wait(kSampleInterval, [this] { return store_.is_wanted(); })) {
     store_.make_if_wanted();
-    relief_.relieve();
+    connection_limit_.relieve();
     used_memory_bytes();  // updates its peak
     traffic_.sample();
   }

@@ -92,7 +92,7 @@ class Server {
   ServerShared shared_;
   ServerLife life_;
   LoadingProgress loading_;
-  FileRelief relief_;
+  ConnectionLimit connection_limit_;
   std::unique_ptr<ServerGroup> group_;  // null with `journal local`; outlives the store's journal
   ServerStore store_;
   ServerCopies copies_;

@@ -22,9 +22,9 @@ ListenOptions tcp_options(const Settings& settings, const std::vector<std::strin
 
 }  // namespace
 
-ServerListeners::ServerListeners(ServerShared& shared, FileRelief& relief)
+ServerListeners::ServerListeners(ServerShared& shared, ConnectionLimit& limit)
     : shared_(shared),
-      relief_(relief),
+      connection_limit_(limit),
       resp_(shared.state, resp_service()),
       resp_tls_(shared.state, resp_service()),
       http_(shared.state, http_service()),
@@ -83,13 +83,13 @@ Status ServerListeners::listen_anew(const Settings& after) {
 }
 
 Listener::Service ServerListeners::resp_service() {
-  return {[this] { return relief_.may_accept(); },
-          [this](bool loopback) { return relief_.refuse(loopback); },
+  return {[this] { return connection_limit_.may_accept(); },
+          [this](bool loopback) { return connection_limit_.refuse(loopback); },
           [this](int fd, Endpoints endpoints) { adopt(fd, std::move(endpoints)); }};
 }
 
 Listener::Service ServerListeners::http_service() {
-  return {[this] { return relief_.may_accept_http(); },
+  return {[this] { return connection_limit_.may_accept_http(); },
           [this](bool loopback) { return shared_.http->refusal(loopback); },
           [this](int fd, Endpoints endpoints) { shared_.http->adopt(fd, std::move(endpoints)); }};
 }

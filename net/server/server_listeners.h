@@ -16,7 +16,7 @@ namespace sluice {
 
 class ServerListeners {
  public:
-  ServerListeners(ServerShared& shared, FileRelief& relief);
+  ServerListeners(ServerShared& shared, ConnectionLimit& limit);
 
   // Called before the I/O threads start.
   Status open(const Settings& settings);
@@ -43,7 +43,7 @@ class ServerListeners {
   void adopt(int fd, Endpoints endpoints);
 
   ServerShared& shared_;
-  FileRelief& relief_;
+  ConnectionLimit& connection_limit_;
   Listener resp_;
   Listener resp_tls_;
   Listener http_;

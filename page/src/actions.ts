@@ -4,9 +4,10 @@ import { job_path, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
 import { body_item, body_member, entries_of, segment_of, shown, text_of } from "./bytes";
 import { server_now } from "./clock";
+import { ask, field } from "./dialogs";
 import { h } from "./dom";
 import { count, plural } from "./format";
-import { act, ask, failure, field, notice } from "./notices";
+import { act, failure, notice } from "./notices";
 import type { Config, Job, QueueAnswer } from "./types";
 import { is_over } from "./words";
 

@@ -5,12 +5,13 @@ import { find_session, log_in, log_in_by_password, log_out, on_change, state,
   take_token_of_address } from "./api";
 import { segment_of, segment_of_text, shown } from "./bytes";
 import { set_server_time } from "./clock";
+import { close_dialog, dialog_is_open, field, tell } from "./dialogs";
 import { h, replace, set_text, show } from "./dom";
 import { duration, moment } from "./format";
 import { JobView } from "./job";
 import { Poller, is_paused, set_paused } from "./live";
 import { Nodes } from "./nodes";
-import { close_dialog, dialog_is_open, field, notices, tell, words_of_error } from "./notices";
+import { notices, words_of_error } from "./notices";
 import { Overview } from "./overview";
 import { QueueView } from "./queue";
 import { Search } from "./search";

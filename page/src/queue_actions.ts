@@ -4,9 +4,10 @@ import { job_path, queue_path, request } from "./api";
 import type { QueueRef } from "./api";
 import { may_operate } from "./actions";
 import { body_member, is_addressable, segment_of_text, shown } from "./bytes";
+import { ask, field } from "./dialogs";
 import { h } from "./dom";
 import { plural } from "./format";
-import { act, ask, failure, field, notice } from "./notices";
+import { act, failure, notice } from "./notices";
 import type { Job, QueueAnswer } from "./types";
 
 export type Pause = "none" | "in" | "out" | "all";

@@ -1,8 +1,8 @@
 // Views under names: the address of a view with its filters, kept by this browser.
 import { visible } from "./bytes";
+import { ask, field } from "./dialogs";
 import { h, replace, show } from "./dom";
 import { moment } from "./format";
-import { ask, field } from "./notices";
 
 const KEY = "sluice-views";
 const MOST = 50;
