@@ -294,7 +294,7 @@ def every_page_is_linked(_options):
         require(name == "README.md" or (ROOT / name).resolve() in linked, f"no link to {name}")
 
 
-FOLDERS = "engine|net|storage|tools|tests|bench|conf|cmake|packaging|docs"
+FOLDERS = "engine|net|storage|clients|page|tools|tests|bench|conf|cmake|packaging|docs"
 
 
 def named_files_exist(_options):
@@ -317,17 +317,46 @@ def every_folder_is_in_the_guide(_options):
     require(floors == structure_test.FLOORS, f"the folders' order: {floors}")
 
 
-def behaviours_are_where_the_table_says(_options):
-    """A row names a file, and a function that is defined in it."""
-    table = read("ARCHITECTURE.md").partition("| what happens | file | begin at |")[2]
-    rows = re.findall(r"^\| .* \| `([^`]+)` \| `([^`]+)` \|$", table.partition("\n\n")[0],
-                      re.MULTILINE)
-    require(len(rows) >= 25, f"{len(rows)} rows")
-    for path, symbol in rows:
+# By a file's suffix: what precedes the name of a function, that of a method, and what follows it.
+DEFINITIONS = {
+    ".py": (r"(?:async )?def ", r"    (?:async )?def ", r"\("),
+    ".ts": (r"(?:export )?(?:async )?function ", r"  (?:private )?(?:async )?", r"[(<]"),
+    "": ("", None, r"\(\) \{"),  # sh
+}
+
+
+def is_defined(path, symbol):
+    """Whether the file defines this function, `Class::method` or `Class.method`."""
+    text = read(path)
+    suffix = pathlib.Path(path).suffix
+    if suffix not in DEFINITIONS:
         # A definition begins at the margin, and is not ended by its declaration's semicolon.
-        defined = re.search(rf"^\w[^;\n]*(?<![\w:]){re.escape(symbol)}\([^;]*?\{{", read(path),
-                            re.MULTILINE)
-        require(defined, f"{symbol} is not defined in {path}")
+        return re.search(rf"^\w[^;\n]*(?<![\w:]){re.escape(symbol)}\([^;]*?\{{", text, re.MULTILINE)
+    function, method, end = DEFINITIONS[suffix]
+    owner, _, name = symbol.rpartition(".")
+    if owner:
+        body = re.search(rf"^(?:export )?class {owner}\b.*?(?:^(?=[\w@}}])|\Z)", text,
+                         re.MULTILINE | re.DOTALL)
+        text = body.group() if body else ""
+    begin = method if owner else function
+    return re.search(rf"^{begin}{re.escape(name)}{end}", text, re.MULTILINE)
+
+
+def behaviours_are_where_the_table_says(_options):
+    """A row names a file, and functions that are defined in it; the later ones are of the first
+    one's class unless it names its own, or of none."""
+    part = read("ARCHITECTURE.md").partition("\n## What happens where\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (?!what happens).*", part, re.MULTILINE)
+    require(len(rows) >= 100, f"{len(rows)} rows")
+    for row in rows:
+        parts = re.fullmatch(r"\| .* \| `([^`]+)` \| (`[^`]+`(?:, `[^`]+`)*) \|", row)
+        require(parts, f"not a row: {row}")
+        path = parts.group(1)
+        symbols = re.findall("`([^`]+)`", parts.group(2))
+        owner = re.match(r"(?:\w+(?:::|\.))*", symbols[0]).group()
+        for symbol in symbols:
+            require(is_defined(path, symbol) or is_defined(path, owner + symbol),
+                    f"{symbol} is not defined in {path}")
 
 
 TESTS = [the_session_prints_what_the_readme_shows, an_existing_redis_conf_starts,

@@ -1,4 +1,4 @@
-// LuaMachine's bridge from redis.call to the handlers of commands.
+// LuaMachine's bridge from redis.call to the handlers of commands, and what it refuses there.
 #include <cmath>
 #include <cstdio>
 

@@ -1,4 +1,5 @@
-"""What a worker sends next, and what a reply means: its decisions, without I/O and without a clock.
+"""What a worker sends next (pops, heartbeats, ends of jobs), and what a reply means: its decisions,
+without I/O and without a clock.
 
 The worker asks `commands` what to send on the command connection, sends it as one pipeline, and
 gives each reply to `receive`. `blocking_pop` says what to send on the connection that blocks. Both

@@ -1,4 +1,7 @@
-"""Worker: takes jobs from queues, runs a handler for each, and says how they ended."""
+"""Worker: takes jobs from queues, runs a handler for each, and says how they ended.
+
+This is the I/O. What is sent and when, heartbeats too, is in plan.py.
+"""
 
 from __future__ import annotations
 

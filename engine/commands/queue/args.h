@@ -1,4 +1,5 @@
-// Functions that the queue commands share: finding the queue of a key, and reading arguments.
+// Functions that the queue commands share: finding the queue of a key, reading arguments, and
+// bounding what workers send: results and progress are refused (check_size), texts are cut.
 //
 // There are two errors for arguments: `ERR syntax error` for an unknown word, a missing value, or
 // words that exclude each other; `BADFIELD field=<name>` for an invalid value of a known argument,
@@ -126,6 +127,7 @@ class OptionReader {
   bool failed_ = false;
 };
 
+// Texts of errors and reasons are cut, not refused.
 inline Bytes shortened_text(Bytes text) { return text.substr(0, kMaxTextBytes); }
 
 // The options of both forms of Q.CANCEL.
