@@ -26,9 +26,9 @@ class Recovery {
 
  private:
   Status load_checkpoint(const CheckpointSummary& summary);
-  Status load_log(Lsn required);
+  Status load_log(Lsn end_lsn);
   Status load_commit(Lsn first_lsn, Bytes commit, size_t sound, bool& gap);
-  Status check_reached(Lsn required, Lsn mark, bool gap) const;
+  Status check_reached(Lsn end_lsn, Lsn mark, bool gap) const;
   Status report(uint64_t bytes);
 
   Log& log_;

@@ -37,7 +37,7 @@
 namespace sluice::import {
 namespace {
 
-// The maximum size of a value in Sluice.
+// The largest value that an import takes; clients' values are at most proto-max-bulk-len.
 constexpr uint64_t kMaxStringBytes = (uint64_t{1} << 31) - 1;
 
 constexpr const char* kHelp =

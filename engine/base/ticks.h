@@ -1,5 +1,6 @@
 // The processor's time-stamp counter, which takes eight nanoseconds to read instead of thirty for a
-// clock. For statistics only (slow log, command times); order and deadlines never depend on it.
+// clock. For statistics (slow log, command times), and for when a long batch lets others run
+// (Execution::is_long); what a command does and deadlines never depend on it.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // ClientPause: suspends requests for a time: by CLIENT PAUSE all, or those that may change data; by
 // the server (hold) those that concern data.
 //
-// Sessions check it before each request (net/io/session.cc keeps the suspended ones). Meanwhile
-// nothing expires and no timer of a queue runs, so that the data do not change. Thread-safe; times
-// are Unit::steady_ms.
+// Sessions check it before each request (net/io/session_blocking.cc keeps the suspended ones).
+// Meanwhile nothing expires and no timer of a queue runs, so that the data do not change.
+// Thread-safe; times are Unit::steady_ms.
 #pragma once
 
 #include <atomic>

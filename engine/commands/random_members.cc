@@ -9,8 +9,7 @@
 namespace sluice {
 
 uint64_t random_number() {
-  // Seeded by the hash, whose seed the server chooses: the engine itself uses no source of
-  // randomness.
+  // Seeded by the hash, whose seed the server chooses.
   static std::atomic<uint64_t> streams{0};
   static thread_local std::mt19937_64 generator{
       hash_bytes("random" + std::to_string(streams.fetch_add(1, std::memory_order_relaxed)))};

@@ -1,4 +1,5 @@
-// Why a command is refused, for scripts and EXEC, whose texts differ from those of dispatch.
+// Why a command is refused: the checks that dispatch, EXEC and scripts share. For missing rights
+// each has texts of its own.
 #pragma once
 
 #include <span>

@@ -296,7 +296,8 @@ std::vector<Directive> limit_directives() {
        .type = kMemory,
        .default_value = "512mb",
        .low = kMebibyte,
-       // A record of the journal holds a key, a field and a value, in less than 4 GiB.
+       // Values count their bytes in 32 bits (engine/keyspace/entry.h), and a record of the journal
+       // holds a key, a field and a value, in less than 4 GiB.
        .high = 1024 * kMebibyte,
        .binding = &Settings::proto_max_bulk_len_bytes,
        .summary = "maximum size of one argument, and of a string"},

@@ -1,10 +1,11 @@
 // HttpConnection: one HTTP/1.1 connection with keep-alive, which reads, checks and answers requests
 // one by one. HttpThread: the connections of one I/O thread.
 //
-// Only this file's source and Asio's wrapper include Beast; a parsed request becomes an HttpRequest
-// at once. Requests are checked in this order: the form of the head, the host, the credentials, the
-// origin, the body. So a client without permission cannot make the server store more than a small
-// body, at the few routes that are open to everybody.
+// In this folder only this file's source includes Beast, beast_impl.cc that compiles it, and
+// message.h for its verbs; a parsed request becomes an HttpRequest at once. Requests are checked in
+// this order: the form of the head, the host, the path, the credentials, the method, the origin,
+// the body. So a client without permission cannot make the server store more than a small body, at
+// the few routes that are open to everybody.
 //
 // Threads and lifetime: one I/O thread. Asio's handlers share ownership of the connection. close()
 // detaches it from everything else; handlers that run later find it closed.

@@ -56,13 +56,6 @@ const char* log_level_name(LogVerbosity level) {
   CHECK(false);
 }
 
-// Values count their bytes in 32 bits (engine/keyspace/entry.h, packed_list.h), so a larger limit
-// is not possible.
-uint64_t max_bulk_bytes(const Settings& settings) {
-  constexpr uint64_t kMostBytes = (uint64_t{1} << 31) - 1;
-  return std::min<uint64_t>(settings.proto_max_bulk_len_bytes, kMostBytes);
-}
-
 // What the replicated log takes at once.
 uint64_t max_request_bytes(const Settings& settings) {
   return settings.journal == JournalKind::kEtcd ? settings.journal_log_bytes / 4 : 0;
@@ -86,7 +79,7 @@ void apply_limits(const Settings& settings, ServerLimits& limits) {
   limits.tcp_keepalive_s.store(static_cast<int>(settings.tcp_keepalive_s));
   limits.tls_handshake_s.store(settings.tls_handshake_timeout_s);
   limits.query_buffer_bytes.store(settings.client_query_buffer_limit_bytes);
-  limits.max_bulk_bytes.store(static_cast<int64_t>(max_bulk_bytes(settings)));
+  limits.max_bulk_bytes.store(static_cast<int64_t>(settings.proto_max_bulk_len_bytes));
   limits.protected_mode.store(settings.protected_mode);
   limits.metrics_queues.store(settings.http_metrics_queues);
   limits.history_bytes.store(settings.history_memory_bytes);
@@ -108,7 +101,7 @@ void apply_to_engine(const Settings& settings, Engine& engine) {
   options.tracking_table_max_keys.store(static_cast<uint64_t>(settings.tracking_table_max_keys));
   options.busy_reply_threshold_ms.store(settings.busy_reply_threshold_ms);
   options.script_memory_limit_bytes.store(settings.script_memory_limit_bytes);
-  options.max_bulk_bytes.store(max_bulk_bytes(settings));
+  options.max_bulk_bytes.store(settings.proto_max_bulk_len_bytes);
   options.max_request_bytes.store(max_request_bytes(settings));
   options.debug_access.store(debug_access(settings.enable_debug_command));
   engine.set_slow_log_threshold_us(settings.slowlog_log_slower_than_us);

@@ -87,7 +87,8 @@ export class Poller {
     removeEventListener("online", this.wake);
   }
 
-  // Something has changed: request before the usual time.
+  // Something has changed: request before the usual time, also during an outage. What pokes then is
+  // a person who wants to know now, or a network that has returned.
   poke(): void {
     if (this.running) {
       this.again = true;

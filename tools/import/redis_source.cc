@@ -23,7 +23,7 @@ namespace sluice::import {
 namespace {
 
 constexpr size_t kReceiveBytes = 256 * 1024;
-// The maximum size of a value in Sluice.
+// The largest value that an import takes; clients' values are at most proto-max-bulk-len.
 constexpr uint64_t kMaxStringBytes = (uint64_t{1} << 31) - 1;
 // Commands in flight at a time; the server buffers their replies.
 constexpr size_t kPipelinedKeys = 64;
