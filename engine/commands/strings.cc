@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "engine/base/numbers.h"
-#include "engine/commands/expire_options.h"
+#include "engine/commands/expire_time.h"
 #include "engine/execution/call.h"
 #include "engine/execution/engine.h"
 

@@ -6,9 +6,9 @@
 #include "engine/base/bytes.h"
 #include "engine/script/lua_headers.h"
 #include "engine/script/lua_machine.h"
+#include "engine/script/lua_result.h"
 #include "engine/script/lua_sandbox.h"
 #include "engine/script/lua_source.h"
-#include "engine/script/lua_value.h"
 #include "engine/script/stacked_buffer.h"
 
 namespace sluice {

@@ -8,7 +8,7 @@
 #include "engine/execution/refusal.h"
 #include "engine/script/lua_headers.h"
 #include "engine/script/lua_machine.h"
-#include "engine/script/lua_value.h"
+#include "engine/script/lua_result.h"
 
 namespace sluice {
 

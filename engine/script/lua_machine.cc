@@ -6,9 +6,9 @@
 #include "engine/execution/engine.h"
 #include "engine/execution/execution.h"
 #include "engine/script/lua_headers.h"
+#include "engine/script/lua_result.h"
 #include "engine/script/lua_sandbox.h"
 #include "engine/script/lua_source.h"
-#include "engine/script/lua_value.h"
 #include "engine/script/script_engine.h"
 
 namespace sluice {

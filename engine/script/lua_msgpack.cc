@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "engine/script/lua_headers.h"
+#include "engine/script/lua_result.h"
 #include "engine/script/lua_sandbox.h"
-#include "engine/script/lua_value.h"
 #include "engine/script/script_buffer.h"
 
 namespace sluice {

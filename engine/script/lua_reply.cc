@@ -4,7 +4,7 @@
 
 #include "engine/script/lua_headers.h"
 #include "engine/script/lua_machine.h"
-#include "engine/script/lua_value.h"
+#include "engine/script/lua_result.h"
 
 namespace sluice {
 

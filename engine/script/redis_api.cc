@@ -6,8 +6,8 @@
 #include "engine/execution/engine.h"
 #include "engine/script/lua_headers.h"
 #include "engine/script/lua_machine.h"
+#include "engine/script/lua_result.h"
 #include "engine/script/lua_sandbox.h"
-#include "engine/script/lua_value.h"
 
 namespace sluice {
 

@@ -26,7 +26,7 @@ std::vector<Route> find_routes();         // net/admin/find_api.cc
 std::vector<Route> worker_routes();       // net/admin/worker_api.cc
 std::vector<Route> worker_list_routes();  // net/admin/worker_list.cc
 std::vector<Route> event_routes();        // net/admin/event_api.cc
-std::vector<Route> stream_routes();       // net/admin/stream_api.cc
+std::vector<Route> stream_routes();       // net/admin/job_stream_api.cc
 std::vector<Route> history_routes();      // net/admin/history_api.cc
 std::vector<Route> copy_routes();         // net/admin/copy_api.cc
 std::vector<Route> alias_routes();        // net/admin/alias_api.cc

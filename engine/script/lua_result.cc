@@ -1,4 +1,4 @@
-#include "engine/script/lua_value.h"
+#include "engine/script/lua_result.h"
 
 #include "engine/reply/reply.h"
 #include "engine/script/lua_headers.h"

@@ -1,4 +1,4 @@
-#include "engine/commands/expire_options.h"
+#include "engine/commands/expire_time.h"
 
 #include "engine/execution/call.h"
 
