@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,18 +26,38 @@ enum class StatusCode : uint8_t {
   kRefused,      // the rules do not allow what a client requests; nothing has changed
 };
 
+// Success is a null pointer, since every command returns some of them. So one that was moved from
+// is a success.
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
+  // REQUIRES: not kOk.
+  Status(StatusCode code, std::string message)
+      : failure_(std::make_unique<Failure>(Failure{code, std::move(message)})) {
+    CHECK(code != StatusCode::kOk);
+  }
+  Status(Status&&) = default;
+  Status& operator=(Status&&) = default;
+  Status(const Status& other)
+      : failure_(other.ok() ? nullptr : std::make_unique<Failure>(*other.failure_)) {}
+  Status& operator=(const Status& other) { return *this = Status(other); }
 
-  bool ok() const { return code_ == StatusCode::kOk; }
-  StatusCode code() const { return code_; }
-  const std::string& message() const { return message_; }
+  bool ok() const { return failure_ == nullptr; }
+  StatusCode code() const { return ok() ? StatusCode::kOk : failure_->code; }
+  // Empty for a success.
+  const std::string& message() const { return ok() ? no_message() : failure_->message; }
 
  private:
-  StatusCode code_ = StatusCode::kOk;
-  std::string message_;
+  struct Failure {
+    StatusCode code;
+    std::string message;
+  };
+  static const std::string& no_message() {
+    static const std::string empty;
+    return empty;
+  }
+
+  std::unique_ptr<Failure> failure_;
 };
 
 inline Status io_error(std::string message) { return {StatusCode::kIoError, std::move(message)}; }
