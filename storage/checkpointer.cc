@@ -37,7 +37,7 @@ Checkpointer::Checkpointer(Log& log, GroupCommitJournal& journal, CheckpointerOp
       log_bytes_limit_(options_.log_bytes),
       recovered_log_bytes_(log_bytes),
       last_end_(Clock::now()) {
-  base_lsn_ = journal.last_lsn();
+  base_lsn_ = journal.last_lsn() - options_.earlier_changes;  // may wrap around
   {
     MutexLock lock(mutex_);
     base_kept_bytes_ = journal.kept_bytes();
@@ -117,9 +117,10 @@ bool Checkpointer::due() {
     if (log_bytes_limit_ != 0 && log_has_grown()) return true;
   }
   const uint64_t changed = changes();
+  const bool failed = status_.failed_in_a_row != 0;  // its pause is over
   for (const SaveRule& rule : save_rules_) {
     if (changed >= std::max<uint64_t>(rule.changes, 1) &&
-        now >= last_end_ + std::chrono::seconds(rule.seconds)) {
+        (failed || now >= last_end_ + std::chrono::seconds(rule.seconds))) {
       return true;
     }
   }

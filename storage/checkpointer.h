@@ -50,6 +50,8 @@ struct CheckpointerOptions {
   // Log growth that starts a checkpoint. 0: never.
   uint64_t log_bytes = uint64_t{256} << 20;
   std::vector<SaveRule> save_rules;
+  // Changes that were made in memory before there was a store. No checkpoint has them.
+  uint64_t earlier_changes = 0;
   size_t piece_bytes = size_t{192} << 10;
   // A step of the walk that yields more bytes than this is divided into several pieces.
   size_t max_piece_bytes = kMaxUnitBytes;
@@ -100,7 +102,8 @@ class Checkpointer {
 
   CheckpointStatus status() const;
   bool running() const { return running_.load(std::memory_order_relaxed); }
-  // Units since the last successful checkpoint began: rdb_changes_since_last_save in INFO.
+  // Units since the last successful checkpoint began, or earlier changes and all units if there is
+  // none: rdb_changes_since_last_save in INFO.
   uint64_t changes() const {
     return journal_.last_lsn() - base_lsn_.load(std::memory_order_relaxed);
   }

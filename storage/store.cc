@@ -80,11 +80,12 @@ Store::~Store() {
 }
 
 void Store::start_checkpoints(std::function<std::unique_ptr<CheckpointWalk>()> begin_walk,
-                              std::function<int64_t()> now_ms) {
+                              std::function<int64_t()> now_ms, uint64_t earlier_changes) {
   if (log_ == nullptr) return;
   CheckpointerOptions options;
   options.begin_walk = std::move(begin_walk);
   options.now_ms = std::move(now_ms);
+  options.earlier_changes = earlier_changes;
   options.log_bytes = options_.checkpoint_log_bytes;
   options.save_rules = options_.save_rules;
   options.rest_ratio = options_.checkpoint_rest_ratio;

@@ -36,7 +36,7 @@ struct StoreOptions {
   std::shared_ptr<SpareFiles> spare_files;  // RocksdbLogOptions::spare_files
   JournalOptions journal;                   // recovery overwrites its last_lsn
   RecoveryOptions recovery;
-  // The checkpointer's limits and rules; begin_walk and now_ms are passed to start_checkpoints.
+  // The checkpointer's limits and rules; the others are passed to start_checkpoints.
   uint64_t checkpoint_log_bytes = uint64_t{256} << 20;
   std::vector<SaveRule> save_rules;
   double checkpoint_rest_ratio = 2.0;
@@ -61,7 +61,7 @@ class Store {
   bool in_memory() const { return log_ == nullptr; }
 
   void start_checkpoints(std::function<std::unique_ptr<CheckpointWalk>()> begin_walk,
-                         std::function<int64_t()> now_ms);
+                         std::function<int64_t()> now_ms, uint64_t earlier_changes = 0);
   // Null in memory and before start_checkpoints.
   Checkpointer* checkpointer() { return checkpointer_.get(); }
 

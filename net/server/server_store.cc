@@ -146,7 +146,8 @@ bool ServerStore::load() {
 }
 
 void ServerStore::begin_serving() {
-  store_->start_checkpoints([this] { return shared_.engine->begin_walk(); }, wall_ms);
+  store_->start_checkpoints([this] { return shared_.engine->begin_walk(); }, wall_ms,
+                            shared_.engine->changes.load());
   ready_.store(true, std::memory_order_release);
 }
 
@@ -184,9 +185,8 @@ CloseMode ServerStore::close_mode() const {
 // The changes that only the last checkpoint would keep.
 uint64_t ServerStore::changes_without_checkpoint() const {
   if (is_journaling()) return 0;
-  const bool has_checkpoint = is_ready() && store_->checkpointer()->status().last.checkpoint != 0;
-  if (has_checkpoint) return store_->checkpointer()->changes();
-  return is_ready() || makes_later_.load() ? shared_.engine->changes.load() : 0;
+  if (is_ready()) return store_->checkpointer()->changes();
+  return makes_later_.load() ? shared_.engine->changes.load() : 0;
 }
 
 uint64_t ServerStore::unsaved_changes() const {
@@ -309,7 +309,7 @@ void ServerStore::make_if_wanted() {
     retry_delay_ = std::min<std::chrono::milliseconds>(2 * retry_delay_, kMaxRetryDelay);
     spdlog::warn("Cannot keep the data: {}", status.message());
   } else if (save_wanted_.load() || !shared_.config.settings()->save.empty()) {
-    // The rules do not count what was changed before there was a store.
+    // The rules do not count the time before there was a store.
     store_->checkpointer()->request();
   }
   save_wanted_.store(false);

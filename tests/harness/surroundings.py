@@ -80,7 +80,8 @@ def wrapped(directory, options, shell="", arguments="", environment=None):
 
 def limit_files(pid, size):
     """From now on no file of the process grows beyond `size`: each write that would is an error."""
-    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, size))
+    _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, most))
 
 
 def largest_file(directory):

@@ -12,6 +12,7 @@ import time
 import harness
 from harness import info, require, require_equal, wait_until
 from harness.resp import encode
+from harness.surroundings import limit_files
 
 UNABLE = "Unable to turn on AOF. Check server logs."
 
@@ -256,6 +257,27 @@ def test_a_first_store_that_fails_with_save_rules(options):
             with server.connect() as connection:
                 kept = 0 if name == "never" else 1
                 require_equal(connection.call("EXISTS", "a").value, kept, name)
+
+
+def test_a_first_checkpoint_that_fails_with_save_rules(options):
+    """INFO counts what is only in memory, and the checkpoint is tried again before the rule's time
+    is over."""
+    with options.server() as server:
+        with server.connect() as connection:
+            connection.call("SET", "large", os.urandom(4_000_000))
+            limit_files(server.pid, 1_000_000)
+            require_equal(connection.call("CONFIG", "SET", "save", "3600 1").raw, b"+OK\r\n")
+            wait_until(lambda: has_failed(connection), what="the failure")
+            require_equal(info(connection)["sluice_checkpoint_number"], "0", "the store was made")
+            require_equal(info(connection)["rdb_changes_since_last_save"], "1")
+            limit_files(server.pid, 100_000_000)
+            wait_until(lambda: info(connection)["sluice_checkpoint_number"] == "1", 30,
+                       what="a checkpoint by itself")
+            require_equal(info(connection)["rdb_changes_since_last_save"], "0")
+        server.kill()
+        server.start()
+        with server.connect() as connection:
+            require_equal(connection.call("STRLEN", "large").value, 4_000_000)
 
 
 def test_a_first_store_during_a_script(options):

@@ -6,6 +6,8 @@
 
 #include <rocksdb/env.h>
 
+#include <thread>
+
 #include "tests/support/test.h"
 
 using namespace sluice;
@@ -35,13 +37,14 @@ struct Fixture {
       warnings += std::string(text) + "\n";
     };
   }
-  void open() {
+  void open(uint64_t earlier_changes = 0) {
     MapReplay replay;
     auto opened = Store::open(options, replay);
     REQUIRE_MESSAGE(opened.ok(), opened.status().message());
     store = std::move(*opened);
     engine = std::make_unique<MapEngine>(&store->journal(), replay.state);
-    store->start_checkpoints([this] { return engine->walk(filling); }, [] { return int64_t{1}; });
+    store->start_checkpoints([this] { return engine->walk(filling); }, [] { return int64_t{1}; },
+                             earlier_changes);
   }
   void fill() {
     for (uint32_t key = 0; key < kKeys; ++key) engine->set(key, key);
@@ -167,6 +170,26 @@ TEST_CASE("the pause before it is tried again grows, also if somebody wants it a
     CHECK(seen.failed_in_a_row == seen.failed);
     it.check_journal_goes_on();
   }
+}
+
+TEST_CASE("a first checkpoint that failed is made by the rule for changes from before the store") {
+  Fixture it;
+  it.options.journal.attached = false;
+  it.open(5);
+  CHECK(it.checkpointer().changes() == 5);
+  it.fs->only_in("/staging/");
+  it.fs->fail_at(1, FaultKind::kIoError, true);
+  CHECK(!it.checkpoint().ok());
+  CHECK(it.checkpointer().changes() == 5);
+  it.fs->heal();
+  it.checkpointer().set_save_rules({{3600, 6}});
+  std::this_thread::sleep_for(std::chrono::milliseconds(250));
+  CHECK(it.checkpointer().status().completed == 0);
+  it.checkpointer().set_save_rules({{3600, 5}});
+  REQUIRE(eventually([&] { return it.checkpointer().status().completed == 1; }));
+  CHECK(it.checkpointer().changes() == 0);
+  it.engine->set(1, 1);
+  CHECK(it.checkpointer().changes() == 1);
 }
 
 TEST_CASE("whatever fails beside the log, the journal goes on; what fails in the log stops it") {
