@@ -408,6 +408,7 @@ void HttpConnection::refuse(HttpResponse response) {
 void HttpConnection::send(HttpResponse response) {
   if (at_ == At::kClosed || at_ == At::kWriting || at_ == At::kStreaming) return;
   at_ = At::kWriting;
+  set_deadline(0);  // the change may become durable after the session's end
   if (response.close || stopping_) keep_alive_ = false;
   std::string bytes = head_text(response, keep_alive_, false);
   if (!head_only_) bytes += response.body;

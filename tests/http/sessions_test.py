@@ -5,17 +5,27 @@
 """
 
 import json
+import os
 import re
 import sys
 import time
 
-from harness import require, require_equal, run, wait_until
+from harness import require, require_equal, run, scratch, wait_until
 from harness.http_client import ADMIN_TOKEN, THREADS, Client, Raw, require_problem, serve
+from harness.surroundings import preload
 
 SESSION = "/api/v1/session"
 QUEUES = "/api/v1/queues"
 STREAM = QUEUES + "/q/events"
 PASSWORD = "of-the-user-0123"
+# No sync ends while this file is there.
+HELD_SYNC = """
+int fdatasync(int file) {
+  while (access("HELD", F_OK) == 0) usleep(1000);
+  int (*sync)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+  return sync(file);
+}
+"""
 
 
 def users(**rules):
@@ -232,6 +242,29 @@ def test_what_waits_ends_with_its_session(options):
             client.expect(201, "POST", QUEUES + "/q/jobs", {"payload": ""})
             require_equal(client.get(QUEUES + "/q").json["stats"]["active"], 0)
             client.expect(200, "POST", QUEUES + "/q/jobs:cancel", {"where": {"all": True}})
+
+
+def test_a_session_ends_while_its_change_becomes_durable(options):
+    """The answer comes all the same: without it the client would make the change again."""
+    directives = {**users(carol="~* +@all"), "http-session-timeout": "3", "appendonly": "yes",
+                  "appendfsync": "always"}
+    with scratch() as directory:
+        held = os.path.join(directory, "held")
+        environment = preload(directory, options, "held_sync", HELD_SYNC.replace("HELD", held))
+        server = serve(options, directives, environment=environment)
+        body = b'{"payload": ""}'
+        with Client(server) as client, Raw(server) as change:
+            secret = secret_of(client, "carol")
+            with open(held, "wb"):
+                change.send(b"POST /api/v1/queues/q/jobs HTTP/1.1\r\nHost: localhost\r\n"
+                            b"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n" %
+                            (secret.encode(), len(body)) + body)
+            wait_until(lambda: client.get(SESSION, token=secret).status == 401, what="its end")
+            time.sleep(0.1)
+            os.unlink(held)
+            answer = change.answer()
+            require(answer is not None, "the connection ended without an answer")
+            require_equal(answer.status, 201)
 
 
 def test_wrong_passwords_are_limited(options):
