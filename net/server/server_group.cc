@@ -374,11 +374,10 @@ Status ServerGroup::hand_over(const std::string& preferred, int64_t timeout_ms) 
   const int64_t now_ms = Clocks::boot_ms();
   const bool for_ever = timeout_ms == 0 || timeout_ms > INT64_MAX - now_ms;
   const int64_t give_up_ms = for_ever ? INT64_MAX : now_ms + timeout_ms;
-  if (!started_.load(std::memory_order_acquire)->hand_over().claim()) {
-    return invalid("FAILOVER already in progress.");
-  }
-  inbox_.post([this, preferred, give_up_ms] {
-    if (node_->hand_over().start()) node_->resign(preferred, kFencedExitCode, give_up_ms);
+  const uint64_t asked = started_.load(std::memory_order_acquire)->hand_over().claim();
+  if (asked == 0) return invalid("FAILOVER already in progress.");
+  inbox_.post([this, preferred, asked, give_up_ms] {
+    if (node_->hand_over().start(asked)) node_->resign(preferred, kFencedExitCode, give_up_ms);
   });
   return {};
 }
