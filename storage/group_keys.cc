@@ -11,9 +11,26 @@
 namespace sluice {
 namespace {
 
-constexpr size_t kSeqDigits = 16;
+constexpr size_t kDigits = 16;  // hexadecimal
 constexpr size_t kMaxNameBytes = 64;
 constexpr const char* kValueVersion = "1";
+
+// So many that texts compare as their numbers do.
+std::string digits_of(uint64_t number) {
+  std::string digits(kDigits, '0');
+  for (size_t i = kDigits; i-- != 0; number >>= 4) digits[i] = kHexDigits[number & 15];
+  return digits;
+}
+
+std::optional<uint64_t> parse_digits(Bytes digits) {
+  if (digits.size() != kDigits) return std::nullopt;
+  uint64_t number = 0;
+  for (const char c : digits) {
+    if (hex_value(c) < 0 || (c >= 'A' && c <= 'F')) return std::nullopt;
+    number = number << 4 | static_cast<uint64_t>(hex_value(c));
+  }
+  return number;
+}
 
 // The fields of a value are named once, in the order of its text, by a function that FieldWriter
 // and FieldReader both take.
@@ -29,6 +46,8 @@ class FieldWriter {
   void choice(const char*, bool value, const char* yes, const char* no) {
     text_ += std::string(" ") + (value ? yes : no);
   }
+  // In front only, so that texts compare by it, and above those of older builds, which lack it.
+  void order(const char*, uint64_t value) { text_ += " n" + digits_of(value); }
   // At the end only, as older builds do not have them.
   template <typename Number>
   void last_number(const char* name, Number value) {
@@ -74,6 +93,12 @@ class FieldReader {
     const Bytes field = next();
     if (field != yes && field != no) return fail(name);
     to = field == yes;
+  }
+  void order(const char* name, uint64_t& to) {
+    if (at_end_ || !text_.substr(at_).starts_with('n')) return;
+    const auto value = parse_digits(next().substr(1));
+    if (!value) return fail(name);
+    to = *value;
   }
   template <typename Number>
   void last_number(const char* name, Number& to) {
@@ -155,6 +180,7 @@ constexpr auto kBeatFields = [](auto& fields, auto& value) {
 };
 
 constexpr auto kPauseFields = [](auto& fields, auto& value) {
+  fields.order("number", value.number);
   fields.number("time", value.until_wall_ms);
   fields.name("node", value.node);
 };
@@ -195,21 +221,12 @@ bool is_group_name(Bytes name) {
   });
 }
 
-std::string GroupKeys::log(uint64_t seq) const {
-  std::string digits(kSeqDigits, '0');
-  for (size_t i = kSeqDigits; i-- != 0; seq >>= 4) digits[i] = kHexDigits[seq & 15];
-  return logs() + digits;
-}
+std::string GroupKeys::log(uint64_t seq) const { return logs() + digits_of(seq); }
 
 std::optional<uint64_t> GroupKeys::log_seq(Bytes key) const {
   const std::string before = logs();
-  if (key.size() != before.size() + kSeqDigits || !key.starts_with(before)) return std::nullopt;
-  uint64_t seq = 0;
-  for (const char c : key.substr(before.size())) {
-    if (hex_value(c) < 0 || (c >= 'A' && c <= 'F')) return std::nullopt;
-    seq = seq << 4 | static_cast<uint64_t>(hex_value(c));
-  }
-  return seq;
+  if (!key.starts_with(before)) return std::nullopt;
+  return parse_digits(key.substr(before.size()));
 }
 
 std::string encode_epoch(const EpochValue& value) { return encode(kEpochFields, value); }

@@ -82,8 +82,11 @@ Result<BeatValue> decode_beat(Bytes text);
 // Until then nobody takes the epoch of a silent primary, but its own node. It fences nothing: the
 // other rules do not depend on it, so clocks that differ only make it longer or shorter.
 struct PauseValue {
-  int64_t until_wall_ms = 0;
-  std::string node;  // where it was asked for
+  int64_t until_wall_ms = 0;  // 0: the group is not paused any more
+  std::string node;           // where it was asked for
+  // Greater than those of all earlier wishes that the node knew of. Texts compare as their numbers
+  // do. Values of older builds have none, and compare as less.
+  uint64_t number = 0;
 
   bool operator==(const PauseValue&) const = default;
 };

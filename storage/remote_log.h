@@ -138,7 +138,8 @@ class RemoteLog {
   virtual void trim(const std::string& fence, uint64_t seq, const std::string& old,
                     const std::string& value, RemoteDone done) = 0;
 
-  // Puts the pause, without a fence; empty: removes it.
+  // Puts the pause, without a fence, if that is what it replaces is not greater, byte for byte;
+  // else kConflict. So an older one that arrives late replaces nothing (PauseValue::number).
   virtual void set_pause(const std::string& value, RemoteDone done) = 0;
 
   // --- Reads. `revision` 0: the current one, linearizable ---

@@ -82,6 +82,7 @@ struct GroupView {
   std::string log_kept_by;           // what keeps the primary from trimming more of it, in words
   Lsn trim_lsn = 0;                  // the log holds what comes behind
   int64_t paused_ms = 0;             // until others may take over again; 0: not paused
+  uint64_t pause_number = 0;         // of the last wish to pause the group, or to resume it
   uint64_t takeovers = 0;            // by this process
   int64_t last_takeover_ms = 0;      // how long the last one took, from its decision
   std::string waits_for;             // what the node waits for now, in words; empty: nothing

@@ -99,6 +99,7 @@ class GroupNode::Listener final : public RemoteListener {
     if (value.has_value()) text.emplace(*value);
     node_.post([&node = node_, kind, name = std::string(name), text] {
       node.heard_ms_ = node.now_;
+      node.publish();
       node.members_.on_record(kind, name, text, node.options_.self);
     });
   }
@@ -399,6 +400,7 @@ void GroupNode::publish() {
       members_.other_process() ? "another process to end that is this node" : waits_for_;
   view->members = members_.all(self());
   // A record may be older than the epoch.
+  view->pause_number = pause_.number();
   for (GroupMember& member : view->members) member.primary = member.name == view->holder;
   {
     MutexLock lock(view_mutex_);

@@ -33,6 +33,8 @@ class GroupPause {
   void on_value(Bytes text, int64_t revision);
   // 0: the group is not paused.
   int64_t left_ms() const;
+  // PauseValue::number of what was heard.
+  uint64_t number() const { return value_.number; }
   // Says what has changed, and once a minute that the group is paused.
   void step(int64_t now_ms);
 

@@ -1,6 +1,7 @@
 // PauseWish: the pause that a command of this node has asked for, on its way to the log. The newest
-// one counts; it is sent until the log has answered, one request at a time. Of what several nodes
-// ask for at once, and of a request that the log carries out late, the last one counts.
+// one counts, by its number: it is sent until the log has answered, one request at a time, and what
+// the log carries out late replaces nothing that is newer. Of what several nodes ask for at once,
+// the greatest number counts.
 //
 // Threads: any. It lives until the log is closed: requests keep it.
 #pragma once
@@ -8,10 +9,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "engine/base/mutex.h"
+#include "storage/group_keys.h"
 #include "storage/log_sink.h"
 #include "storage/remote_log.h"
 
@@ -26,8 +27,8 @@ class PauseWish : public std::enable_shared_from_this<PauseWish> {
   PauseWish(RemoteLog& log, std::function<int64_t()> now_ms, LogSink sink)
       : log_(log), now_ms_(std::move(now_ms)), sink_(std::move(sink)) {}
 
-  // `value`: of the group's key (encode_pause); empty: the pause is to end.
-  void put(std::string value) EXCLUDES(mutex_);
+  // The number of `value` becomes greater than those of earlier wishes, if it is not.
+  void put(PauseValue value) EXCLUDES(mutex_);
 
  private:
   void send() EXCLUDES(mutex_);
@@ -37,8 +38,7 @@ class PauseWish : public std::enable_shared_from_this<PauseWish> {
   const std::function<int64_t()> now_ms_;
   const LogSink sink_;
   Mutex mutex_;
-  std::string value_ GUARDED_BY(mutex_);
-  uint64_t number_ GUARDED_BY(mutex_) = 0;  // of the wish
+  PauseValue value_ GUARDED_BY(mutex_);
   int64_t give_up_ms_ GUARDED_BY(mutex_) = 0;
   bool is_out_ GUARDED_BY(mutex_) = false;  // a request is
 };

@@ -390,8 +390,11 @@ Status ServerGroup::abort_hand_over() {
 
 Status ServerGroup::pause(int64_t for_ms) {
   if (started_.load(std::memory_order_acquire) == nullptr) return invalid("this node is starting");
-  const PauseValue value{wall_ms() + for_ms, view()->node};
-  pause_wish_->put(for_ms == 0 ? "" : encode_pause(value));
+  const std::shared_ptr<const GroupView> group = view();
+  const int64_t now_ms = wall_ms();
+  // What was heard of is older, whatever the clock of its node says.
+  const uint64_t number = std::max(static_cast<uint64_t>(now_ms), group->pause_number + 1);
+  pause_wish_->put({for_ms == 0 ? 0 : now_ms + for_ms, group->node, number});
   return {};
 }
 

@@ -189,12 +189,18 @@ void EtcdLog::append(const std::string& fence, uint64_t seq,
                         });
 }
 
+// It is put if the compare fails, as it also does with a key that is not there.
 void EtcdLog::set_pause(const std::string& value, RemoteDone done) {
   TxnRequest request;
-  *request.add_success() = value.empty() ? remove(keys_.pause(), "") : put(keys_.pause(), value);
+  compare_value(request, keys_.pause(), value);
+  request.mutable_compare(0)->set_result(etcdserverpb::Compare::GREATER);
+  *request.add_failure() = put(keys_.pause(), value);
   ask_etcd<TxnResponse>(client_, kEtcdTxn, request, EtcdPatience::kShort,
                         [done = std::move(done)](const EtcdResult& result, TxnResponse& response) {
                           if (result.outcome != EtcdOutcome::kOk) return done(to_answer(result));
+                          if (response.succeeded()) {
+                            return done(without_effect(RemoteOutcome::kConflict));
+                          }
                           done(done_at(response.header().revision()));
                         });
 }

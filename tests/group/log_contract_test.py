@@ -184,17 +184,19 @@ def test_follow(log, other):
     log.done("put", "node", "n1", "run1", "its record")
     log.done("put", "hold", "n2", "run1", "its hold")
     log.done("drop", "node", "n1")
-    paused = log.done("pause", "a pause").revision
-    require_equal(log.done("state", 0).more[4:], ["a pause"], "the pause")
-    resumed = log.done("pause", "").revision
-    require_equal(log.done("state", 0).more[4:], [], "no pause")
+    paused = log.done("pause", "2nd pause").revision
+    require_equal(log.done("state", 0).more[4:], ["2nd pause"], "the pause")
+    late = other.until_known("pause", "1st pause")
+    require_equal(late.outcome, "conflict", "a pause that comes late")
+    resumed = log.done("pause", "3rd pause").revision
+    require_equal(log.done("state", 0).more[4:], ["3rd pause"], "the next one")
     log.done("trim", fence, 10, "", "a mark")
     # What was not answered is repeated, and told each time.
     wait_until(lambda: kinds(other.told("beat")) == {("a beat",)}, what="the beat")
     wait_until(lambda: other.told("trim") == [["a mark"]], what="the trim mark")
-    wait_until(lambda: ["a pause", str(paused)] in other.told("pause") and
-               other.told("pause")[-1] == ["", str(resumed)], what="the pause")
-    require_equal({text for text, _ in other.told("pause")}, {"", "a pause"}, "pauses")
+    wait_until(lambda: ["2nd pause", str(paused)] in other.told("pause") and
+               other.told("pause")[-1] == ["3rd pause", str(resumed)], what="the pause")
+    require_equal({text for text, _ in other.told("pause")}, {"2nd pause", "3rd pause"}, "pauses")
     wait_until(lambda: kinds(other.told("node")) == {("n1",), ("n1", "its record")}, what="a node")
     wait_until(lambda: kinds(other.told("hold")) == {("n2", "its hold")}, what="its hold")
     # Compactions do not disturb one that is up to date.

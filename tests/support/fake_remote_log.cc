@@ -85,8 +85,12 @@ class FakeRemoteLog final : public RemoteLog {
   }
 
   void set_pause(const std::string& value, RemoteDone done) override {
-    change(std::move(done), [value](FakeRemoteService& s, RemoteAnswer&) {
-      s.put(s.keys_.pause(), value.empty() ? std::optional<std::string>() : value);
+    change(std::move(done), [value](FakeRemoteService& s, RemoteAnswer& answer) {
+      if (s.get(s.keys_.pause()).value_or("") > value) {
+        answer.outcome = RemoteOutcome::kConflict;
+      } else {
+        s.put(s.keys_.pause(), value);
+      }
     });
   }
 

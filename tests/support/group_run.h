@@ -156,7 +156,8 @@ struct GroupRun {
   void set_pause(int64_t for_ms) {
     const std::unique_ptr<RemoteLog> log = service.connect();
     bool done = false;
-    log->set_pause(for_ms == 0 ? "" : encode_pause({now + for_ms, "b"}),
+    const int64_t end = for_ms == 0 ? 0 : now + for_ms;
+    log->set_pause(encode_pause({end, "b", static_cast<uint64_t>(now)}),
                    [&](const RemoteAnswer&) { done = true; });
     REQUIRE(until([&] { return done; }).has_value());
     log->close();

@@ -49,14 +49,27 @@ TEST_CASE("beats, pauses and positions are lines of text") {
   const BeatValue beat{1, 2, 3, 4, -5};
   CHECK(encode_beat(beat) == "1 1 2 3 4 -5");
   CHECK(decode_beat("1 1 2 3 4 -5").value() == beat);
-  const PauseValue pause{1'700'000'000'000, "n2"};
-  CHECK(encode_pause(pause) == "1 1700000000000 n2");
-  CHECK(decode_pause("1 1700000000000 n2").value() == pause);
+  const PauseValue pause{1'700'000'000'000, "n2", 0x1f};
+  CHECK(encode_pause(pause) == "1 n000000000000001f 1700000000000 n2");
+  CHECK(decode_pause(encode_pause(pause)).value() == pause);
   LogPosition position{"c1", "g", 1, 2, 3, UINT32_MAX, 5};
   CHECK(encode_position(position) == "1 c1 g 1 2 3 4294967295 5");
   CHECK(decode_position("1 c1 g 1 2 3 4294967295 5").value() == position);
   position.bytes = 0;
   CHECK(decode_position("1 c1 g 1 2 3 4294967295").value() == position);
+}
+
+TEST_CASE("texts of pauses compare as their numbers do, and above those of older builds") {
+  const std::string old = "1 9700000000000 n2";
+  CHECK(decode_pause(old).value() == PauseValue{9'700'000'000'000, "n2", 0});
+  std::string before = old;
+  for (const uint64_t number : {uint64_t{0}, uint64_t{9}, uint64_t{0x10}, UINT64_MAX}) {
+    for (const char* node : {"n1", "n9"}) {
+      const std::string next = encode_pause({static_cast<int64_t>(number % 7), node, number});
+      CHECK(next > before);
+      before = next;
+    }
+  }
 }
 
 TEST_CASE("a value that is wrong says which field") {
@@ -74,6 +87,8 @@ TEST_CASE("a value that is wrong says which field") {
   CHECK(epoch("1 c 7 n r ready - 0 9 ").ends_with("wrong end"));
   CHECK(epoch("1 c 7 n r ready - 0 9 1").ends_with("wrong end"));
   CHECK(decode_pause("1 soon n2").status().message().ends_with("wrong time"));
+  CHECK(decode_pause("1 n12 9 n2").status().message().ends_with("wrong number"));
+  CHECK(decode_pause("1 ").status().message().ends_with("wrong time"));
   CHECK(decode_beat("1 1 2 3 4").status().message().ends_with("wrong time"));
   CHECK(decode_position("1 c g 1 2 3 4294967296").status().message().ends_with("wrong chain"));
   CHECK(decode_position("1 c g 1 2 3 4 -").status().message().ends_with("wrong bytes"));
