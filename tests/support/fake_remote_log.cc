@@ -147,12 +147,13 @@ class FakeRemoteLog final : public RemoteLog {
 
   void read_records(RemoteRecordKind kind, RemoteRecordsDone done) override {
     using Records = std::vector<RemoteRecord>;
-    read<Records>(0, std::move(done), [kind](FakeRemoteService& s, int64_t at, Records& records) {
+    const auto run = [kind](FakeRemoteService& s, int64_t at, Records& records) {
       const std::string folder = folder_of(s.keys_, kind);
       for (const std::string& key : s.keys_of(folder, at)) {
         records.push_back({key.substr(folder.size()), *s.get(key, at)});
       }
-    });
+    };
+    read<Records>(0, std::move(done), run, kind == RemoteRecordKind::kHold);
   }
 
   void close() override { service_.close(client_); }
@@ -173,9 +174,10 @@ class FakeRemoteLog final : public RemoteLog {
   }
 
   template <typename Value, typename Done, typename Run>
-  void read(int64_t revision, Done done, Run run) {
+  void read(int64_t revision, Done done, Run run, bool reads_holds = false) {
     FakeRemoteService::Request request;
     request.client = client_;
+    request.reads_holds = reads_holds;
     request.refuse = [done](RemoteOutcome outcome) { done(refused(outcome), Value()); };
     request.run = [service = &service_, revision, done = std::move(done), run = std::move(run)]() {
       RemoteAnswer answer;
@@ -293,7 +295,7 @@ FakeRemoteService::Answer FakeRemoteService::arrive() {
   requests_.erase(requests_.begin() + static_cast<ptrdiff_t>(i));
   calling_ = request.client;
   const auto unknown = [refuse = request.refuse] { refuse(RemoteOutcome::kUnknown); };
-  const bool lost = chance(faults_.lost);
+  const bool lost = chance(faults_.lost) || (request.reads_holds && chance(faults_.holds_unread));
   if (lost || chance(faults_.repeated)) {
     past_.push_back(request.run);
     if (past_.size() > kKeptPast) past_.erase(past_.begin());

@@ -28,14 +28,15 @@ namespace sluice::test {
 
 // Chances from 0 to 1.
 struct FakeFaults {
-  double lost = 0;         // a request is answered "unknown" and not carried out, for now
-  double unanswered = 0;   // it is carried out and answered "unknown"
-  double repeated = 0;     // it is carried out once more, some time later
-  double old_frames = 0;   // frames that are read at no revision are those of an older one
-  double event_lost = 0;   // a frame is not told to a follower
-  double pause_lost = 0;   // nor that the group is paused
-  double record_lost = 0;  // nor what becomes of a record
-  bool no_fence = false;   // appends do not compare the epoch: the rule that must not be missing
+  double lost = 0;          // a request is answered "unknown" and not carried out, for now
+  double unanswered = 0;    // it is carried out and answered "unknown"
+  double repeated = 0;      // it is carried out once more, some time later
+  double old_frames = 0;    // frames that are read at no revision are those of an older one
+  double event_lost = 0;    // a frame is not told to a follower
+  double pause_lost = 0;    // nor that the group is paused
+  double record_lost = 0;   // nor what becomes of a record
+  double holds_unread = 0;  // as `lost`, of reads of holds
+  bool no_fence = false;    // appends do not compare the epoch: the rule that must not be missing
 };
 
 class FakeRemoteService {
@@ -75,6 +76,7 @@ class FakeRemoteService {
   using Answer = std::function<void()>;
   struct Request {
     uint64_t client = 0;
+    bool reads_holds = false;
     std::function<Answer()> run;  // under the lock; returns the callback
     std::function<void(RemoteOutcome)> refuse;
   };

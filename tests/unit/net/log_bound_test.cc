@@ -172,3 +172,24 @@ TEST_CASE("the log may fill half of the quota that etcd tells") {
   group.run(LogBound::kAskMs + 300);
   CHECK(a.node().view()->log_limit_bytes == kLimit);
 }
+
+TEST_CASE("the quota is asked for again a second after etcd has not answered") {
+  FakeRemoteService service(6);
+  service.set_member({"the fake", true, true, "3.6.9", 1, kLimit, {}});
+  service.set_faults({.lost = 1});
+  const std::unique_ptr<RemoteLog> log = service.connect();
+  GroupInbox inbox;
+  LogBound bound(*log, inbox, kLimit, {});
+  const auto limit_at = [&](int64_t now) {
+    bound.step(now);
+    service.settle();
+    inbox.run();
+    return bound.limit_bytes();
+  };
+  CHECK(limit_at(0) == kLimit);
+  CHECK(limit_at(LogBound::kAskAgainMs) == kLimit);
+  service.set_faults({});
+  CHECK(limit_at(2 * LogBound::kAskAgainMs - 1) == kLimit);
+  CHECK(limit_at(2 * LogBound::kAskAgainMs) == kLimit / 2);
+  log->close();
+}
