@@ -296,7 +296,9 @@ EtcdResult EtcdClient::take_failure(const RpcResult& result, size_t endpoint,
   EtcdResult described = describe(result, endpoint, request_bytes);
   const StatusCode code = described.status.code();
   if (code == StatusCode::kIoError) note_failure(endpoint);
-  if (code == StatusCode::kInvalid || code == StatusCode::kNoSpace) note_refusal(described.status);
+  // Not found: a lease that has ended, as that of a process that was stopped for a while.
+  const bool refuses = code == StatusCode::kInvalid || code == StatusCode::kNoSpace;
+  if (refuses && result.code != RpcCode::kNotFound) note_refusal(described.status);
   return described;
 }
 

@@ -53,6 +53,8 @@ def test_records(options):
         # The lease is lost: the record comes back by itself.
         for line in cluster.ctl("lease", "list").splitlines()[1:]:
             cluster.ctl("lease", "revoke", line, check=False)  # It may have ended by itself.
+        log.done("put", "hold", "n1", "run1", "another hold")
+        require("lease" not in "".join(log.logged), f"what is no failure: {log.logged}")
         wait_until(lambda: log.done("records", "node").more == ["n1=another process"],
                    what="the record is back")
 
