@@ -74,7 +74,8 @@ class DirectoryLock {
 };
 
 // The file `load-anew` of a directory: its data are to be replaced by a copy of another node's. It
-// names the cluster id of the group whose data these are; empty: whatever group it is (--reinit).
+// names the cluster id of the group that gives them; empty: whatever group it is. A start outside
+// of a group removes it, since what is written there is not to be replaced.
 bool is_to_load_anew(const std::string& directory);
 std::string load_anew_cluster(const std::string& directory);
 // On return it is on disk.

@@ -122,11 +122,9 @@ Status Bootstrap::run() {
   if (const Result<bool> installed = install_copy(options_.directory); !installed.ok()) {
     return installed.status();
   }
-  if (options_.anew && holds_data(options_.directory)) {
-    if (Status status = ask_to_load_anew(options_.directory, ""); !status.ok()) return status;
-  }
   // The directory continues by itself, or is found to be stale later.
-  if (holds_data(options_.directory) && !is_to_load_anew(options_.directory)) return {};
+  const bool is_replaced = options_.anew || is_to_load_anew(options_.directory);
+  if (holds_data(options_.directory) && !is_replaced) return {};
   return load();
 }
 
@@ -142,6 +140,7 @@ Status Bootstrap::load() {
       if (!epoch.ok()) return epoch.status();
       if (!needs_copy(*state, *epoch)) return {};
       if (Status own = check_owner(*epoch); !own.ok()) return own;
+      if (Status kept = keep_wish(*epoch); !kept.ok()) return kept;
       status = try_once(*epoch);
       if (status.ok() || is_final(status) || trimmed_ >= kMaxTrimmed) return status;
     }
@@ -153,13 +152,27 @@ Status Bootstrap::load() {
 
 // Data of one group are not replaced by those of another one.
 Status Bootstrap::check_owner(const EpochValue& epoch) const {
-  const std::string owner = load_anew_cluster(options_.directory);
+  const std::string owner = options_.anew ? "" : load_anew_cluster(options_.directory);
   if (owner.empty() || owner == epoch.cluster_id) return {};
-  return invalid(options_.directory + " holds data of the cluster id " + owner +
+  return invalid(options_.directory + " was to get its data anew from the cluster id " + owner +
                  ", and the group \"" + options_.group + "\" has the cluster id " +
                  epoch.cluster_id +
                  ": they are not replaced. `sluice-journal lead` begins a group "
                  "with them; --reinit drops them");
+}
+
+// The next start continues what --reinit has begun, but not in another group.
+Status Bootstrap::keep_wish(const EpochValue& epoch) const {
+  if (!options_.anew || !holds_data(options_.directory)) return {};
+  if (load_anew_cluster(options_.directory) == epoch.cluster_id) return {};
+  return ask_to_load_anew(options_.directory, epoch.cluster_id);
+}
+
+// What is to be done if that node never comes.
+std::string Bootstrap::advice() const {
+  if (!holds_data(options_.directory)) return {};
+  return ". The data that this directory holds are kept until then; if there is no such node any "
+         "more, `sluice-journal lead` begins a new group with them";
 }
 
 Status Bootstrap::try_once(const EpochValue& epoch) {
@@ -167,7 +180,7 @@ Status Bootstrap::try_once(const EpochValue& epoch) {
   if (!sources.ok()) return sources.status();
   if (sources->empty()) {
     return invalid("no live node of the group \"" + options_.group + "\" of the cluster \"" +
-                   options_.cluster + "\" has data and serves HTTP (http-port)");
+                   options_.cluster + "\" has data and serves HTTP (http-port)" + advice());
   }
   const GroupMember from = (*sources)[tries_++ % sources->size()];
   Status status = hold(from.checkpoint_lsn);

@@ -60,6 +60,8 @@ class Bootstrap {
 
  private:
   Status check_owner(const EpochValue& epoch) const;
+  Status keep_wish(const EpochValue& epoch) const;
+  std::string advice() const;
   bool needs_copy(const RemoteState& state, const EpochValue& epoch) const;
   Status load();
   Status try_once(const EpochValue& epoch);

@@ -137,6 +137,10 @@ bool ServerStore::load() {
     return life_.refuse_start(store.status());
   }
   store_ = std::move(*store);
+  if (settings->journal == JournalKind::kLocal) {
+    const Status status = forget_load_anew(settings->dir);
+    if (!status.ok()) return life_.refuse_start(status);
+  }
   keep_seed(*settings);
   shared_.engine->attach_journal(&store_->journal());
   shared_.state.journal.store(&store_->journal());

@@ -151,6 +151,11 @@ def test_away(options):
         require(not os.path.exists(os.path.join(standby.directory, "replaced-data")), "old data")
 
 
+def mark(node):
+    """Says that the next start in a group replaces the data."""
+    return os.path.join(node.directory, "load-anew")
+
+
 def test_reinit(options):
     """--reinit replaces a node's data by another node's; outside of a group it is refused"""
     with group_of(options) as group:
@@ -159,7 +164,13 @@ def test_reinit(options):
         standby = group.standby()
         standby.stop()
         original = standby._command_line  # pylint: disable=protected-access
+        standby._command_line = lambda: original() + ["--reinit", "--group", "9"]
+        standby.start(wait=False)
+        standby.wait_for_exit(len(standby.exits) + 1)
+        require("etcd knows no group \"9\"" in standby.log_tail(), standby.log_tail())
+        require(not os.path.exists(mark(standby)), "it is to load anew later")
         standby._command_line = lambda: original() + ["--reinit"]
+        standby.kill()
         standby.start()
         require_in_sync(group, standby)
         require("are in place" in standby.log_tail(200), standby.log_tail(200))
@@ -169,6 +180,11 @@ def test_reinit(options):
                               cwd=server.directory)
         require_equal(done.returncode, 1, "the exit code")
         require("--reinit needs" in done.stdout + done.stderr, done.stdout + done.stderr)
+        server.stop()
+        with open(mark(server), "w", encoding="utf-8") as file:
+            file.write("the cluster that it belonged to\n")
+        server.start()
+        require(not os.path.exists(mark(server)), "what is written now is to be replaced")
 
 
 def test_source_killed(options):

@@ -263,3 +263,36 @@ TEST_CASE("old data stay until new ones are there, and are replaced only when th
   CHECK(again.has_loaded());
   CHECK(read_back(data).state == copied_state(kCopiedLast));
 }
+
+TEST_CASE(
+    "a wish to load anew counts for the group that was there, and for none if there was none") {
+  Group group;
+  group.trim_to(8);
+  const std::string data = group.directory.path() + "/data";
+  {
+    MapReplay replay;
+    auto store = Store::open(store_options(data), replay);
+    MapEngine engine(&(*store)->journal());
+    engine.set(500, 1);
+    REQUIRE((*store)->close(CloseMode::kFlush).ok());
+  }
+  const std::string epoch = group.service.state().epoch;
+  BootstrapOptions options = group.options();
+  options.anew = true;
+  group.service.put_epoch("");
+  CHECK(Bootstrap(group.log(), options).run().ok());
+  CHECK(!is_to_load_anew(data));
+  group.service.put_epoch(epoch);
+  group.patience = 20;
+  CHECK(Bootstrap(group.log(), options).run().code() == StatusCode::kCancelled);
+  CHECK(group.said.find("if there is no such node any more") != std::string::npos);
+
+  EpochValue other;
+  other.cluster_id = "another";
+  other.epoch = 3;
+  group.service.put_epoch(encode_epoch(other));
+  const Status status = Bootstrap(group.log(), group.options()).run();
+  CHECK(status.code() == StatusCode::kInvalid);
+  CHECK(status.message().find("they are not replaced") != std::string::npos);
+  CHECK(read_back(data).state.count(500) == 1);
+}
