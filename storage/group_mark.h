@@ -19,6 +19,10 @@ class Env;
 
 namespace sluice {
 
+// What helps a group that etcd has lost, or has as it was earlier.
+inline constexpr const char* kLeadAdvice =
+    "\"sluice-journal lead DIR\" begins a new group with the data of one directory";
+
 // Nothing: the directory has no such file. Errors: it cannot be read (kIoError), or is not as it
 // was written (kDamaged).
 Result<std::optional<LogPosition>> read_lead_mark(const std::string& directory);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "storage/format.h"
+#include "storage/group_mark.h"
 
 namespace sluice {
 namespace {
@@ -42,7 +43,7 @@ Status check_continues(const LogPosition& at, const RemoteFrames& frames, Bytes 
   const std::string followed =
       "this node has followed the replicated log up to frame " + std::to_string(at.seq) + ", and ";
   const auto restored = [&](const std::string& why) {
-    return invalid(followed + why + ": etcd was restored from an old backup");
+    return invalid(followed + why + ": etcd was restored from an old backup. " + kLeadAdvice);
   };
   LogPosition mark;
   if (!trim.empty()) {

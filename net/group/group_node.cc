@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "storage/group_mark.h"
+
 namespace sluice {
 
 namespace {
@@ -23,7 +25,7 @@ std::string name_of(const GroupNodeOptions& options) {
 Status restored(const GroupNodeOptions& options, uint64_t epoch, uint64_t followed) {
   return invalid(name_of(options) + " is at epoch " + std::to_string(epoch) +
                  ", and this directory has followed epoch " + std::to_string(followed) +
-                 ": etcd was restored from an old backup");
+                 ": etcd was restored from an old backup. " + kLeadAdvice);
 }
 
 // Whether this directory belongs to the group; an empty one does from now on. The frames are
@@ -44,8 +46,13 @@ Status check_epoch(GroupNodeOptions& options, const EpochValue& epoch) {
     at = {epoch.cluster_id, options.group, 0, 0, 0, 0};
   }
   if (at.cluster_id != epoch.cluster_id) {
+    const std::string keys = GroupKeys(options.cluster, options.group).prefix();
     return invalid("the directory belongs to the cluster id " + at.cluster_id + ", and " + named +
-                   " has the cluster id " + epoch.cluster_id);
+                   " has the cluster id " + epoch.cluster_id +
+                   (!options.begins ? ""
+                                    : ". For a group that begins with this directory remove the "
+                                      "other one's keys (etcdctl del --prefix " +
+                                          keys + "), or choose another cluster-name"));
   }
   if (at.group != options.group) {
     return invalid("the directory belongs to the group \"" + at.group + "\", not to " + named);
@@ -92,6 +99,7 @@ class GroupNode::Listener final : public RemoteListener {
   void on_pause(Bytes value, int64_t revision) override {
     node_.post([&node = node_, text = std::string(value), revision] {
       node.pause_.on_value(text, revision);
+      node.publish();
     });
   }
   void on_record(RemoteRecordKind kind, Bytes name, std::optional<Bytes> value) override {
@@ -99,7 +107,6 @@ class GroupNode::Listener final : public RemoteListener {
     if (value.has_value()) text.emplace(*value);
     node_.post([&node = node_, kind, name = std::string(name), text] {
       node.heard_ms_ = node.now_;
-      node.publish();
       node.members_.on_record(kind, name, text, node.options_.self);
     });
   }
@@ -221,9 +228,8 @@ void GroupNode::begin_group() {
   if (begun_ || (!options_.begin.cluster_id.empty() && !options_.begins)) {
     return end(1, invalid("etcd knows no group \"" + options_.group + "\" of the cluster \"" +
                           options_.cluster + "\", to which this directory belongs (cluster id " +
-                          options_.begin.cluster_id +
-                          "). etcd was emptied, or is another one. \"sluice-journal lead DIR\" "
-                          "begins a new group with the data of one directory"));
+                          options_.begin.cluster_id + "). etcd was emptied, or is another one. " +
+                          kLeadAdvice));
   }
   if (has_data && !options_.begins) {
     return end(1, invalid("the directory holds data, and there is no group \"" + options_.group +
@@ -394,13 +400,13 @@ void GroupNode::publish() {
   view->log_kept_by = log_kept_by_;
   view->trim_lsn = trim_.mark().lsn;
   view->paused_ms = pause_.left_ms();
+  view->pause_number = pause_.number();
   view->takeovers = takeovers_;
   view->last_takeover_ms = last_takeover_ms_;
   view->waits_for =
       members_.other_process() ? "another process to end that is this node" : waits_for_;
   view->members = members_.all(self());
   // A record may be older than the epoch.
-  view->pause_number = pause_.number();
   for (GroupMember& member : view->members) member.primary = member.name == view->holder;
   {
     MutexLock lock(view_mutex_);

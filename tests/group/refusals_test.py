@@ -3,7 +3,9 @@
 themselves; and what it says while it waits for etcd."""
 
 import contextlib
+import os
 import shutil
+import subprocess
 import sys
 
 import harness
@@ -49,6 +51,11 @@ def exits_with(node, *words, code=1, timeout_s=30.0):
     require_equal(node.wait_for_exit(count, timeout_s), code, f"exit code; {node.log_tail()}")
     for word in words:
         require(word in node.log_tail(), f"{word!r} is not in\n{node.log_tail()}")
+
+
+def lead(options, node):
+    program = os.path.join(os.path.dirname(options.program), "sluice-journal")
+    subprocess.run([program, "lead", node.directory], stdout=subprocess.DEVNULL, check=True)
 
 
 def write(node, *commands):
@@ -122,6 +129,9 @@ def test_directories(options):
                        "sluice-journal lead DIR")
         with Group(options.program, nodes=1) as others, joining(others, past) as node:
             exits_with(node, "has the cluster id")
+            node.kill()
+            lead(options, node)
+            exits_with(node, "etcdctl del --prefix /sluice/main/g/1/")
         with joining(group, past) as node:
             node.start()
             wait_until(lambda: node.lsn() >= lsn, what="a copy of a directory as a third node")
