@@ -137,7 +137,21 @@ void LogTakeover::read(const RemoteAnswer& answer, const RemoteFrames& frames) {
       !frames.frames.empty() && frames.frames.back().seq + 1 == options_.tail.next_seq();
   read_from_ = options_.tail.next_seq();
   if (frames.more && whole) return pause();
+  if (Status status = check_acknowledged(); !status.ok()) return end(std::move(status));
   advance(options_.rules.tidy ? Step::kTidy : Step::kReady);
+}
+
+// A primary acknowledges frames only as far as there is no hole. So a hole before that was made
+// later, and what lies behind it is wanted.
+Status LogTakeover::check_acknowledged() const {
+  const Result<BeatValue> beat = decode_beat(result_.found.beat);
+  if (!beat.ok() || beat->seq <= options_.tail.position().seq) return {};
+  return {StatusCode::kDamaged,
+          "frame " + std::to_string(options_.tail.next_seq()) +
+              " of the replicated log is missing, though frames up to " +
+              std::to_string(beat->seq) +
+              " were acknowledged: etcd has lost it. A node that has applied it can lead; others "
+              "get its data by --reinit"};
 }
 
 uint64_t LogTakeover::next_seq() const {

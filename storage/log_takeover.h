@@ -4,7 +4,8 @@
 //   read   what is there, at a revision after TAKE, and apply it: a page each time it is pumped, so
 //          that not more of the log is held than the process has room for
 //   TIDY   remove what lies behind the last whole commit before the first hole: nobody has
-//          acknowledged it, and the next frames get those numbers
+//          acknowledged it, and the next frames get those numbers. If the beat says that somebody
+//          has, the log has lost frames, and nothing is removed
 //   READY  from here on no late TIDY succeeds, so the process may append
 //
 // Each step is one request; one of unknown outcome is repeated until it is known. With `seen` empty
@@ -72,6 +73,7 @@ class LogTakeover : public std::enable_shared_from_this<LogTakeover> {
   // The next pump sends the request of the present step.
   void pause() EXCLUDES(mutex_);
   bool retry(const RemoteAnswer& answer);
+  Status check_acknowledged() const;
   void end(Status status);
   uint64_t next_seq() const;
 

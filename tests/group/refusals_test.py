@@ -160,5 +160,29 @@ def test_emptied_etcd(options):
             exits_with(node, "etcd knows no group", "etcd was emptied, or is another one")
 
 
+def test_lost_frame(options):
+    """a node that misses a frame which etcd has lost does not lead, and removes nothing"""
+    frames = "/sluice/main/g/1/log/"
+    with Group(options.program, nodes=3) as group:
+        primary, (standby, other) = group.primary(), group.standbys()
+        write(primary, ["SET", "k", "v"])
+        group.wait_in_sync()
+        standby.stop()
+        for number in range(10):
+            write(primary, ["SET", f"k{number}", "v"])
+        wait_until(lambda: other.lsn() == primary.lsn(), what="the other one")
+        lost = group.etcd.ctl("get", frames, "--prefix", "--keys-only").split()[-5]
+        group.etcd.ctl("del", lost)
+        standby.start()
+        for node in (other, primary):
+            node.kill()
+        require_equal(standby.wait_for_exit(len(standby.exits) + 1), 1, "the exit code")
+        require(f"frame {int(lost[-16:], 16)} of the replicated log is missing" in
+                standby.log_tail(), standby.log_tail())
+        other.start()
+        wait_until(other.leads, what="the lead of one that has applied it")
+        require_equal(write(other, ["GET", "k9"]), [b"v"], "what was acknowledged")
+
+
 if __name__ == "__main__":
     sys.exit(harness.run(sys.modules[__name__]))

@@ -93,6 +93,28 @@ TEST_CASE("a takeover applies whole commits before the first hole, and removes w
   CHECK(result.found.last_seq == 73);
 }
 
+TEST_CASE("a takeover that misses what was acknowledged removes nothing") {
+  for (const uint64_t acknowledged : {4, 5}) {
+    FakeRemoteService service(1);
+    const std::string fence = encode_epoch(epoch_of(1));
+    service.put_epoch(fence);
+    uint32_t chain = 0;
+    for (uint64_t seq = 1; seq <= 9; ++seq) chain = put_frame(service, seq, seq, chain);
+    service.erase_frame(5);
+    Node node(service);
+    node.log->beat(fence, encode_beat({1, 1, acknowledged, acknowledged, 0}),
+                   [](const RemoteAnswer&) {});
+    service.settle();
+    node.begin(fence, 2);
+    const Status status = node.finish().status;
+    CHECK(status.ok() == (acknowledged == 4));
+    CHECK(service.frames().size() == (acknowledged == 4 ? 4 : 8));
+    if (acknowledged == 4) continue;
+    CHECK(status.code() == StatusCode::kDamaged);
+    CHECK(status.message().starts_with("frame 5 of the replicated log is missing, though frames"));
+  }
+}
+
 TEST_CASE("a takeover reads the next page only when there is room for it") {
   FakeRemoteService service(2);
   service.put_epoch(encode_epoch(epoch_of(1)));
