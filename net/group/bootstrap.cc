@@ -140,7 +140,6 @@ Status Bootstrap::load() {
       if (!epoch.ok()) return epoch.status();
       if (!needs_copy(*state, *epoch)) return {};
       if (Status own = check_owner(*epoch); !own.ok()) return own;
-      if (Status kept = keep_wish(*epoch); !kept.ok()) return kept;
       status = try_once(*epoch);
       if (status.ok() || is_final(status) || trimmed_ >= kMaxTrimmed) return status;
     }
@@ -161,7 +160,8 @@ Status Bootstrap::check_owner(const EpochValue& epoch) const {
                  "with them; --reinit drops them");
 }
 
-// The next start continues what --reinit has begun, but not in another group.
+// The next start continues what --reinit has begun, but not in another group. While no node has
+// data, nothing has begun: the data here may be the only ones.
 Status Bootstrap::keep_wish(const EpochValue& epoch) const {
   if (!options_.anew || !holds_data(options_.directory)) return {};
   if (load_anew_cluster(options_.directory) == epoch.cluster_id) return {};
@@ -171,8 +171,12 @@ Status Bootstrap::keep_wish(const EpochValue& epoch) const {
 // What is to be done if that node never comes.
 std::string Bootstrap::advice() const {
   if (!holds_data(options_.directory)) return {};
-  return ". The data that this directory holds are kept until then; if there is no such node any "
-         "more, `sluice-journal lead` begins a new group with them";
+  const std::string kept = ". The data that this directory holds are kept until then";
+  if (!is_to_load_anew(options_.directory)) {
+    return kept + "; a start without --reinit continues with them";
+  }
+  return kept + "; if there is no such node any more, `sluice-journal lead` begins a new group " +
+         "with them";
 }
 
 Status Bootstrap::try_once(const EpochValue& epoch) {
@@ -182,6 +186,7 @@ Status Bootstrap::try_once(const EpochValue& epoch) {
     return invalid("no live node of the group \"" + options_.group + "\" of the cluster \"" +
                    options_.cluster + "\" has data and serves HTTP (http-port)" + advice());
   }
+  if (Status kept = keep_wish(epoch); !kept.ok()) return kept;
   const GroupMember from = (*sources)[tries_++ % sources->size()];
   Status status = hold(from.checkpoint_lsn);
   if (status.ok()) status = load_from(epoch, from);

@@ -253,10 +253,16 @@ TEST_CASE("old data stay until new ones are there, and are replaced only when th
   group.patience = 20;
   CHECK(Bootstrap(group.log(), options).run().code() == StatusCode::kCancelled);
   CHECK(group.said.find("http-port") != std::string::npos);
+  CHECK(group.said.find("a start without --reinit continues with them") != std::string::npos);
+  CHECK(!is_to_load_anew(data));
   CHECK(read_back(data).state.count(500) == 1);
 
-  // It is still to be done at the next start.
+  // What has begun is still to be done at the next start.
   group.add_node("standby", false, 11, 1002);
+  group.patience = 20;
+  const auto fetch = std::exchange(group.fetch, [](int, const auto&) { return io_error("cut"); });
+  CHECK(Bootstrap(group.log(), options).run().code() == StatusCode::kCancelled);
+  group.fetch = fetch;
   group.patience = 400;
   Bootstrap again(group.log(), group.options());
   CHECK(again.run().ok());
@@ -283,9 +289,17 @@ TEST_CASE(
   CHECK(Bootstrap(group.log(), options).run().ok());
   CHECK(!is_to_load_anew(data));
   group.service.put_epoch(epoch);
+  group.add_node("standby", false, 11, 1002);
+  group.fetch = [](int, const auto&) { return io_error("cut"); };
   group.patience = 20;
   CHECK(Bootstrap(group.log(), options).run().code() == StatusCode::kCancelled);
+  CHECK(is_to_load_anew(data));
+  const std::unique_ptr<RemoteLog> log = group.service.connect();
+  log->drop_record(RemoteRecordKind::kNode, "standby", [](const RemoteAnswer&) {});
+  group.patience = 20;
+  CHECK(Bootstrap(group.log(), group.options()).run().code() == StatusCode::kCancelled);
   CHECK(group.said.find("if there is no such node any more") != std::string::npos);
+  log->close();
 
   EpochValue other;
   other.cluster_id = "another";
