@@ -153,6 +153,7 @@ void EtcdClient::dispatch() {
     for (const Endpoint& one : endpoints_) {
       if (refusal.empty()) refusal = one.refusal;
     }
+    if (refusal.empty()) refusal = mixture();
     if (waiting_.empty() || (!closed && !looked_around_)) return;
     if (closed || !refusal.empty() || options_.user.empty() || token_) {
       ready.swap(waiting_);
@@ -400,6 +401,10 @@ void EtcdClient::ask_status(size_t endpoint, const std::string& token, EtcdRpc::
 void EtcdClient::on_status(size_t endpoint, const RpcResult& result, const std::string& bytes) {
   etcdserverpb::StatusResponse status;
   const bool ok = result.ok() && status.ParseFromString(bytes);
+  {
+    const MutexLock lock(mutex_);
+    endpoints_[endpoint].cluster = ok ? status.header().cluster_id() : 0;
+  }
   if (ok) {
     std::string alarms;
     for (const std::string& alarm : status.errors()) alarms += " " + alarm;
@@ -455,11 +460,30 @@ void EtcdClient::status(StatusDone done) {
   }
 }
 
+// Each would have a log of its own, and the client would change from one to the other.
+std::string EtcdClient::mixture() const {
+  size_t first = endpoints_.size();
+  for (size_t i = 0; i < endpoints_.size(); ++i) {
+    if (endpoints_[i].cluster == 0) continue;
+    if (first == endpoints_.size()) first = i;
+    if (endpoints_[i].cluster == endpoints_[first].cluster) continue;
+    return options_.endpoints[first] + " and " + options_.endpoints[i] +
+           " are members of different etcd clusters. All of etcd-endpoints must be of one "
+           "(--initial-cluster names its members)";
+  }
+  return {};
+}
+
 void EtcdClient::judge(size_t endpoint, const std::string& version, const std::string& alarms) {
   const EtcdVersionVerdict verdict = judge_etcd_version(version);
   const std::string at = "etcd at " + options_.endpoints[endpoint] + ": ";
-  std::string said = verdict.refusal.empty() ? verdict.warning : verdict.refusal;
-  LogLevel level = verdict.refusal.empty() ? LogLevel::kWarning : LogLevel::kError;
+  std::string refusal = verdict.refusal;
+  if (refusal.empty()) {
+    const MutexLock lock(mutex_);
+    refusal = mixture();
+  }
+  std::string said = refusal.empty() ? verdict.warning : refusal;
+  LogLevel level = refusal.empty() ? LogLevel::kWarning : LogLevel::kError;
   if (!alarms.empty()) {
     level = LogLevel::kError;
     said = "alarm:" + alarms + (said.empty() ? "" : "; " + said);

@@ -88,8 +88,9 @@ class EtcdClient {
   using TryPointer = std::shared_ptr<Try>;
 
   struct Endpoint {
-    std::string refusal;  // why it must not be used
-    std::string said;     // what was last logged of it
+    std::string refusal;   // why it must not be used
+    std::string said;      // what was last logged of it
+    uint64_t cluster = 0;  // etcd's number of it; 0: the member has not answered the last time
   };
 
   // Sends what waits, or sees to what it waits for.
@@ -112,6 +113,8 @@ class EtcdClient {
   void probe() EXCLUDES(mutex_);
   void ask_status(size_t endpoint, const std::string& token, EtcdRpc::Done done);
   void on_status(size_t endpoint, const RpcResult& result, const std::string& bytes);
+  // Why the endpoints must not be used together; empty: they may.
+  std::string mixture() const REQUIRES(mutex_);
   void judge(size_t endpoint, const std::string& version, const std::string& alarms)
       EXCLUDES(mutex_);
 

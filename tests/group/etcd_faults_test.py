@@ -162,6 +162,18 @@ def test_unreachable(options):
             wait_until(lambda log=log: log.refused, what=f"{words} are refused")
 
 
+def test_two_clusters(options):
+    """members of two etcd clusters are no log: nothing is asked of them while both answer"""
+    with EtcdCluster() as one, EtcdCluster() as other, \
+            LogTalk(options, one.endpoints() + other.endpoints()) as log:
+        wait_until(lambda: "different etcd clusters" in log.call("state", 0).text, what="words")
+        require_equal(log.call("epoch", "", TAKEN).outcome, "unknown", "a change")
+        wait_until(lambda: any("--initial-cluster" in line for line in log.logged), what="a line")
+        other.kill(0)
+        log.lead()
+        require(READY in one.ctl("get", PREFIX, "--prefix"), "the epoch of the one that is left")
+
+
 def test_authentication(options):
     """tokens expire and users change; a wrong password is said in words"""
     with EtcdCluster(flags=["--auth-token-ttl", "1"]) as cluster:
