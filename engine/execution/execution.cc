@@ -61,6 +61,13 @@ bool is_http(Bytes name) {
   return equals_ignore_case(name, "post") || equals_ignore_case(name, "host:");
 }
 
+// INFO replication tells nothing of the keys, so it waits for no change of them to be durable: it
+// is asked most while none becomes durable.
+bool tells_roles(const Command& command, std::span<const Bytes> args) {
+  return (command.flags & kNoShardsLoading) != 0 && args.size() == 2 &&
+         equals_ignore_case(args[1], "replication");
+}
+
 }  // namespace
 
 Execution::Execution(Engine& engine)
@@ -204,7 +211,7 @@ ShardMask Execution::shards_of(const Command& command, std::span<const Bytes> ar
     if (first_key.key.data() != key.data()) first_key = KeyRef(key);
     return (command.flags & kEveryShard) != 0 ? kAllShards : 1U << first_key.shard;
   }
-  if ((command.flags & kEveryShard) != 0) return kAllShards;
+  if ((command.flags & kEveryShard) != 0) return tells_roles(command, args) ? 0 : kAllShards;
   if (command.keys[0].begin == KeySpec::Begin::kNone) return 0;
   // If the arguments are invalid, the handler replies the error; it gets the keys that were found.
   find_keys_with_flags(command, args, key_positions_);

@@ -159,6 +159,7 @@ def test_majority_gone(options):
             require(time.monotonic() - since_s > SLOW_MS / 1000, f"held for {held_s:.2f} s")
             require_equal(ask(standby, ["GET", "k"]), [b"v"], "a read of the standby")
             require(not pending.has_input(0.5), "nothing is acknowledged")
+            require("replicated log" in primary.told()["sluice_group_waits_for"], "what it says")
             for member in away:
                 group.etcd.start(member)
             back_s = time.monotonic()
