@@ -164,7 +164,7 @@ export class Link {
     } finally {
       unwatch()
       waiting.delete(lose)
-      if (connection.retired && waiting.size === 0) redis.disconnect()
+      if (connection.retired && waiting.size === 0) disconnect(redis)
     }
   }
 
@@ -209,7 +209,7 @@ export class Link {
   }
 
   #lose(connection: Connection, reason: Error): void {
-    connection.redis.disconnect()
+    disconnect(connection.redis)
     if (this.#connection === connection) this.#connection = null
     for (const lose of [...connection.waiting]) lose(reason)
   }
@@ -265,6 +265,11 @@ function traffic({ stream }: Redis): number {
   const { _handle } = stream as typeof stream & { _handle?: Written | null }
   const { writeQueueSize = 0, bytesWritten = 0 } = _handle ?? {}
   return stream.bytesRead + (writeQueueSize > 0 ? bytesWritten - writeQueueSize : 0)
+}
+
+// What is told to end after its end has a timer of two seconds, which keeps the process.
+function disconnect(redis: Redis): void {
+  if (!redis.stream.destroyed) redis.disconnect()
 }
 
 class Late extends Error {}
