@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { isMainThread } from 'node:worker_threads'
 import { codecOf, type Codec } from '../codec.js'
-import { CommandError, SluiceError } from '../errors.js'
+import { SluiceError } from '../errors.js'
 import { Closed, isTemporary, Link } from '../link.js'
 import { shownUrl } from '../server.js'
 import { sleep } from '../time.js'
@@ -493,11 +493,7 @@ export class Worker<Payload = unknown, Result = unknown> {
 
   #fail(what: string, error: unknown): void {
     this.#logger.error(`worker ${this.name}: ${what} was refused: ${messageOf(error)}`)
-    this.#failure ??= error instanceof CommandError
-      ? new SluiceError(
-        `the server does not know ${what} as this client sends it: ${error.message}`,
-        { cause: error })
-      : error
+    this.#failure ??= error
     this.#beginStop(this.#options.grace ?? 30_000)
   }
 
