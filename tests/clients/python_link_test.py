@@ -184,5 +184,13 @@ def test_error_that_ends_a_connection(_options):
     require_equal([got[0], type(got[1]), type(got[2])], [b"1", errors.Loading, ConnectionLost])
 
 
+def test_what_is_no_reply(_options):
+    """Bytes that redis-py cannot parse cost the connection, as those that it refuses."""
+    for error in (ValueError("invalid literal for int()"), redis.exceptions.InvalidResponse("x")):
+        link = fake_link(FakeConnection([], [b"1", error]))
+        got = link.exchange([("A",), ("B",)])
+        require_equal([got[0], type(got[1])], [b"1", ConnectionLost])
+
+
 if __name__ == "__main__":
     sys.exit(run(sys.modules[__name__]))

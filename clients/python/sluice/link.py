@@ -18,7 +18,7 @@ from typing import Any, Callable, Iterator, Optional, Sequence
 
 import redis
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import InvalidResponse, RedisError
 from redis.retry import Retry
 
 from sluice import errors, forks
@@ -252,6 +252,8 @@ def _read(connection: Any, future: Future[Any]) -> Optional[errors.SluiceError]:
         said = error_of(error)
         future.set_exception(said)
         return said
+    except ValueError as error:  # of redis-py's parser
+        raise InvalidResponse(f"no reply: {error}") from error
     return None
 
 
