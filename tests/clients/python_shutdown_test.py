@@ -135,6 +135,16 @@ def test_handlers_that_do_not_end(options):
             require_given_back(job)
 
 
+def test_process_that_exits(options):
+    """A handler that ends its process loses its lease; the job goes to another worker."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
+            Started(server, "crash") as worker:
+        job = queue.add("exit", lease=0.3)
+        require_equal(worker.process.wait(60), 3, worker.text)
+        wait_until(lambda: job.get().state == "pending", what="it is reclaimed")
+        require_equal(job.get().fields["crashes"], 1)
+
+
 def test_second_sigterm(options):
     """A second SIGTERM ends the grace."""
     with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \

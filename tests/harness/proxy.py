@@ -8,6 +8,8 @@ which reply, by the command that it answers.
         client(proxy.port)
 
 `decide` is called for each reply, from several threads, before it goes to the client. It may sleep.
+`asked(command)` is called likewise for each request, before it goes to the server. As long as
+`answer` is not None it is the reply to everything, and the server is asked nothing.
 """
 
 import collections
@@ -21,6 +23,7 @@ from harness.servers import LOOPBACK
 
 PASS = "pass"
 DROP = "drop"  # the connection is closed instead
+HALF = "half"  # and after a half of it
 FOREVER_S = 3600.0
 
 
@@ -39,9 +42,15 @@ def _always_pass(_command, _reply):
     return PASS
 
 
+def _ignore(_command):
+    pass
+
+
 class Proxy(Listening):
-    def __init__(self, port, decide=_always_pass):
+    def __init__(self, port, decide=_always_pass, asked=_ignore):
         self.decide = decide
+        self.asked = asked
+        self.answer = None
         self._target = port
         super().__init__()
 
@@ -72,7 +81,11 @@ class Proxy(Listening):
         with contextlib.suppress(OSError, ConnectionClosed, ReplyTimeout):
             while True:
                 request = client.read_reply()
+                if self.answer is not None:
+                    client.socket.sendall(self.answer)
+                    continue
                 commands.append([word for _, word in request.tree[1]])
+                self.asked(commands[-1])
                 server.socket.sendall(request.raw)
         self._end(client.socket, server.socket)
 
@@ -80,7 +93,10 @@ class Proxy(Listening):
         with contextlib.suppress(OSError, ConnectionClosed, ReplyTimeout):
             while True:
                 reply = server.read_reply()
-                if self.decide(commands.popleft(), reply) == DROP:
+                decided = self.decide(commands.popleft(), reply)
+                if decided == HALF:
+                    client.socket.sendall(reply.raw[:len(reply.raw) // 2])
+                if decided != PASS:
                     break
                 client.socket.sendall(reply.raw)
         self._end(client.socket, server.socket)
