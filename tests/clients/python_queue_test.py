@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The Python client's Queue: adding, also when replies are lost, and reading what there is."""
 
+import asyncio
 import enum
 import os
 import sys
@@ -11,10 +12,10 @@ from harness import info, require, require_equal, run, wait_until
 from harness.native_queue import DISK, Native
 from harness.proxy import DROP, PASS, Proxy
 from harness.python_client import call_later, raised, url_of
-from harness.servers import steady_port
+from harness.servers import Server, steady_port
 
-from sluice import (Duplicate, GroupFull, Job, Paused, Queue, QueueFull, Unknown,  # noqa: I100
-                    Unreachable, errors, tracing)
+from sluice import (AsyncQueue, Duplicate, GroupFull, Job, Paused, Queue,  # noqa: I100
+                    QueueFull, Unknown, Unreachable, errors, tracing)
 
 EXEC = "exec"
 
@@ -422,6 +423,42 @@ def test_events_before_the_server_is_there(options):
             job = queue.add(1)
             thread.join(20)
             require_equal([event.id for event in got], [job.id])
+
+
+CALLS = {"add": (1,), "get": ("x",), "result": ("x", 20), "stats": (), "cancel": ("x",),
+         "retry": ("x",)}
+
+
+async def raised_by_all(kind, url, name, methods):
+    """Each method of an AsyncQueue raises it."""
+    async with AsyncQueue(name, url, patience=0.1) as queue:
+        for method in methods:
+            try:
+                got = await getattr(queue, method)(*CALLS[method])
+            except kind:
+                continue
+            raise AssertionError(f"{method}: {got!r}, expected {kind.__name__}")
+
+
+def test_servers_that_refuse(options):
+    """What refuses a queue is an exception of the table: a URL where nobody is, a user without the
+    right, another type, an adopted queue, a server without queues."""
+    user = "u on nopass ~* +@all -q.add -q.get -q.stats -q.cancel -q.retry"
+    with options.server({"user": user}) as server, Server("redis-server") as other:
+        with server.connect() as connection:
+            connection.call("SET", "text", "x")
+            connection.call("Q.ADOPT", "adopted", "PENDING", "waiting", "ACTIVE", "running")
+        others = set(CALLS) - {"result"}  # It waits for a server that is away.
+        for kind, url, name, methods in (
+                (Unreachable, url_of(1), EXEC, others), (errors.WrongType, None, "text", CALLS),
+                (errors.NoPermission, f"redis://u:x@127.0.0.1:{server.port}", EXEC, CALLS),
+                (errors.Adopted, None, "adopted", ("add", "retry")),
+                (errors.CommandError, url_of(other.port), EXEC, CALLS)):
+            url = url or url_of(server.port)
+            with Queue(name, url, patience=0.1) as queue:
+                for method in methods:
+                    raised(kind, getattr(queue, method), *CALLS[method])
+            asyncio.run(raised_by_all(kind, url, name, methods))
 
 
 def test_traceparent(options):

@@ -85,16 +85,21 @@ def test_results(options):
 
 def test_workers(options):
     """Worker: outcomes, heartbeats, cancels, lost leases, hooks, burst, stop, refusals."""
-    if shutil.which("redis-server") is None:
-        play(options, "workers")
-        return
-    with servers.Server("redis-server") as redis:
-        play(options, "workers", REDIS_PORT=str(redis.port))
+    play_beside_redis(options, "workers")
 
 
 def test_faults(options):
-    """Hooks that fail, times without end, rights that are taken away, a server that is busy."""
-    play(options, "faults")
+    """Hooks that fail, times without end, refusals, a server that is busy."""
+    play_beside_redis(options, "faults")
+
+
+def play_beside_redis(options, scenario):
+    """A server without queues is there, too; if this machine has one."""
+    if shutil.which("redis-server") is None:
+        play(options, scenario)
+        return
+    with servers.Server("redis-server") as redis:
+        play(options, scenario, REDIS_PORT=str(redis.port))
 
 
 ENDS = """

@@ -1,7 +1,8 @@
 // Programs that misbehave, and servers that do.
 import assert from 'node:assert/strict'
 import {
-  CodecError, LeaseLost, NoPermission, SluiceError, Unreachable, Worker, type Logger,
+  Adopted, CodecError, CommandError, LeaseLost, NoPermission, Queue, SluiceError, Unreachable,
+  Worker, WrongType, type Logger,
 } from '../../src/index.js'
 import { newQueue, pause, plain, play, until, url, withWorker } from './check.js'
 
@@ -10,6 +11,8 @@ const ignore = (): void => undefined
 const unheard: unknown[] = []
 process.on('unhandledRejection', (error) => unheard.push(error))
 process.on('warning', (warning) => unheard.push(warning))
+
+type Kind = new (...words: never[]) => SluiceError
 
 function errorsTo(errors: string[]): Logger {
   return { debug: ignore, info: ignore, warn: ignore, error: (text) => errors.push(text) }
@@ -143,6 +146,35 @@ await play({
       await assert.rejects(running, NoPermission)
       assert.ok(performance.now() - began < 8000, right)
     }
+  },
+
+  'what refuses a queue is an error of the table': async () => {
+    const other = process.env['REDIS_PORT']
+    await redis.call('ACL', 'SETUSER', 'nobody', 'reset', 'on', '>secret', '~*', '+client')
+    await redis.call('SET', 'text', 'x')
+    await redis.call('Q.ADOPT', 'adopted', 'PENDING', 'waiting', 'ACTIVE', 'running')
+    const refuses = async (kind: Kind, name: string, options: object, only = ''): Promise<void> => {
+      const queue = new Queue<number, number>(name, { url, timeout: 200, ...options })
+      const calls = {
+        add: () => queue.add(1),
+        retry: () => queue.retry('x'),
+        get: () => queue.get('x'),
+        stats: () => queue.stats(),
+        cancel: () => queue.cancel('x'),
+        result: () => queue.result('x', { timeout: 20_000 }),
+      }
+      for (const [method, call] of Object.entries(calls)) {
+        if (only !== '' && !only.includes(method)) continue
+        await assert.rejects(call, kind, `${method} of ${name}`)
+      }
+      queue.close()
+    }
+    await refuses(Unreachable, 'exec', { url: 'redis://127.0.0.1:1' }, 'add retry get stats cancel')
+    await refuses(NoPermission, 'exec', { url: url.replace('//', '//nobody:secret@') })
+    await refuses(WrongType, 'text', {})
+    await refuses(Adopted, 'adopted', {}, 'add retry')
+    if (other === undefined) return console.log('  there is no redis-server')
+    await refuses(CommandError, 'exec', { url: `redis://127.0.0.1:${other}` })
   },
 
   'a script that keeps the server busy': async () => {
