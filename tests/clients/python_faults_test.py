@@ -19,7 +19,8 @@ from harness.proxy import DROP, PASS, Proxy
 from harness.python_client import PACKAGE, end_job, raised, url_of
 from harness.sentinels import replying
 
-from sluice import AsyncQueue, Queue, ResultTimeout, Unknown, Unreachable, Worker, errors
+from sluice import (AsyncQueue, Cancelled, Queue, ResultTimeout, Unknown, Unreachable, Worker,
+                    errors)
 from sluice.aio import THREADS
 from sluice.codec import encode, RawCodec
 
@@ -420,6 +421,33 @@ def test_wrong_password(options):
         with Queue(EXEC, url) as queue:
             raised(errors.WrongPassword, queue.add, 1)
         raised(errors.WrongPassword, Worker(EXEC, print, url).run)
+
+
+def test_rights_that_are_taken_away(options):
+    """A worker that is refused while jobs run tells their handlers to stop, and gives the jobs
+    back: no lease runs out."""
+    for right in ("q.pop", "q.ack", "q.touch"):
+        with options.server({"user": "u on nopass ~* +@all"}) as server, \
+                Queue(EXEC, url_of(server.port)) as queue, server.connect() as connection:
+            stopped = []
+
+            def handler(job, stopped=stopped):
+                try:
+                    job.wait(0.5 if job.payload == "short" else 30)
+                except Cancelled:
+                    stopped.append(job.payload)
+                    raise
+
+            worker = Worker(EXEC, handler, f"redis://u:x@127.0.0.1:{server.port}", concurrency=3,
+                            heartbeat=0.2)
+            refused = ThreadPoolExecutor(1).submit(raised, errors.NoPermission, worker.run)
+            jobs = [queue.add("long"), queue.add("short")]
+            wait_until(lambda: queue.stats()["active"] == 2, what="both run")
+            connection.call("ACL", "SETUSER", "u", f"-{right}")
+            refused.result(20)
+            require_equal({job.get().state for job in jobs}, {"pending"}, right)
+            require_equal({job.get().fields["crashes"] for job in jobs}, {0}, right)
+            wait_until(lambda stopped=stopped: "long" in stopped, what="its handler stops")
 
 
 def test_busy_server(options):

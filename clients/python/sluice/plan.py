@@ -194,6 +194,15 @@ class Plan:
             self._end(lease, GIVEN_BACK)
         return leases
 
+    def last_commands(self) -> list[Command]:
+        """What a worker that the server refuses still says: how runs have ended, and that all
+        others are given back. A pop that waits would take them: it is ended first."""
+        self.draining = True
+        self.give_back()
+        pop = self._next_pop(False)
+        ending = [] if pop is None else [Command("pop", self._pop_words(pop), pop=pop)]
+        return ending + self._settles()
+
     def _holds(self, lease: Lease) -> bool:
         return self._held.get(lease.key) is lease
 
@@ -359,7 +368,9 @@ class Plan:
         if error.temporary:  # UNBLOCKED, OOM
             self._lost(command, error, now)
             return []
-        self.failure = error
+        self.failure = self.failure or error
+        for lease in command.leases if command.kind == "ack" else ():
+            self._end(lease, GIVEN_BACK)
         return []
 
     def _lost(self, command: Command, error: errors.SluiceError, now: float) -> None:

@@ -232,15 +232,14 @@ class Worker:
                 if self._overdue(slots, now):
                     break
                 self._take(slots, self._wait(now))
+            if plan.failure is not None:
+                self._give_up(slots, link)
         finally:
             blocking.close()
             link.close()
             slots.close()
             self._ready.clear()
         if plan.failure is not None:
-            for job in list(self._jobs.values()):
-                slots.stop(job, "the server refuses the worker")
-                slots.kill(job)
             raise plan.failure
         if plan.busy and self._owns_loop:
             # A handler that blocks the event loop keeps it from ending, too.
@@ -248,6 +247,17 @@ class Worker:
             timer.daemon = True
             timer.start()
         return plan.busy == 0
+
+    def _give_up(self, slots: Slots, link: Link) -> None:
+        """Gives back what the worker holds, as far as the server that refuses it takes that."""
+        for job in list(self._jobs.values()):
+            slots.stop(job, "the server refuses the worker")
+            slots.kill(job)
+        for _ in range(2):  # What a pop returns in the first round is given back in the second.
+            commands = self._plan.last_commands()
+            replies = link.exchange([command.words for command in commands])
+            for command, reply in zip(commands, replies):
+                self._receive(slots, command, reply)
 
     def _wait(self, now: float) -> float:
         wait = self._plan.wait(now)
