@@ -110,8 +110,11 @@ export class Worker<Payload = unknown, Result = unknown> {
       runs: () => this.#runs.running(),
       answered: (run, answer) => this.#touched(run, answer),
       quiet: (queue, quiet) => this.#becameQuiet(queue, quiet),
-      failed: (error) =>
-        isTemporary(error) ? this.#troubled(error) : this.#refusedAll('Q.TOUCH', error),
+      failed: (error) => {
+        if (isTemporary(error)) return this.#troubled(error)
+        this.#refusedAll('Q.TOUCH', error)
+        this.#graceOver.abort()  // Without heartbeats the leases do not last that long.
+      },
     }, options.heartbeat ?? 1000)
     this.ready = new Promise((resolve, reject) => {
       this.#becomeReady = resolve

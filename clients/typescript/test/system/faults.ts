@@ -1,8 +1,8 @@
 // Programs that misbehave, and servers that do.
 import assert from 'node:assert/strict'
 import {
-  Adopted, CodecError, CommandError, LeaseLost, NoPermission, Queue, SluiceError, Unreachable,
-  Worker, WrongType, type Logger,
+  Adopted, CodecError, CommandError, LeaseLost, NoPermission, Queue, ShuttingDown, SluiceError,
+  Unreachable, Worker, WrongType, type Logger,
 } from '../../src/index.js'
 import { newQueue, pause, plain, play, until, url, withWorker } from './check.js'
 
@@ -146,6 +146,26 @@ await play({
       await assert.rejects(running, NoPermission)
       assert.ok(performance.now() - began < 8000, right)
     }
+  },
+
+  'a worker that may not send heartbeats gives its jobs back at once': async () => {
+    const queue = newQueue<number, number>()
+    await redis.call('ACL', 'SETUSER', 'worker', 'reset', 'on', '>secret', '~*', '+@all')
+    let heard: unknown = null
+    const worker = new Worker<number, void>(queue.name, async (_job, { signal }) => {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      heard = signal.reason
+    }, { url: url.replace('//', '//worker:secret@'), signals: false, logger: null, heartbeat: 100 })
+    const running = worker.run()
+    const job = await queue.add(1)
+    await until('it runs', () => worker.active === 1)
+    await redis.call('ACL', 'SETUSER', 'worker', '-q.touch')
+    const began = performance.now()
+    await assert.rejects(running, NoPermission)
+    assert.ok(performance.now() - began < 8000)
+    assert.ok(heard instanceof ShuttingDown, String(heard))
+    const info = await job.get()
+    assert.deepEqual([info?.state, info?.attempts], ['pending', 0])
   },
 
   'what refuses a queue is an error of the table': async () => {
