@@ -85,7 +85,8 @@ def test_jobs_lists_what_is_selected(options):
     _, sluice = filled(options)
     sluice.must("add", "exec", "x", "--id", "later", "--delay", 60000)
     shown = sluice.must("jobs", "exec", "--by", "rank").splitlines()
-    require_equal(shown[0].split(), ["ID", "STATE", "PRI", "GROUP", "POS", "AGE", "NOTE"], "titles")
+    require_equal(shown[0].split(), ["ID", "STATE", "PRI", "GROUP", "POS", "AGE", "RUN", "RUNS",
+                                     "WORKER", "NOTE"], "titles")
     require_equal([line.split()[0] for line in shown[1:]], ["alarm", "report"], "by rank")
     for words, expected in ((["--state", "delayed"], ["later"]), (["--group", "ann"], ["alarm"]),
                             (["--tag", "kind=sum"], ["report"]), (["--pri", "HIGH"], ["alarm"]),
@@ -471,7 +472,7 @@ def test_status_is_what_http_has(options):
     shown = sluice.must("status")
     require(re.search(r"^QUEUE\tPENDING\tACTIVE", shown, re.M) and "plain" not in shown, shown)
     shown = sluice.must("status", "exec")
-    for part in (r"^totals\tadded 2 +started 2 +completed 1$", r"^BAND", r"^w1\t1", r"^HIGH\t0"):
+    for part in (r"^totals\tadded 2 +started 2 +completed 1$", r"^BAND", r"^w1\t\t1", r"^HIGH\t0"):
         require(re.search(part, shown, re.M), f"no {part} in {shown}")
     sluice.fails(SERVER_ERROR, "WRONGTYPE", "status", "plain")
     sluice.must("add", "exec", "x", "--key", "k")

@@ -29,14 +29,17 @@ def test_no_command_takes_a_missing_queue_for_an_empty_one(options):
         require_equal(connection.call("EXISTS", "exce").value, 0, "made all the same")
 
 
+JOB_COLUMNS = ["ID", "STATE", "PRI", "GROUP", "POS", "AGE", "RUN", "RUNS", "WORKER", "NOTE"]
+
+
 def test_lines_of_a_pipe(options):
     """Where standard output is no terminal a tab divides the columns, whatever an id holds."""
     _, sluice = serve(options)
     for name in "a  b", "tab\there", "x" * 100:
         sluice.must("add", "my queue", "p", "--id", name, "--group", "g 1")
     jobs = [line.split("\t") for line in sluice.must("jobs", "my queue").splitlines()]
-    require_equal(jobs[0], ["ID", "STATE", "PRI", "GROUP", "POS", "AGE", "NOTE"], "jobs")
-    require_equal([[*line[:5], line[6]] for line in jobs[1:]],
+    require_equal(jobs[0], JOB_COLUMNS, "jobs")
+    require_equal([[*line[:5], line[9]] for line in jobs[1:]],
                   [[name, "pending", "NORMAL", "g 1", str(place), why] for place, (name, why) in
                    enumerate([("a  b", "no_worker"), ("tab\\there", "behind 1"),
                               ("x" * 100, "behind 2")])], "jobs")
@@ -48,6 +51,31 @@ def test_lines_of_a_pipe(options):
     events = [line.split("\t") for line in sluice.must("events", "my queue").splitlines()]
     require_equal([(line[0], *line[2:4]) for line in events[:2]],
                   [("1", "added", "a  b"), ("2", "added", "tab\\there")], "events")
+
+
+def test_columns_of_a_pipe(options):
+    """A column has the same number whatever the data: a pipe gets those that are empty too."""
+    _, sluice = serve(options)
+    sluice.must("add", "exec", "p", "--id", "a")
+    lists = (["jobs", "exec"], ["jobs", "exec", "--with", "payload", "--with", "result"],
+             ["status", "exec", "--by", "group"])
+
+    def titles():
+        tables = [[line.split("\t") for line in sluice.must(*words).splitlines()]
+                  for words in lists]
+        for table in tables:
+            require_equal([len(line) for line in table], [len(table[0])] * len(table), str(table))
+        return [table[0] for table in tables]
+
+    before = titles()
+    require_equal(before[:2], [JOB_COLUMNS, [*JOB_COLUMNS, "PAYLOAD", "RESULT"]], "jobs")
+    for words in (["pop", "exec", "--worker", "w"], ["add", "exec", "p", "--delay", "1h"],
+                  ["add", "exec", "", "--id", "b", "--group", "g"]):
+        sluice.must(*words)
+    require_equal(titles(), before, "with a job that runs, a group and a delay")
+    waiting = sluice.must("jobs", "exec", "--state", "pending").splitlines()[1].split("\t")
+    require_equal([waiting[JOB_COLUMNS.index(name)] for name in ("GROUP", "RUN", "WORKER")],
+                  ["g", "", ""], "the one that waits")
 
 
 if __name__ == "__main__":

@@ -105,7 +105,7 @@ std::vector<size_t> Table::widths(const Screen& screen) const {
   }
   size_t total = 0;
   for (size_t i = 0; i < widths.size(); ++i) {
-    if (widths[i] == 0 && !rows_.empty()) continue;
+    if (widths[i] == 0 && !rows_.empty() && screen.terminal) continue;
     widths[i] = std::max(widths[i], text_width(columns_[i].title));
     total += widths[i] + (total == 0 ? 0 : kGap);
   }
@@ -117,13 +117,7 @@ std::string Table::line(const std::vector<Cell>& cells, const std::vector<size_t
                         const Screen& screen) const {
   std::string out;
   if (!screen.terminal) {
-    bool is_first = true;
-    for (size_t i = 0; i < cells.size(); ++i) {
-      if (widths[i] == 0) continue;
-      if (!is_first) out += '\t';
-      out += cells[i].text;
-      is_first = false;
-    }
+    for (size_t i = 0; i < cells.size(); ++i) out += (i == 0 ? "" : "\t") + cells[i].text;
     return out;
   }
   size_t used = 0;  // columns so far, including the gap that follows

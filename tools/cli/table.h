@@ -1,7 +1,7 @@
-// Table: aligned columns that fit the terminal; without one, whole cells divided by tabs.
+// Table: aligned columns that fit the terminal, without those that have only empty cells. Without a
+// terminal each line has every column, whole and divided by tabs, so that scripts can count them.
 //
-// Cells are printable text (text.h), so without tabs. Columns with only empty cells are left out.
-// Used by one thread.
+// Cells are printable text (text.h), so without tabs. Used by one thread.
 #pragma once
 
 #include <cstdint>

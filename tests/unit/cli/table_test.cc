@@ -29,14 +29,14 @@ std::vector<std::string> lines(size_t width, bool is_terminal = true) {
   return table.lines(screen);
 }
 
-TEST_CASE("without a terminal a tab divides the columns that have something") {
+TEST_CASE("without a terminal a tab divides the columns, empty ones too") {
   CHECK(lines(0, false) ==
-        std::vector<std::string>{"NAME\tONE\tTWO\tNOTE",
-                                 "a-name-of-20-letters\t1,000\t2,000\ta note of some length",
-                                 "\u4e2d\u6587\t1\t2\tx"});
+        std::vector<std::string>{"NAME\tONE\tEMPTY\tTWO\tNOTE",
+                                 "a-name-of-20-letters\t1,000\t\t2,000\ta note of some length",
+                                 "\u4e2d\u6587\t1\t\t2\tx"});
 }
 
-TEST_CASE("a table without a width is whole, without empty columns") {
+TEST_CASE("a terminal without a width gets whole cells, and no empty columns") {
   CHECK(lines(0) ==
         std::vector<std::string>{"NAME                    ONE    TWO  NOTE",
                                  "a-name-of-20-letters  1,000  2,000  a note of some length",
