@@ -5,13 +5,12 @@
 #include <utility>
 
 #include "engine/base/hex.h"
+#include "engine/base/limits.h"
 #include "engine/base/numbers.h"
 
 namespace sluice {
 
 namespace {
-
-constexpr int64_t kMostMs = (int64_t{1} << 53) - 1;
 
 size_t leading(Bytes text, bool digits) {
   size_t size = 0;
@@ -32,7 +31,7 @@ int64_t unit_ms(Bytes unit) {
 
 std::optional<int64_t> parse_duration_ms(Bytes text) {
   if (const auto plain = parse_i64(text)) {
-    return *plain >= 0 && *plain <= kMostMs ? plain : std::nullopt;
+    return *plain >= 0 && *plain <= kMaxDurationMs ? plain : std::nullopt;
   }
   if (text.empty()) return std::nullopt;
   int64_t sum_ms = 0;
@@ -41,7 +40,7 @@ std::optional<int64_t> parse_duration_ms(Bytes text) {
     const size_t letters = leading(text.substr(digits), false);
     const auto number = parse_i64(text.substr(0, digits));
     const int64_t ms = unit_ms(text.substr(digits, letters));
-    if (!number || ms == 0 || *number > (kMostMs - sum_ms) / ms) return std::nullopt;
+    if (!number || ms == 0 || *number > (kMaxDurationMs - sum_ms) / ms) return std::nullopt;
     sum_ms += *number * ms;
     text.remove_prefix(digits + letters);
   }

@@ -11,7 +11,7 @@ namespace sluice {
 namespace {
 
 constexpr Bytes kCount = "a number, 0 for no limit";
-constexpr Bytes kDuration = "milliseconds, or a number with a unit (250ms, 5s, 1h)";
+constexpr Bytes kDuration = "milliseconds, or with a unit (250ms, 5s), up to 36600d";
 constexpr Bytes kBand = "a band by its name or number";
 constexpr Bytes kSwitch = "off on";
 

@@ -280,8 +280,9 @@ def test_what_a_wrong_word_might_have_been(options):
             ("did you mean completed?", USAGE_ERROR, ["events", "exec", "--type", "complete"]),
             ("--by takes rank, age, deadline, dispatch or error, not rnk; did you mean rank?",
              USAGE_ERROR, ["jobs", "exec", "--by", "rnk"]),
-            ("delay takes milliseconds, or a number with a unit (250ms, 5s, 1h), not 5x",
+            ("delay takes milliseconds, or with a unit (250ms, 5s), up to 36600d, not 5x",
              SERVER_ERROR, ["add", "exec", "x", "--delay", "5x"]),
+            ("up to 36600d, not 40000d", SERVER_ERROR, ["add", "exec", "x", "--delay", "40000d"]),
             ("there is no command job1; did you mean jobs?", USAGE_ERROR, ["job1", "exec"]),
             ("no option --grp of jobs", USAGE_ERROR, ["jobs", "exec", "--grp", "ann"]),
             ("did you mean --group?", USAGE_ERROR, ["jobs", "exec", "--grup", "ann"])):
