@@ -323,10 +323,15 @@ Answer cancel_one(Exchange& exchange, const std::string& id, const Words& option
   const std::string& queue = exchange.path("queue");
   Words words = {"Q.CANCEL", queue, id};
   append({&options}, words);
+  const RespValue job = exchange.run({"Q.GET", queue, id});
   const RespValue reply = exchange.run(words);
   if (auto refused = problem_of_reply(exchange, reply)) return refused_answer(std::move(*refused));
-  if (reply.text != "gone") return {200, {{"result", reply.text}}};
-  const RespValue job = exchange.run({"Q.GET", queue, id});
+  if (reply.text != "gone") {
+    Answer answer = {200, {{"result", reply.text}}};
+    // The user may not be allowed to read jobs.
+    if (job.is_map()) put_value(answer.members, "was", job.at("state"));
+    return answer;
+  }
   return refused_answer(job.is_null() ? problem(404, "NOJOB", "No such job.")
                                       : problem(409, "ENDED", "The job has ended."));
 }

@@ -314,7 +314,8 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   ["integer", "string"]}, "reason_base64": {"type": "string"}}, "required": [],
   "additionalProperties": false},
 "Cancelled": {"type": "object", "properties": {"result": {"type": "string", "enum":
-  ["cancelled", "signalled"]}}, "required": ["result"], "additionalProperties": false},
+  ["cancelled", "signalled"]}, "was": {"type": "string"}}, "required": ["result"],
+  "additionalProperties": false},
 "Nothing": {"type": "object", "properties": {}, "required": [], "additionalProperties": false},
 "State": {"type": "object", "properties": {"state": {"type": "string"}}, "required": ["state"],
   "additionalProperties": false},
@@ -349,9 +350,9 @@ inline constexpr const char* kOpenApiSchemas = R"json({
 "Outcomes": {"type": "object", "properties": {"jobs": {"type": "array", "items": {"type":
   "object", "properties": {"id": {"type": ["string", "null"]}, "id_base64": {"type": "string"},
   "status": {"type": "integer"}, "state": {"type": "string"}, "result": {"type": "string", "enum":
-  ["cancelled", "signalled", "purged"]}, "error": {"$ref": "#/components/schemas/Problem"}},
-  "required": ["id", "status"], "additionalProperties": false}}}, "required": ["jobs"],
-  "additionalProperties": false},
+  ["cancelled", "signalled", "purged"]}, "was": {"type": "string"}, "error": {"$ref":
+  "#/components/schemas/Problem"}}, "required": ["id", "status"], "additionalProperties":
+  false}}}, "required": ["jobs"], "additionalProperties": false},
 "CountOrOutcomes": {"oneOf": [{"$ref": "#/components/schemas/Count"}, {"$ref":
   "#/components/schemas/Outcomes"}]},
 "Count": {"type": "object", "properties": {"count": {"type": "integer"}, "cursor": {"type":

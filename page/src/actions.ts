@@ -73,11 +73,6 @@ const can_be_put_back = (state: string | undefined) => state === "pending";
 const NO_UNDO = "there is no undo for what is delayed or blocked, as it would run at once.";
 const DEPENDENTS = "Jobs that need it are cancelled with it, and stay so.";
 
-// What a list or a page shows may be old by now.
-function state_now(ref: QueueRef, id: string): Promise<string | undefined> {
-  return request<Job>(job_path(ref, id)).then((job) => job.state, () => undefined);
-}
-
 async function put_back(target: Target): Promise<void> {
   await act(`${shown(target.id)} is waiting again, at the end of its band.`,
     "The job was not put back",
@@ -108,12 +103,11 @@ export function ask_to_cancel(target: Target): void {
     danger: true,
     done: async () => {
       const body: Record<string, unknown> = { reason: reason.value || "by hand" };
-      const undo = can_be_put_back(await state_now(target.ref, target.id))
-        ? () => void put_back(target) : undefined;
       if (active && grace.value !== "") body.grace_ms = Number(grace.value);
-      const { result } = await request<{ result: string }>(
+      const { result, was } = await request<{ result: string; was?: string }>(
         job_path(target.ref, target.id, ":cancel"), { method: "POST", body });
       const told = result === "signalled";
+      const undo = can_be_put_back(was) ? () => void put_back(target) : undefined;
       notice(told ? `The worker of ${shown(target.id)} was asked to stop.`
         : `${shown(target.id)} has been cancelled.`, told ? {} : { undo });
       target.changed();
@@ -294,6 +288,8 @@ interface Outcome {
   id_base64?: string;
   status: number;
   result?: string;
+  // Its state before. What a list or a page showed may have been old.
+  was?: string;
   error?: { detail: string };
 }
 
@@ -317,16 +313,14 @@ export function ask_for_chosen(ref: QueueRef, verb: Verb, chosen: Map<string, st
     done: async () => {
       const body: Record<string, unknown> = { ids: ids.map(body_item) };
       if (verb === "cancel") body.reason = "by hand";
-      const before = new Map(verb !== "cancel" ? [] : await Promise.all(ids.map(async (id) =>
-        [id, await state_now(ref, id)] as const)));
       const { jobs } = await request<{ jobs: Outcome[] }>(queue_path(ref, `/jobs:${verb}`),
         { method: "POST", body });
       const refused = jobs.filter(({ status }) => status >= 400);
       const asked = jobs.filter(({ result }) => result === "signalled");
       const done = jobs.filter((each) => !refused.includes(each) && !asked.includes(each));
       // What had ended before, or still runs, is not put back.
-      const again = done.map((each) => segment_of(each, "id") ?? "").filter((id) =>
-        can_be_put_back(before.get(id)));
+      const again = done.filter(({ was }) => can_be_put_back(was))
+        .map((each) => segment_of(each, "id") ?? "");
       if (done.length > 0) {
         notice(`${plural(done.length, "job")} ${told}.`, again.length > 0
           ? { undo: () => void retry_all(ref, again, changed) } : {});

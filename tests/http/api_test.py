@@ -276,11 +276,12 @@ def test_moves_cancels_retries_purges(options):
         delayed = client.expect(200, "PATCH", JOBS + "/b", {"delay_ms": 60000}).json
         require_equal(delayed["state"], "delayed")
         require_equal(client.expect(200, "POST", JOBS + "/c:cancel",
-                                    {"reason": "why not"}).json, {"result": "cancelled"})
+                                    {"reason": "why not"}).json,
+                      {"result": "cancelled", "was": "pending"})
         job, = pop(client)
         require_equal(job["id"], "a")
         require_equal(client.expect(200, "POST", JOBS + "/a:cancel", {"grace_ms": 60000}).json,
-                      {"result": "signalled"})
+                      {"result": "signalled", "was": "active"})
         touched = client.post(JOBS + "/a:touch", {"lease": job["lease"]}).json
         require(touched["cancel"] is not None, "the worker is not told")
         require_equal(client.expect(200, "POST", JOBS + "/a:nack",

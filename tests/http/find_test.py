@@ -153,6 +153,10 @@ def test_changes_of_named_jobs(options):
         require_equal(change("purge", ["f1", "p", "f1"]),
                       [("f1", 200, "purged"), ("p", 409, "NOTENDED"), ("f1", 404, "NOJOB")])
         require_equal(change("retry", []), [])
+        connection.call("Q.ADD", "q", "d", "x", "DELAY", 60000)
+        connection.call("Q.ADD", "q", "n", "x", "NEED", "d")
+        lines = client.expect(200, "POST", JOBS + ":cancel", {"ids": ["n", "d", "f1"]}).json["jobs"]
+        require_equal([line.get("was") for line in lines], ["blocked", "delayed", None])
         require_equal(len(change("cancel", [f"j{number}" for number in range(1000)])), 1000)
         for body, field in (({"ids": ["a"] * 1001}, "ids"), ({"ids": "a"}, "ids"),
                             ({"ids": [1.5]}, "ids"), ({"ids": ["a"], "where": {}}, "where"),
