@@ -114,7 +114,7 @@ LastEvent last_event(Engine& engine, const QueueName& queue);
 
 // What a queue has of a text that is searched.
 struct FoundTag {
-  uint64_t jobs = 0;   // that wait or are active
+  uint64_t jobs = 0;   // that are pending or active
   uint64_t added = 0;  // since the statistics began
 };
 struct FoundInQueue {

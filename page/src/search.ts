@@ -5,7 +5,7 @@ import { request } from "./api";
 import type { QueueRef } from "./api";
 import { is_addressable, segment_of, segment_of_text, shown } from "./bytes";
 import { h, replace, show } from "./dom";
-import { plural, short_count } from "./format";
+import { short_count } from "./format";
 import { words_of_error } from "./notices";
 import { state_pill } from "./view";
 
@@ -15,7 +15,7 @@ interface Found {
   queues: { queue: string | null; waiting: number; active: number; failed: number }[];
   groups: { queue: string | null; group: string | null; waiting: number; active: number }[];
   jobs: { queue: string | null; id: string | null; state: string }[];
-  tags: { queue: string | null; tag: string | null; count: number }[];
+  tags: { queue: string | null; tag: string | null; count: number; added: number }[];
   complete: boolean;
 }
 
@@ -115,7 +115,7 @@ export class Search {
       ...[...found.tags].sort(own).map((line) => {
         const tag = segment_of(line, "tag") ?? "";
         return { kind: "tag", link: queue_link(ref(line), { tag }), names: [ref(line).queue, tag],
-          note: plural(line.count, "job") };
+          note: `${short_count(line.count)} pending or active, ${short_count(line.added)} added` };
       })];
     return hits.filter(({ names }) => names.every(is_addressable));
   }
