@@ -51,6 +51,9 @@ export class JobView implements View {
   private readonly earlier = h("button.link", { hidden: true, click: () => {
     this.whole_log = true;
     this.draw_live();
+    // The button is gone: what it has shown is in focus, from its beginning.
+    this.log.scrollTop = 0;
+    this.log.focus({ preventScroll: true });
   } });
   private readonly graph: GraphPanel;
   private readonly facts = new Panel("What it is");

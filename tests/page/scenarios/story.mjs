@@ -52,6 +52,8 @@ async function numbers_and_logs(visit) {
   await visit.see("pre[role=log]", /^…\nline \d+\nline [^]*line 11999\n$/);
   await visit.click("button.link", "Show the earlier");
   await visit.see("pre[role=log]", /^line 0\nline 1\n[^]*line 11999\n$/);
+  assert.deepEqual(await visit.page.evaluate(() => [document.activeElement.role,
+    document.activeElement.scrollTop]), ["log", 0]);
 }
 
 await scenario(async (browser) => {
