@@ -60,10 +60,14 @@ export class Poller {
   private again = false;
   private poked = false;
   private last_began = -Infinity;
+  // While the server is away a poke does not ask before this time.
+  private away_until = -Infinity;
   private retry_ms = FIRST_RETRY_MS;
   private readonly abort = new AbortController();
   private readonly wake = () => {
-    if (this.may_run) this.poke();
+    if (!this.may_run) return;
+    this.away_until = -Infinity;
+    this.poke();
   };
 
   // `ask` is called at most every `least_ms`, and every `usual_ms` without a poke. `always`: even
@@ -95,7 +99,9 @@ export class Poller {
       return;
     }
     this.poked = true;
-    this.plan(Math.max(0, this.last_began + this.least_ms - performance.now()));
+    const rested = state.health === "connected" ? -Infinity : this.away_until;
+    this.plan(Math.max(0, this.last_began + this.least_ms - performance.now(),
+      rested - performance.now()));
   }
 
   private plan(wait_ms: number): void {
@@ -129,7 +135,9 @@ export class Poller {
     // A slow server is polled less often.
     const rest = Math.max(this.least_ms - took, took);
     this.poked = this.again || away;
-    this.plan(this.again ? rest : Math.max(wait_ms - took, rest / 2));
+    const usual = Math.max(wait_ms - took, rest / 2);
+    if (away) this.away_until = performance.now() + usual;
+    this.plan(this.again && !away ? rest : usual);
   }
 }
 

@@ -25,6 +25,13 @@ const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-ru
 export const tell = (what) => console.log(`do: ${what}`);
 export const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
+// Until it is so; `seen` says what there was instead.
+export async function until(is_so, seen) {
+  for (const end = Date.now() + WAIT_MS; !await is_so(); await pause(50)) {
+    assert(Date.now() < end, `it never came: ${seen()}`);
+  }
+}
+
 // A request to the server beside the page; the answer's JSON.
 export async function api(method, path, body, token = tokens.operate) {
   const response = await fetch(base + path, { method, headers: {

@@ -1,4 +1,31 @@
-import { Visit, add, assert, pause, scenario } from "./browser.mjs";
+import { Visit, add, assert, base, job, pause, queue, scenario, until } from "./browser.mjs";
+
+// What pokes a view during an outage, here changes that fail, does not make it ask more often.
+async function pokes(visit) {
+  const { page } = visit;
+  const path = `${queue("mail")}/jobs/m1`;
+  const looks = [];
+  page.on("request", (request) => {
+    if (request.method() === "GET" && request.url() === base + path) looks.push(Date.now());
+  });
+  await visit.open_job("mail", "m1");
+  await visit.see(".verdict .pill", "pending");
+  await visit.context.setOffline(true);
+  await visit.see(".banner", "The server does not respond");
+  const before = looks.length;
+  const end = Date.now() + 3000;
+  const bands = page.getByLabel("Priority");
+  for (; Date.now() < end; await pause(100)) {
+    await bands.selectOption("LOW");
+    await bands.selectOption("HIGH");
+  }
+  assert(looks.length - before <= 4, `${looks.length - before} looks at the job in 3 s`);
+  // One that succeeds shows that the server is there again.
+  await visit.context.setOffline(false);
+  await bands.selectOption("LOW");
+  await visit.see(".facts", "LOW");
+  assert.equal((await job("mail", "m1")).pri, "LOW");
+}
 
 await scenario(async (browser) => {
   await add("mail", "m1");
@@ -35,8 +62,9 @@ await scenario(async (browser) => {
       body: JSON.stringify({ status: 503, code: "LOADING", detail: "The data is being loaded." }) });
   });
   await visit.context.setOffline(false);
-  while (refused === 0) await pause(50);
+  await until(() => refused > 0, () => "no request for events");
   await visit.page.unroute(is_events);
   await visit.see(".activity li", "m4");
+  await pokes(visit);
   await visit.close();
 });

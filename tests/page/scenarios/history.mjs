@@ -1,14 +1,10 @@
 // Charts that are full at the first look, values under the pointer, and what happened in a range.
-import { Visit, add, api, assert, pause, pop, queue, scenario } from "./browser.mjs";
+import { Visit, add, api, assert, pop, queue, scenario, until } from "./browser.mjs";
 
 // Until the server has kept what is waiting now.
 async function kept(wanted) {
-  for (let tries = 0; tries < 150; ++tries) {
-    const { series } = await api("GET", `${queue("mail")}/history?range=hour`);
-    if (series.waiting.includes(wanted)) return;
-    await pause(200);
-  }
-  throw new Error("no history was kept");
+  await until(async () => (await api("GET", `${queue("mail")}/history?range=hour`))
+    .series.waiting.includes(wanted), () => "history of what waits");
 }
 
 // Also of one that came after the server's last look at the queue.

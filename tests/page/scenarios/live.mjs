@@ -1,11 +1,4 @@
-import { Visit, add, api, assert, base, pause, pop, queue, scenario } from "./browser.mjs";
-
-async function until_asked(asked, is_it, times) {
-  for (let tries = 0; asked.filter(is_it).length < times; ++tries) {
-    assert(tries < 200, asked.join("\n"));
-    await pause(50);
-  }
-}
+import { Visit, add, api, assert, base, pop, queue, scenario, until } from "./browser.mjs";
 
 await scenario(async (browser) => {
   await api("PATCH", `${queue("mail")}?create=true`, { max_active: 2 });
@@ -34,7 +27,8 @@ await scenario(async (browser) => {
   });
   await page.reload();
   await visit.see('.lane[data-band="0"] .chip', "fast");
-  await until_asked(asked, (url) => url === queue("mail"), 2);
+  await until(() => asked.filter((url) => url === queue("mail")).length >= 2,
+    () => asked.join("\n"));
   const second = asked.lastIndexOf(queue("mail"));
   for (const part of ["/jobs?state=pending&pri=CRITICAL", "/jobs?state=pending&pri=LOW"]) {
     const at = asked.findIndex((url) => url.startsWith(queue("mail") + part));
@@ -55,7 +49,7 @@ await scenario(async (browser) => {
   const groups = (url) => url.pathname === `${queue("mail")}/groups`;
   let held = 0;
   await page.route(groups, () => { held += 1; });
-  while (held === 0) await pause(50);
+  await until(() => held > 0, () => "no request for groups");
   await add("mail", "meanwhile", { pri: "LOW" });
   await visit.see_figure("Pending", "2");
   await page.unroute(groups);
@@ -77,9 +71,8 @@ await scenario(async (browser) => {
   };
   page.on("request", told("begun"));
   page.on("requestfailed", told("ended"));
-  const until_told = async (...wanted) => {
-    while (streams.join() !== wanted.join()) await pause(50);
-  };
+  const until_told = (...wanted) =>
+    until(() => streams.join() === wanted.join(), () => `${streams}, not ${wanted}`);
   await page.setViewportSize({ width: 1360, height: 300 });
   await page.evaluate(() => scrollTo(0, 0));
   await until_told("ended");

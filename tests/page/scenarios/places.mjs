@@ -1,5 +1,5 @@
 // The views that are not about one queue: all workers, the server's facts; and a search in payloads.
-import { Visit, add, api, assert, pause, pop, queue, scenario, tokens } from "./browser.mjs";
+import { Visit, add, api, assert, pop, queue, scenario, tokens, until } from "./browser.mjs";
 
 async function workers(visit) {
   const { page } = visit;
@@ -72,10 +72,7 @@ async function checkpoint(visit) {
   const before = await completed();
   await visit.click(".page-head button", "Checkpoint now");
   await visit.see(".notice", "The checkpoint was started");
-  for (let tries = 0; await completed() <= before; ++tries) {
-    assert(tries < 100, "no checkpoint was written");
-    await pause(100);
-  }
+  await until(async () => await completed() > before, () => "a new checkpoint");
   await visit.see(".fact-panels dd", /ago, \d\d:\d\d:\d\d, /);
 }
 

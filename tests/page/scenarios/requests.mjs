@@ -1,5 +1,5 @@
 // What a job's page asks for, and how often: its state as it lives, its payload once a change.
-import { Visit, add, api, assert, job, pause, pop, queue, scenario } from "./browser.mjs";
+import { Visit, add, api, assert, job, pause, pop, queue, scenario, until } from "./browser.mjs";
 
 const LEAST_MS = 400;
 // What timers take off.
@@ -28,7 +28,7 @@ await scenario(async (browser) => {
   const polls = () => asked(false);
   await visit.open_job("work", "j");
   await visit.see("pre", "first");
-  while ((await polls()).length < 3) await pause(100);
+  await until(async () => (await polls()).length >= 3, () => "three looks at the job");
   assert.equal((await bodies()).length, 1, "payloads of a job that does not change");
   // An update gives it another payload, and nothing else is to be seen of it.
   await add("work", "j", { payload: "second", ifdup: "UPDATE" });
