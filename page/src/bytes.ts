@@ -6,19 +6,27 @@ const encoder = new TextEncoder();
 
 // Characters that the path of a URL can contain unencoded.
 const PLAIN = /[A-Za-z0-9_.~-]/;
+// Each byte as a segment has it, and as people read it. A payload has a million of them.
+const ENCODED: string[] = [];
+const READABLE: string[] = [];
+for (let byte = 0; byte < 256; ++byte) {
+  const character = String.fromCharCode(byte);
+  const digits = byte.toString(16).padStart(2, "0");
+  ENCODED.push(PLAIN.test(character) ? character : `%${digits.toUpperCase()}`);
+  READABLE.push(byte > 32 && byte < 127 ? character : `\\x${digits}`);
+}
 
-function segment_of_bytes(bytes: Iterable<number>): string {
+function segment_of_bytes(bytes: Uint8Array): string {
   let segment = "";
-  for (const byte of bytes) {
-    const character = String.fromCharCode(byte);
-    segment += PLAIN.test(character) ? character
-      : "%" + byte.toString(16).toUpperCase().padStart(2, "0");
-  }
+  for (const byte of bytes) segment += ENCODED[byte];
   return segment;
 }
 
 function of_base64(text: string): string {
-  return segment_of_bytes([...atob(text)].map((character) => character.charCodeAt(0)));
+  const characters = atob(text);
+  const bytes = new Uint8Array(characters.length);
+  for (let i = 0; i < bytes.length; ++i) bytes[i] = characters.charCodeAt(i);
+  return segment_of_bytes(bytes);
 }
 
 export function segment_of_text(text: string): string {
@@ -53,19 +61,22 @@ export function segment_of_item(item: string | { base64: string }): string {
 }
 
 function bytes_of(segment: string): Uint8Array {
-  const bytes: number[] = [];
   const given = encoder.encode(segment);
+  const bytes = new Uint8Array(given.length);
+  let size = 0;
   for (let i = 0; i < given.length; ++i) {
-    const code = given[i] === 0x25 ? parseInt(hex_behind(given, i), 16) : NaN;
-    bytes.push(Number.isNaN(code) ? given[i] : code);
+    const code = given[i] === 0x25 ? 16 * digit(given[i + 1]) + digit(given[i + 2]) : NaN;
+    bytes[size++] = Number.isNaN(code) ? given[i] : code;
     if (!Number.isNaN(code)) i += 2;
   }
-  return Uint8Array.from(bytes);
+  return bytes.subarray(0, size);
 }
 
-function hex_behind(given: Uint8Array, at: number): string {
-  const text = String.fromCharCode(...given.subarray(at + 1, at + 3));
-  return /^[0-9a-f]{2}$/i.test(text) ? text : "";
+// Of a hexadecimal digit; NaN of any other character.
+function digit(code: number): number {
+  if (code >= 0x30 && code <= 0x39) return code - 0x30;
+  const small = code | 0x20;
+  return small >= 0x61 && small <= 0x66 ? small - 0x61 + 10 : NaN;
 }
 
 // A segment from an address: browsers and people write the same bytes in several ways.
@@ -95,7 +106,9 @@ export function body_item(segment: string): string | { base64: string } {
 }
 
 export function base64_of(segment: string): string {
-  return btoa(String.fromCharCode(...bytes_of(segment)));
+  let characters = "";
+  for (const byte of bytes_of(segment)) characters += String.fromCharCode(byte);
+  return btoa(characters);
 }
 
 // Characters that would be invisible, or change the direction of the text around them: shown as
@@ -127,9 +140,9 @@ export function shown(segment: string | null): string {
   if (segment === null) return "";
   const text = text_of(segment);
   if (text !== null) return visible(text);
-  return [...bytes_of(segment)].map(
-    (byte) => byte > 32 && byte < 127 ? String.fromCharCode(byte)
-      : "\\x" + byte.toString(16).padStart(2, "0")).join("");
+  let readable = "";
+  for (const byte of bytes_of(segment)) readable += READABLE[byte];
+  return readable;
 }
 
 // The text for people, with its line breaks.

@@ -74,6 +74,7 @@ export class JobView implements View {
   private bodies: Job | null = null;
   private bodies_of = "";
   private bodies_at = 0;
+  private drawn_of: Job | null = null;
   private drawn_bodies = "";
   private drawn_log = "";
   private whole_log = false;
@@ -299,6 +300,9 @@ export class JobView implements View {
   }
 
   private draw_bodies(job: Job): void {
+    // They may be large: those of the same answer are not looked at again.
+    if (job === this.drawn_of) return;
+    this.drawn_of = job;
     const payload = segment_of(job, "payload");
     const result = segment_of(job, "result");
     const key = `${payload} ${result}`;

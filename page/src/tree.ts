@@ -80,17 +80,17 @@ export function draw_body(panel: Panel, bytes: string | null, none: string): voi
     return replace(panel.body, h("p.dim", {}, none));
   }
   const text = text_of(bytes);
-  const raw = text ?? shown(bytes);
+  const raw = () => text ?? shown(bytes);
   const length = text === null ? bytes.replace(/%../g, "x").length : new Blob([text]).size;
   const value = parsed(text);
   const kind = value !== null ? "JSON" : text === null ? "bytes" : "text";
   set_text(panel.aside, `${kind}, ${size(length)}`);
   const spot = h("div");
-  const show_raw = () => replace(spot, h("pre", { tabindex: 0 }, visible_lines(raw)));
+  const show_raw = () => replace(spot, h("pre", { tabindex: 0 }, visible_lines(raw())));
   const show_tree = () => replace(spot, h("div.tree", {}, node(null, value, 0)));
   const buttons = h("div.buttons.body-buttons", {},
     value === null ? null : h("button.link", { click: show_tree }, "tree"),
-    h("button.link", { click: show_raw }, "raw"), copy_button(() => raw));
+    h("button.link", { click: show_raw }, "raw"), copy_button(raw));
   replace(panel.body, buttons, spot);
   if (length > FOLDED_BYTES) {
     return replace(spot, h("p.dim", {}, `${size(length)}: choose `
