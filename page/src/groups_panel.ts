@@ -14,6 +14,8 @@ import type { Group, Stats } from "./types";
 import { Panel, empty, skeleton } from "./view";
 
 const SHOWN_GROUPS = 20;
+// The server's answer has so many groups, and then a line for the sum of the others.
+const MOST_GROUPS = 1000;
 const EACH_MS = 3000;
 
 interface Row {
@@ -31,6 +33,7 @@ export class GroupsPanel {
   visible = false;
   // Null: not known yet.
   private groups: Group[] | null = null;
+  private others: Group | null = null;
   // Those that a rule of their own pauses.
   private paused = new Set<string>();
   private slots = 0;
@@ -41,8 +44,7 @@ export class GroupsPanel {
   private all = false;
   private readonly note = h("div", {}, skeleton(2));
   private readonly table: HTMLElement;
-  private readonly more = h("button.link", { click: () => { this.all = true; this.draw(); } },
-    "Show all");
+  private readonly more = h("button.link", { click: () => this.show_all() }, "Show all");
   private readonly list: KeyedList<Group, Row>;
 
   constructor(private ref: QueueRef, private poke: () => void) {
@@ -65,7 +67,8 @@ export class GroupsPanel {
       const [{ groups }, { rules, cut }] = await Promise.all([
         request<{ groups: Group[] }>(queue_path(this.ref, "/groups"), { signal }),
         state.may("operate") ? ask_rules(this.ref, signal) : { rules: [], cut: false }]);
-      this.groups = groups;
+      this.others = groups.length > MOST_GROUPS ? groups[MOST_GROUPS] : null;
+      this.groups = groups.slice(0, MOST_GROUPS);
       this.cut = cut;
       this.paused = new Set(rules.filter(({ scope, settings }) => scope === "group"
         && (settings.paused ?? "none") !== "none").map((rule) => segment_of(rule, "name") ?? ""));
@@ -79,12 +82,21 @@ export class GroupsPanel {
     this.list.render(groups);
     show(this.table, groups.length > 0);
     show(this.more, groups.length < this.groups.length);
-    set_text(this.panel.aside, this.groups.length ? `${count(this.groups.length)}, largest first`
-      : "");
-    replace(this.note, groups.length === 0 ? empty("No jobs belong to a group")
-      : this.cut ? h("p.dim", {}, "Not all rules were read: a group may be paused that is not "
-        + "shown as paused.") : null);
+    set_text(this.panel.aside, this.others ? `the ${count(MOST_GROUPS)} largest`
+      : this.groups.length ? `${count(this.groups.length)}, largest first` : "");
+    replace(this.note, groups.length === 0 ? empty("No jobs belong to a group") : null,
+      this.others && h("p.dim", {}, `Other groups have ${count(this.others.active)} active and `
+        + `${count(this.others.waiting)} waiting jobs.`),
+      this.cut && h("p.dim", {}, "Not all rules were read: a group may be paused that is not "
+        + "shown as paused."));
   };
+
+  private show_all(): void {
+    this.all = true;
+    this.draw();
+    // The button is gone: the focus goes to what it has shown.
+    this.list.root.children[SHOWN_GROUPS]?.querySelector<HTMLElement>("a, button")?.focus();
+  }
 
   // What the pause of a group is now is asked for when it is to change.
   private async turn_pause(key: string): Promise<void> {

@@ -50,6 +50,8 @@ export class JobsPanel {
   private jobs: Job[] | null = null;
   private cursor: string | null = null;
   private looked_at = 0;
+  // The row that a button will show, which is gone by then: the focus goes there.
+  private focus_at: number | null = null;
   // Where the page shown begins; null: at the start, the only page that is kept current.
   private from: string | null = null;
   private asked: string | null = null;
@@ -62,8 +64,8 @@ export class JobsPanel {
   private readonly filters = new JobFilters();
   private readonly failures: FailuresPanel;
   private readonly tabs: { name: string; root: HTMLButtonElement; count: HTMLElement }[];
-  private readonly next = h("button", { click: () => this.go(this.cursor) }, "Next page");
-  private readonly first = h("button", { click: () => this.go(null) }, "First page");
+  private readonly next = h("button", { click: () => this.open_page(this.cursor) }, "Next page");
+  private readonly first = h("button", { click: () => this.open_page(null) }, "First page");
   private readonly further = h("button", { click: () => this.look_further() });
   private readonly all = h("button.link", { click: () => this.for_all() });
   private readonly selection = h("div.selection", { hidden: true });
@@ -123,6 +125,18 @@ export class JobsPanel {
   // The page is a part of the address.
   private go(from: string | null, instead = false): void {
     set_params({ from: from === null ? "" : segment_of_text(from) }, instead);
+  }
+
+  private open_page(from: string | null): void {
+    this.focus_at = 0;
+    this.go(from);
+  }
+
+  private follow_focus(): void {
+    const at = this.focus_at;
+    this.focus_at = null;
+    if (at === null || !document.activeElement?.matches("body, button")) return;
+    this.rows.children[at]?.querySelector("a")?.focus();
   }
 
   private hide_buttons(): void {
@@ -203,6 +217,7 @@ export class JobsPanel {
       if (path !== this.path(cursor) || from !== this.from) return;
       this.looked_at += answer.looked_at ?? 0;
       this.jobs = [...before, ...answer.jobs];
+      this.focus_at = before.length;
       this.cursor = answer.cursor;
       this.asked = this.path(this.from);
     }).catch((error) => failure("Not looked further", error)).finally(() => {
@@ -221,6 +236,7 @@ export class JobsPanel {
     if (this.by_error) return this.failures.draw();
     if (this.jobs === null) return;
     this.list.render(this.jobs);
+    this.follow_focus();
     this.draw_selection();
     const full = this.jobs.length > 0 && this.jobs.length % PAGE === 0;
     show(this.first, this.from !== null);

@@ -158,6 +158,8 @@ async function pages(visit) {
   await see_rows(visit, wanted(0, 25));
   await visit.click(".jobs button", "Next page");
   await see_rows(visit, wanted(25, 30));
+  // The button is gone; who has pressed it is at what it has shown.
+  assert.equal(await page.evaluate(() => document.activeElement.dataset.row), "p-25");
   await visit.click(".job-row a.id", "p-27");
   await visit.see("main.job h1", "p-27");
   await page.goBack();

@@ -1,5 +1,23 @@
 import { Visit, add, api, assert, base, pop, queue, scenario, until } from "./browser.mjs";
 
+// Of more groups than the server names, the line of the others is no group: nobody can pause it.
+async function many_groups(visit) {
+  const { page } = visit;
+  for (let first = 0; first < 1100; first += 550) {
+    await api("POST", `${queue("groups")}/jobs`, Array.from({ length: 550 }, (_, n) => ({
+      id: `j${first + n}`, payload: "", group: `g-${first + n}` })));
+  }
+  await visit.open_queue("groups");
+  await page.locator("h2", { hasText: "Groups" }).scrollIntoViewIfNeeded();
+  await visit.see(".panel-aside", "the 1,000 largest");
+  await visit.see(".panel", "Other groups have 0 active and 100 waiting jobs.");
+  await page.locator("button", { hasText: "Show all" }).press("Enter");
+  assert.equal(await page.locator(".group-rows .group").count(), 1000);
+  assert.equal(await page.getByLabel("Pause *", { exact: true }).count(), 0);
+  assert(await page.evaluate(() => document.activeElement
+    === document.querySelectorAll(".group-rows a")[20]), "the focus is not at what was shown");
+}
+
 await scenario(async (browser) => {
   await api("PATCH", `${queue("mail")}?create=true`, { max_active: 2 });
   const visit = await Visit.open(browser);
@@ -88,5 +106,7 @@ await scenario(async (browser) => {
   for (const id of ["unseen-1", "unseen-2"]) await visit.see(".activity li", id);
   // Charts have been drawn.
   assert(await page.locator(".plot canvas").count() >= 2);
+  await page.setViewportSize({ width: 1360, height: 900 });
+  await many_groups(visit);
   await visit.close();
 });
