@@ -24,6 +24,8 @@ try {
 }
 let health: Health = "connecting";
 let session: Session | null = null;
+// The token was refused, and has been forgotten.
+let token_ended = false;
 let heard_at: number | null = null;
 let lost_at: number | null = null;
 
@@ -66,6 +68,7 @@ export const state = {
   get lost_at() { return lost_at; },
   get session() { return session; },
   get has_token() { return token !== null; },
+  get token_ended() { return token_ended; },
   get lead() { return lead; },
   get lead_doubted() { return lead_doubted; },
   // Whether a button for such changes is of use here, now.
@@ -77,6 +80,7 @@ export const state = {
 
 function keep_token(next: string | null): void {
   token = next;
+  token_ended = false;
   try {
     if (next === null) sessionStorage.removeItem(TOKEN);
     else sessionStorage.setItem(TOKEN, next);
@@ -157,6 +161,7 @@ export async function find_session(): Promise<Session> {
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 401) throw error;
     keep_token(null);
+    token_ended = true;
     session = await request<Session>("/api/v1/session");
   }
   changed();

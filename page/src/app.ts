@@ -157,7 +157,8 @@ function show_log_in(): void {
   document.title = "Log in · Sluice";
   const tokens = state.session?.tokens !== false;
   const fields = log_in_fields();
-  const fault = h("p.fault", { role: "alert", hidden: true });
+  const fault = h("p.fault", { role: "alert", hidden: !state.token_ended },
+    "You were logged out: the token was revoked, or the session has ended.");
   const button = h("button.primary", { type: "submit" }, "Log in");
   const submit = async (event: Event) => {
     event.preventDefault();

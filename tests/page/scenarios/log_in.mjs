@@ -7,6 +7,7 @@ await scenario(async (browser) => {
   visit.faults.allowed.push("status of 401");
   await page.goto(`${base}/`);
   await page.waitForSelector("input[name=token]");
+  await visit.see_none(".fault", "You were logged out");
   assert.equal(await page.locator("main.overview").count(), 0);
   await page.fill("input[name=token]", "not-a-token-of-this-server");
   await page.keyboard.press("Enter");
@@ -59,6 +60,7 @@ await scenario(async (browser) => {
   await guest.page.waitForSelector("input[name=token]");
   // With the first answer that says so; a few may have been asked for at once.
   assert(refused <= 6, `${refused} refusals`);
+  await guest.see(".fault", "You were logged out: the token was revoked");
   assert.equal(await guest.page.locator(".job-row").count(), 0);
   // Nor is anything left above the log-in.
   assert.equal(await guest.page.locator("dialog").count(), 0);
