@@ -73,7 +73,7 @@ export function ask_to_add(ref: QueueRef, bands: string[], changed: () => void):
       if (id.value) Object.assign(body, body_member("id", segment_of_text(id.value)));
       if (pri.value) body.pri = pri.value;
       if (group.value) body.group = group.value;
-      if (Number(delay.value) > 0) body.delay_ms = Math.round(Number(delay.value) * 1000);
+      if (Number(delay.value) !== 0) body.delay_ms = Math.round(Number(delay.value) * 1000);
       const added = await request<Job>(queue_path(ref, "/jobs"), { method: "POST", body });
       const own = added.id === null ? null : segment_of_text(added.id);
       notice(`Added ${added.id ?? "a job"}.`, {

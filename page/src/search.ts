@@ -124,7 +124,8 @@ export class Search {
     this.at = -1;
     replace(this.list, ...this.found.map((hit, index) => h("a", { href: hit.link, role: "option",
       id: `hit-${index}`, tabindex: -1, "aria-selected": "false", click: () => this.close() },
-    h("span.pill", {}, hit.kind), h("span.hit-name", {}, ...hit.names.flatMap((name, n) =>
+    h("span.pill", {}, hit.kind), h("span.hit-name", { title: hit.names.map(shown).join(" / ") },
+      ...hit.names.flatMap((name, n) =>
       [n ? " / " : "", h("bdi", {}, shown(name))])), h("small", {}, hit.note))));
     this.note.textContent = this.found.length > 0 ? (complete ? "" : "There may be more.")
       : complete ? "Nothing found with this id or name. Of ids only whole ones are found."

@@ -196,6 +196,15 @@ async function table(visit) {
   await page.goBack();
   await page.waitForFunction(() =>
     document.querySelector(".queues tbody a.id").textContent === "many-5");
+  // Found by its name, a long one leaves room for others, on a phone too.
+  for (const width of [390, 1360]) {
+    await page.setViewportSize({ width, height: 900 });
+    await page.fill(".search input", "many-l");
+    await visit.see(".hits a", "many-long-long");
+    const { height } = await page.locator(".hits a").boundingBox();
+    assert(height < 100, `${height} pixels`);
+    await page.fill(".search input", "");
+  }
   await page.getByLabel("Filter queues").fill("many-6");
   await page.waitForFunction(() => document.querySelectorAll(".queues tbody tr").length === 1);
   assert.deepEqual(await rows(), ["many-6"]);

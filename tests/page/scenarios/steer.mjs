@@ -139,6 +139,11 @@ async function undo_pause_and_add(visit) {
   assert.equal(await paused(), "none");
   await page.keyboard.press("a");
   await page.fill("dialog input[name=id]", "mistaken");
+  await page.fill("dialog input[name=delay]", "-5");
+  visit.faults.allowed.push("status of 422");
+  await visit.click("dialog button.primary", "Add");
+  await visit.see("dialog .fault", "not -5000");
+  await page.fill("dialog input[name=delay]", "");
   await visit.click("dialog button.primary", "Add");
   await visit.see(".job-row", "mistaken");
   await page.locator(".notice", { hasText: "Added mistaken" }).getByText("Undo").click();
