@@ -55,6 +55,14 @@ export function replace(element: Element, ...children: Child[]): void {
   append(element, children);
 }
 
+// Draws more rows of a list. If that leaves the button without use, the focus goes to the first that
+// is new.
+export function draw_more(button: HTMLElement, list: Element, draw: () => void): void {
+  const before = list.childElementCount;
+  draw();
+  if (button.hidden) list.children[before]?.querySelector<HTMLElement>("a, button")?.focus();
+}
+
 // Children of a list by key: those that remain keep their elements (and so focus and selection).
 export class KeyedList<Item, Row extends { root: HTMLElement }> {
   private rows = new Map<string, Row>();

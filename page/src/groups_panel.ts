@@ -3,7 +3,7 @@ import { queue_link } from "./address";
 import { queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of, shown } from "./bytes";
-import { KeyedList, h, replace, set_text, show } from "./dom";
+import { KeyedList, draw_more, h, replace, set_text, show } from "./dom";
 import { count, short_count } from "./format";
 import { Seldom, draw_soon } from "./live";
 import { failure } from "./notices";
@@ -93,9 +93,7 @@ export class GroupsPanel {
 
   private show_all(): void {
     this.all = true;
-    this.draw();
-    // The button is gone: the focus goes to what it has shown.
-    this.list.root.children[SHOWN_GROUPS]?.querySelector<HTMLElement>("a, button")?.focus();
+    draw_more(this.more, this.list.root, this.draw);
   }
 
   // What the pause of a group is now is asked for when it is to change.

@@ -78,6 +78,8 @@ export class JobView implements View {
   private drawn_bodies = "";
   private drawn_log = "";
   private whole_log = false;
+  // The event that "Show more" will show first.
+  private focus_at: number | null = null;
 
   constructor(readonly ref: QueueRef, private id: string) {
     this.title = shown(id);
@@ -186,6 +188,7 @@ export class JobView implements View {
   }
 
   private read_further(): void {
+    this.focus_at = this.story.events.length;
     this.story.read_further();
     this.poller.poke();
   }
@@ -317,6 +320,12 @@ export class JobView implements View {
     const { story } = this;
     this.events.render(story.events);
     show(this.further, story.bounded);
+    const first = this.focus_at === null ? undefined : this.events.root.children[this.focus_at];
+    if (first instanceof HTMLElement) {
+      this.focus_at = null;
+      first.tabIndex = -1;
+      first.focus();
+    }
     if (this.job) this.attempts.draw(this.job, story.events, server_now());
     set_text(this.history.aside, story.complete ? "" : "reading…");
     const { events } = story;

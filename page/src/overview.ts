@@ -5,7 +5,7 @@ import type { Params } from "./address";
 import { ApiError, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
 import { is_addressable, segment_of, segment_of_text, shown } from "./bytes";
-import { h, replace, set_text, show } from "./dom";
+import { draw_more, h, replace, set_text, show } from "./dom";
 import { first_job } from "./first_run";
 import { plural, short_count } from "./format";
 import { ask_hours, ask_past, series_of } from "./history";
@@ -111,7 +111,7 @@ export class Overview implements View {
 
   private show_more(): void {
     this.rows += ROWS;
-    this.draw();
+    draw_more(this.more, this.table.body, this.draw);
     this.poller.poke();
   }
 

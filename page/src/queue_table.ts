@@ -73,7 +73,7 @@ export function order_of(sort: string, db: number): Order {
 }
 
 export class QueueTable {
-  private readonly body = h("tbody");
+  readonly body = h("tbody");
   private readonly heads = new Map<string, HTMLTableCellElement>();
   readonly root: HTMLTableElement;
   private readonly list: KeyedList<QueueLine, Row>;

@@ -4,7 +4,7 @@ import { ApiError, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of, segment_of_text, shown } from "./bytes";
 import { ask, field as labelled } from "./dialogs";
-import { KeyedList, append, h, replace, set_text, show } from "./dom";
+import { KeyedList, append, draw_more, h, replace, set_text, show } from "./dom";
 import { missing_queue } from "./first_run";
 import { count, plural } from "./format";
 import { Poller, draw_soon } from "./live";
@@ -42,7 +42,7 @@ export class SettingsView implements View {
   private readonly rule_note = h("div");
   private readonly more_rules = h("button.link", { click: () => {
     this.shown_rules += SHOWN_RULES;
-    this.draw();
+    draw_more(this.more_rules, this.rule_list.root, () => this.draw());
   } });
   private readonly rule_list: KeyedList<Rule, RuleLine>;
   private readonly poller: Poller;

@@ -6,7 +6,7 @@ import { request, state } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of, segment_of_text, shown } from "./bytes";
 import { server_now } from "./clock";
-import { KeyedList, h, replace, set_text, show } from "./dom";
+import { KeyedList, draw_more, h, replace, set_text, show } from "./dom";
 import { ago, count, duration, moment, plural, short_count } from "./format";
 import { LEAST_MS, Poller, draw_soon } from "./live";
 import type { Worker } from "./types";
@@ -166,7 +166,7 @@ export class WorkersView implements View {
 
   private show_more(): void {
     this.rows += ROWS;
-    this.draw();
+    draw_more(this.more, this.list.root, this.draw);
   }
 
   // --- Drawing ---

@@ -5,7 +5,7 @@ async function many_groups(visit) {
   const { page } = visit;
   for (let first = 0; first < 1100; first += 550) {
     await api("POST", `${queue("groups")}/jobs`, Array.from({ length: 550 }, (_, n) => ({
-      id: `j${first + n}`, payload: "", group: `g-${first + n}` })));
+      id: `j${first + n}`, payload: "", group: `a-group-of-users-${first + n}` })));
   }
   await visit.open_queue("groups");
   await page.locator("h2", { hasText: "Groups" }).scrollIntoViewIfNeeded();
@@ -16,6 +16,10 @@ async function many_groups(visit) {
   assert.equal(await page.getByLabel("Pause *", { exact: true }).count(), 0);
   assert(await page.evaluate(() => document.activeElement
     === document.querySelectorAll(".group-rows a")[20]), "the focus is not at what was shown");
+  // On a phone their names are there to be read.
+  await page.setViewportSize({ width: 390, height: 844 });
+  assert.deepEqual(await page.locator(".group-rows a").evaluateAll((all) =>
+    all.filter((each) => each.scrollWidth > each.clientWidth).length), 0);
 }
 
 await scenario(async (browser) => {

@@ -56,6 +56,21 @@ async function numbers_and_logs(visit) {
     document.activeElement.scrollTop]), ["log", 0]);
 }
 
+// A long story is read in parts; the next part is in focus when it has been asked for.
+async function long_story(visit) {
+  const { page } = visit;
+  await add("long", "j");
+  for (let move = 0; move < 1050; move += 50) {
+    await Promise.all(Array.from({ length: 50 }, (_, n) => api("PATCH",
+      `${queue("long")}/jobs/j`, { pri: n % 2 === 0 ? "LOW" : "HIGH" })));
+  }
+  await visit.open_job("long", "j");
+  await visit.see(".panel", "1,000 events, and more.");
+  await page.locator("button", { hasText: "Show more" }).press("Enter");
+  await page.waitForFunction(() => document.activeElement
+    === document.querySelectorAll(".story li")[1000]);
+}
+
 await scenario(async (browser) => {
   // What others do stands between the events of the one that is asked for.
   for (let n = 0; n < 30; ++n) await add("work", `other-${n}`, { pri: "LOW" });
@@ -93,6 +108,7 @@ await scenario(async (browser) => {
   assert.deepEqual(told.filter((word) => word !== "Reported progress"), ["Added", "Started", "Will be retried", "Started",
     "Completed"]);
   await numbers_and_logs(visit);
+  await long_story(visit);
   await reasons(visit);
   visit.faults.allowed.push("status of 404");
   await visit.open_job("work", "never-was");
