@@ -139,7 +139,11 @@ export function visible_lines(text: string): string {
 export function shown(segment: string | null): string {
   if (segment === null) return "";
   const text = text_of(segment);
-  if (text !== null) return visible(text);
+  if (text !== null) {
+    const seen = visible(text);
+    // A name of blanks alone would be nothing, and its link could not be hit.
+    return seen.trim() === "" ? seen.replaceAll(" ", "\\x20") : seen;
+  }
   let readable = "";
   for (const byte of bytes_of(segment)) readable += READABLE[byte];
   return readable;

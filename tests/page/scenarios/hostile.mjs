@@ -4,7 +4,7 @@ const TEXTS = ["<img src=x onerror=alert(1)>", "<script>alert(1)</script>",
   "\"><svg onload=alert(1)>", "javascript:alert(1)", "</title><iframe src=//example.org>",
   "a/b?c#d%2e%2e:cancel", "..", "{{7*7}}",
   "\u202egpj.exe", "\u0000\u0007\u001b[31m", "‮<b>‬", "&lt;b&gt;", "__proto__", "constructor",
-  "x".repeat(500), "🧨'`${alert(1)}"];
+  "  ", "x".repeat(500), "🧨'`${alert(1)}"];
 
 async function fill() {
   for (const [number, text] of TEXTS.entries()) {
@@ -38,6 +38,7 @@ await scenario(async (browser) => {
   await visit.log_in();
   await visit.see(".queues tr", "<script>alert(1)</script>");
   await visit.see(".queues span.id", "..");
+  await visit.see(".queues a.id", "\\x20\\x20");
   await visit.faults.look(page);
   await visit.click(".queues a", "<img src=x onerror=alert(1)>");
   await visit.see("main.queue h1", "<img src=x onerror=alert(1)>");
@@ -53,7 +54,7 @@ await scenario(async (browser) => {
     await visit.see(".job-row", "");
     await visit.faults.look(page);
   }
-  for (const text of TEXTS.slice(-9)) {
+  for (const text of TEXTS.slice(-10)) {
     await visit.open_job("q", text);
     await visit.see(".story li", "Added");
     await visit.faults.look(page);
