@@ -72,7 +72,7 @@ function bytes_of(segment: string): Uint8Array {
   return bytes.subarray(0, size);
 }
 
-// Of a hexadecimal digit; NaN of any other character.
+// The value of a hexadecimal digit; NaN for any other character.
 function digit(code: number): number {
   if (code >= 0x30 && code <= 0x39) return code - 0x30;
   const small = code | 0x20;

@@ -55,8 +55,7 @@ export function replace(element: Element, ...children: Child[]): void {
   append(element, children);
 }
 
-// Draws more rows of a list. If that leaves the button without use, the focus goes to the first that
-// is new.
+// Draws more rows of a list. If the button is hidden then, the focus goes to the first new row.
 export function draw_more(button: HTMLElement, list: Element, draw: () => void): void {
   const before = list.childElementCount;
   draw();

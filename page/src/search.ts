@@ -129,8 +129,8 @@ export class Search {
       [n ? " / " : "", h("bdi", {}, shown(name))])), h("small", {}, hit.note))));
     this.note.textContent = this.found.length > 0 ? (complete ? "" : "There may be more.")
       : complete ? "Nothing found with this id or name. Of ids only whole ones are found."
-        + (this.found_for.includes("=") ? " Of tags a queue counts only four names, and 63 values of "
-          + "each; others can be found by the filter of a queue's jobs." : "")
+        + (this.found_for.includes("=") ? " Of tags a queue counts only four names, and 63 values "
+          + "of each; others can be found by the filter of a queue's jobs." : "")
         : "Nothing found so far: there is too much to look at. Write more of the name.";
     show(this.note, this.note.textContent !== "");
     show(this.hits, true);

@@ -1,6 +1,6 @@
 import { Visit, add, api, assert, base, pop, queue, scenario, until } from "./browser.mjs";
 
-// Of more groups than the server names, the line of the others is no group: nobody can pause it.
+// The server names a thousand groups; the line with the sum of the others cannot be paused.
 async function many_groups(visit) {
   const { page } = visit;
   for (let first = 0; first < 1100; first += 550) {

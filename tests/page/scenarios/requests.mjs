@@ -5,7 +5,7 @@ const LEAST_MS = 400;
 // What timers take off.
 const TOLERANCE_MS = 40;
 
-// A payload of a megabyte is looked at once, not at each poll; another job can have the same.
+// A payload of a megabyte is converted once, not at each poll; another job can have the same.
 async function large_payload(visit) {
   const { page } = visit;
   const bytes = Buffer.from(Uint8Array.from({ length: 1_000_000 }, (_, n) => n * 7 % 256));
