@@ -173,10 +173,11 @@ def test_lost_frame(options):
         wait_until(lambda: other.lsn() == primary.lsn(), what="the other one")
         lost = group.etcd.ctl("get", frames, "--prefix", "--keys-only").split()[-5]
         group.etcd.ctl("del", lost)
+        exits = len(standby.exits)
         standby.start()
         for node in (other, primary):
             node.kill()
-        require_equal(standby.wait_for_exit(len(standby.exits) + 1), 1, "the exit code")
+        require_equal(standby.wait_for_exit(exits + 1), 1, "the exit code")
         require(f"frame {int(lost[-16:], 16)} of the replicated log is missing" in
                 standby.log_tail(), standby.log_tail())
         other.start()
