@@ -158,6 +158,7 @@ class QueueServer {
 
   // A standby: another engine that replays the journal, and follows this one from now on.
   void begin_following() {
+    follower_.reset();  // of the standby before
     standby_ = std::make_unique<CompleteEngine>(port_, 7);
     followed_ = units();
     replay(*standby_, followed_);
