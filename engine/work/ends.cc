@@ -145,8 +145,8 @@ namespace {
 // The next jobs to be dropped are rarely in the cache, and each part of a job is found only by the
 // one before it: so a part of each is fetched a drop ahead of the next part.
 void prefetch_oldest(const OrderedIndex<Job*>& ended) {
-  auto at = ended.begin();
   if (ended.size() < 3) return;
+  auto at = ended.begin();
   at.value()->prefetch_end();
   at.next();
   at.value()->prefetch_extras();

@@ -117,6 +117,15 @@ class Group {
   std::unique_ptr<RemoteLog> log_;
 };
 
+// A node's own data, which no other node has.
+void keep_data(const std::string& directory) {
+  MapReplay replay;
+  auto store = Store::open(store_options(directory), replay);
+  MapEngine engine(&(*store)->journal());
+  engine.set(500, 1);
+  REQUIRE((*store)->close(CloseMode::kFlush).ok());
+}
+
 }  // namespace
 
 TEST_CASE("an empty node joins a trimmed group by the copy of the best live node") {
@@ -238,13 +247,7 @@ TEST_CASE("old data stay until new ones are there, and are replaced only when th
   Group group;
   group.trim_to(8);
   const std::string data = group.directory.path() + "/data";
-  {
-    MapReplay replay;
-    auto store = Store::open(store_options(data), replay);
-    MapEngine engine(&(*store)->journal());
-    engine.set(500, 1);
-    REQUIRE((*store)->close(CloseMode::kFlush).ok());
-  }
+  keep_data(data);
   CHECK(Bootstrap(group.log(), group.options()).run().ok());
   CHECK(read_back(data).state.count(500) == 1);
 
@@ -275,13 +278,7 @@ TEST_CASE(
   Group group;
   group.trim_to(8);
   const std::string data = group.directory.path() + "/data";
-  {
-    MapReplay replay;
-    auto store = Store::open(store_options(data), replay);
-    MapEngine engine(&(*store)->journal());
-    engine.set(500, 1);
-    REQUIRE((*store)->close(CloseMode::kFlush).ok());
-  }
+  keep_data(data);
   const std::string epoch = group.service.state().epoch;
   BootstrapOptions options = group.options();
   options.anew = true;

@@ -7,6 +7,18 @@
 using namespace sluice;
 using namespace sluice::test;
 
+namespace {
+
+// So many that the log is trimmed behind a checkpoint.
+void write_frames(GroupRun& group, GroupNodeRun& primary) {
+  for (uint64_t i = 0; i < 3 * LogTrim::kStepFrames; ++i) {
+    primary.write();
+    group.run(5);
+  }
+}
+
+}  // namespace
+
 TEST_CASE("a node that is stopped while it takes over leaves the group to the next one at once") {
   int stopped = 0;
   for (uint64_t seed = 20; seed < 44; ++seed) {
@@ -84,10 +96,7 @@ TEST_CASE("a standby past which the log was trimmed while it was stopped ends, t
   b.alive = false;
   group.service.expire(RemoteRecordKind::kNode, "b");
   group.service.set_faults({.event_lost = 1});
-  for (uint64_t i = 0; i < 3 * LogTrim::kStepFrames; ++i) {
-    a.write();
-    group.run(5);
-  }
+  write_frames(group, a);
   a.checkpoint = a.last();
   REQUIRE(group.until([&] { return !group.service.state().trim.empty(); }).has_value());
   group.run(300);
@@ -235,10 +244,7 @@ TEST_CASE("a frame that comes back after it was trimmed does not make a log whol
   group.run(100);
   const LogPosition at = a.position();  // of a standby that was stopped then
   const std::string frame = group.service.frames().at(at.seq);
-  for (uint64_t i = 0; i < 3 * LogTrim::kStepFrames; ++i) {
-    a.write();
-    group.run(5);
-  }
+  write_frames(group, a);
   a.checkpoint = a.last();
   REQUIRE(group.until([&] { return group.service.frames().count(at.seq) == 0; }).has_value());
   const std::unique_ptr<RemoteLog> late = group.service.connect();
@@ -309,10 +315,7 @@ TEST_CASE("a hold that cannot be read keeps the whole log, until it is gone") {
   log->put_record(RemoteRecordKind::kHold, "x", "", "what",
                   [&](const RemoteAnswer&) { is_put = true; });
   REQUIRE(group.until([&] { return is_put; }).has_value());
-  for (uint64_t i = 0; i < 3 * LogTrim::kStepFrames; ++i) {
-    a.write();
-    group.run(5);
-  }
+  write_frames(group, a);
   a.checkpoint = a.last();
   group.run(5000);
   CHECK(group.service.state().trim.empty());
@@ -338,10 +341,7 @@ TEST_CASE("nothing is trimmed before the holds were read") {
   group.service.set_faults({.holds_unread = 1});
   GroupNodeRun& again = group.add("a", at);
   REQUIRE(group.until([&] { return again.leads(); }).has_value());
-  for (uint64_t i = 0; i < 3 * LogTrim::kStepFrames; ++i) {
-    again.write();
-    group.run(5);
-  }
+  write_frames(group, again);
   again.checkpoint = again.last();
   group.run(3000);
   CHECK(group.service.state().trim.empty());
