@@ -14,11 +14,13 @@ void Prefetch::add(Engine& engine, int database, Request& request) NO_THREAD_SAF
   const Command* const command = request.command;
   if (command == nullptr) return;
   const std::span<const Bytes> args = request.args;
-  const KeySpec& keys = command->keys[0];
-  const bool is_range = keys.begin == KeySpec::Begin::kIndex && keys.find == KeySpec::Find::kRange;
-  const size_t first =
-      is_range ? static_cast<size_t>(keys.index) : only_key_argument(*command, args);
-  if (first == 0 || first >= args.size()) return;
+  size_t first = only_key_argument(*command, args);
+  if (first == 0) {
+    const KeySpec& keys = command->keys[0];
+    if (keys.begin != KeySpec::Begin::kIndex || keys.find != KeySpec::Find::kRange) return;
+    first = static_cast<size_t>(keys.index);
+  }
+  if (first >= args.size()) return;
   const KeyRef& key = request.first_key = KeyRef(args[first]);
   const Shard& shard = engine.shard(key.shard);
   const Keyspace& keyspace = shard.databases[shard.places[static_cast<size_t>(database)]];

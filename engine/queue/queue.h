@@ -77,8 +77,9 @@ class Queue {
   uint64_t adaptive_runs = 0;  // completions since the last adaptation; not journaled
   static constexpr uint64_t kRunsToAdapt = 100;  // then `adaptive` checks the mean
   uint64_t adaptive_max = 0;  // effective max_active while `adaptive` is set; 0: not begun
-  // It is in Unit::dirty_queues.
+  // It is in Unit::dirty_queues; then, whether its virtual time or rate has changed as well.
   bool head_dirty = false;
+  bool share_dirty = false;
 
   // Queue time for the present lock holder: an earlier holder may have read the clock later.
   int64_t now(int64_t read_ms) { return queue_ms = std::max(queue_ms, read_ms); }

@@ -27,6 +27,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "engine/queue/queue.h"
 #include "engine/unit/effects.h"
@@ -76,10 +77,14 @@ inline RecordedRelease recorded(const Release& release) {
   return release.completed ? RecordedRelease::kCompleted : RecordedRelease::kFailed;
 }
 
-// Records the head as it is now.
-inline void record_head(Unit& unit, const Queue& queue) {
+// Records the head as it is now, and the queue's own share if that has changed.
+inline void record_head(Unit& unit, Queue& queue) {
   unit.record_queue(EffectType::kQueueHead, queue.database, queue.key, {},
                     [&](ByteBuffer& value) { encode_head(queue, value); });
+  if (!std::exchange(queue.share_dirty, false)) return;
+  unit.record_queue(EffectType::kQueueShare, queue.database, queue.key, {}, [&](ByteBuffer& value) {
+    encode_share(ConfigLevel::kQueue, queue.lanes.virtual_ms(), queue.limiter.arrival_us, value);
+  });
 }
 
 // Applies a decoded effect of a queue (is_queue_effect). Steady times begin at 0: the clock starts

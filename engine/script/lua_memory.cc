@@ -22,23 +22,6 @@ char* reallocate(lua_State* lua, const LuaMemory::Buffer& buffer, size_t capacit
 
 }  // namespace
 
-void* LuaMemory::allocate(void* block, size_t old_size, size_t new_size) {
-  const uint64_t used = bytes() - old_size + new_size;
-  if (new_size == 0) {
-    std::free(block);
-    used_bytes_.store(used, std::memory_order_relaxed);
-    return nullptr;
-  }
-  if (new_size > old_size && used > allowed_bytes_) {
-    // The refusal that raise_error() needs has happened.
-    allowed_bytes_ = limit_bytes_;
-    return nullptr;
-  }
-  void* result = std::realloc(block, new_size);
-  if (result != nullptr) used_bytes_.store(used, std::memory_order_relaxed);
-  return result;
-}
-
 void LuaMemory::raise_error(lua_State* lua) {
   // Only a refused allocation raises an error with Lua's status for it.
   allowed_bytes_ = 0;

@@ -25,7 +25,22 @@ class LuaMemory {
   LuaMemory(const LuaMemory&) = delete;
   LuaMemory& operator=(const LuaMemory&) = delete;
 
-  void* allocate(void* block, size_t old_size, size_t new_size);
+  void* allocate(void* block, size_t old_size, size_t new_size) {
+    const uint64_t used = bytes() - old_size + new_size;
+    if (new_size == 0) {
+      std::free(block);
+      used_bytes_.store(used, std::memory_order_relaxed);
+      return nullptr;
+    }
+    if (new_size > old_size && used > allowed_bytes_) {
+      // The refusal that raise_error() needs has happened.
+      allowed_bytes_ = limit_bytes_;
+      return nullptr;
+    }
+    void* result = std::realloc(block, new_size);
+    if (result != nullptr) used_bytes_.store(used, std::memory_order_relaxed);
+    return result;
+  }
   // Thread-safe.
   uint64_t bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
 

@@ -81,19 +81,6 @@ bool find_keys_with_flags(const Command& command, std::span<const Bytes> args,
   return fits;
 }
 
-size_t only_key_argument(const Command& command, std::span<const Bytes> args) {
-  const KeySpec& spec = command.keys[0];
-  if (spec.begin != KeySpec::Begin::kIndex || command.keys[1].begin != KeySpec::Begin::kNone ||
-      command.find_other_keys != nullptr) {
-    return 0;
-  }
-  const auto at = static_cast<size_t>(spec.index);
-  if (spec.find == KeySpec::Find::kRange) return spec.last == 0 ? at : 0;
-  if (spec.find != KeySpec::Find::kKeyNum || spec.key_num_index != 0) return 0;
-  const size_t key = at + static_cast<size_t>(spec.first_key);
-  return key < args.size() && args[at] == "1" ? key : 0;
-}
-
 // --- Look-up ---
 
 namespace {
@@ -129,12 +116,12 @@ void fold(Bytes name, uint64_t& low, uint64_t& high) {
           static_cast<uint64_t>(static_cast<unsigned char>(p[n - 1])) << 16;
   }
   low = lower8(low);
-  high = lower8(high);
+  if (n >= 8) high = lower8(high);
 }
 
-size_t slot_of(uint64_t low, uint64_t high, size_t size, size_t slots) {
-  const uint64_t mixed = (low ^ (high * 0x9e3779b97f4a7c15ULL) ^ size) * 0xff51afd7ed558ccdULL;
-  return (mixed >> 40) & (slots - 1);
+// A name's hash: the upper bits are the better ones.
+uint64_t mix(uint64_t low, uint64_t high, size_t size) {
+  return (low ^ (high * 0x9e3779b97f4a7c15ULL) ^ size) * 0xff51afd7ed558ccdULL >> 40;
 }
 
 uint8_t element_argument_of(const Command& row) {
@@ -143,6 +130,20 @@ uint8_t element_argument_of(const Command& row) {
   if (row.keys[0].find != KeySpec::Find::kRange) return 0;
   const Bytes group = row.group;
   return group == "hash" || group == "set" || group == "sorted-set" || group == "queue" ? 2 : 0;
+}
+
+void set_only_key(Command& row) {
+  const KeySpec& spec = row.keys[0];
+  if (spec.begin != KeySpec::Begin::kIndex || row.keys[1].begin != KeySpec::Begin::kNone ||
+      row.find_other_keys != nullptr) {
+    return;
+  }
+  if (spec.find == KeySpec::Find::kRange && spec.last == 0) {
+    row.only_key = static_cast<uint8_t>(spec.index);
+  } else if (spec.find == KeySpec::Find::kKeyNum && spec.key_num_index == 0) {
+    row.only_key_count = static_cast<uint8_t>(spec.index);
+    row.only_key_counted = static_cast<uint8_t>(spec.index + spec.first_key);
+  }
 }
 
 // The categories by Redis's rule: the row's own, or its family's, and those that its flags imply.
@@ -165,7 +166,7 @@ void CommandTable::install(Families families) {
   table_ = &table;
 }
 
-CommandTable::CommandTable(Families families) : slots_(1024) {
+CommandTable::CommandTable(Families families) {
   for (const CommandFamily& family : families) add(family);
   std::sort(top_level_.begin(), top_level_.end(),
             [](const Command* a, const Command* b) { return Bytes(a->name) < Bytes(b->name); });
@@ -176,6 +177,7 @@ void CommandTable::complete(Command& row, const CommandFamily& family) {
   by_id_.push_back(&row);
   if (row.group[0] == 0) row.group = family.group;
   row.acl = categories_of(row, family.category);
+  set_only_key(row);
 }
 
 void CommandTable::add(const CommandFamily& family) {
@@ -196,8 +198,8 @@ void CommandTable::add(const CommandFamily& family) {
     fold(name, slot.low, slot.high);
     slot.size = name.size();
     slot.command = &own;
-    size_t at = slot_of(slot.low, slot.high, name.size(), slots_.size());
-    while (slots_[at].command != nullptr) at = (at + 1) & (slots_.size() - 1);
+    size_t at = mix(slot.low, slot.high, name.size()) % kSlots;
+    while (slots_[at].command != nullptr) at = (at + 1) % kSlots;
     slots_[at] = slot;
   }
 }
@@ -207,8 +209,8 @@ const Command* CommandTable::find(Bytes name) const {
   uint64_t low;
   uint64_t high;
   fold(name, low, high);
-  size_t at = slot_of(low, high, name.size(), slots_.size());
-  for (; slots_[at].command != nullptr; at = (at + 1) & (slots_.size() - 1)) {
+  size_t at = mix(low, high, name.size()) % kSlots;
+  for (; slots_[at].command != nullptr; at = (at + 1) % kSlots) {
     const Slot& slot = slots_[at];
     if (slot.low != low || slot.high != high || slot.size != name.size()) continue;
     if (name.size() > kHeldBytes && !equals_ignore_case(slot.command->name, name)) continue;

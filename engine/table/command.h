@@ -6,6 +6,7 @@
 // are those of Redis 7.0, so that `COMMAND INFO` replies the same bytes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <span>
@@ -199,7 +200,11 @@ struct Command {
   // job. Used only for prefetching; 0: no such argument, or the usual one of the group, which
   // CommandTable sets.
   uint8_t element_argument = 0;
-  // Filled by CommandTable in its own copy of the row: whose subcommand it is, and a dense number.
+  // Filled by CommandTable in its own copy of the row: what only_key_argument() reads (0: unknown
+  // without a search), whose subcommand it is, and a dense number.
+  uint8_t only_key = 0;          // the argument that is the only key
+  uint8_t only_key_counted = 0;  // the same, if the argument `only_key_count` is 1
+  uint8_t only_key_count = 0;
   uint16_t id = 0;
   const Command* container = nullptr;
 
@@ -221,7 +226,11 @@ bool find_keys_with_flags(const Command& command, std::span<const Bytes> args,
 
 // The argument that is the command's only key, if that is known without a search: one at a fixed
 // place, or after a count of 1. Otherwise 0.
-size_t only_key_argument(const Command& command, std::span<const Bytes> args);
+inline size_t only_key_argument(const Command& command, std::span<const Bytes> args) {
+  const size_t counted = command.only_key_counted;
+  if (counted == 0 || counted >= args.size()) return command.only_key;
+  return args[command.only_key_count] == "1" ? counted : 0;
+}
 
 // The rows of one file, and the group and the category of those that name none.
 struct CommandFamily {
@@ -263,7 +272,8 @@ class CommandTable {
     size_t size = 0;  // of the name; a search reads only slots
     const Command* command = nullptr;
   };
-  std::vector<Slot> slots_;
+  static constexpr size_t kSlots = 1024;
+  std::array<Slot, kSlots> slots_;
   std::deque<Command> rows_;
   std::deque<std::vector<Command>> subcommands_;
   std::vector<const Command*> top_level_;

@@ -101,7 +101,8 @@ void QueueWork::record_release(const Release& release, RecordedRelease what) {
 }
 
 void QueueWork::record_own_share() {
-  record_share(ConfigLevel::kQueue, {}, queue_->lanes.virtual_ms(), queue_->limiter.arrival_us);
+  queue_->share_dirty = true;
+  record_head_at_end(*unit_, *queue_);
 }
 
 void QueueWork::record_limits(const Job& job) {

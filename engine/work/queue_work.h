@@ -79,7 +79,7 @@ class QueueWork {
   void record_limits(const Job& job);
   void record_share(ConfigLevel level, Bytes name, double virtual_ms, int64_t arrival_us);
   void record_group_share(const Group& group);
-  // The queue's virtual time and rate.
+  // The queue's virtual time and rate, with its head.
   void record_own_share();
   void record_release(const Release& release, RecordedRelease what);
   // `encode(ByteBuffer&)` appends the value; it is not called where nothing is recorded.
