@@ -121,6 +121,7 @@ void Execution::record_heads() {
   for (Queue* queue : unit_.dirty_queues) {
     queue->head_dirty = false;
     record_head(unit_, *queue);
+    list_queue_timers(engine_.shard(KeyRef(queue->key).shard), *queue, true);
   }
   unit_.dirty_queues.clear();
 }

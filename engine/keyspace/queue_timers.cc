@@ -147,10 +147,12 @@ void retire_queue(Shard& shard, Unit& unit, Queue* queue) {
 
 std::vector<Queue*> retire_queues(Shard& shard, Unit& unit,
                                   int database) NO_THREAD_SAFETY_ANALYSIS {
-  std::erase_if(unit.dirty_queues, [&](const Queue* queue) {
-    return queue->database == database && KeyRef(queue->key).shard == shard.index;
-  });
   QueueTimers& timers = shard.queue_timers[static_cast<size_t>(database)];
+  std::erase_if(unit.dirty_queues, [&](const Queue* queue) {
+    const bool goes = queue->database == database && KeyRef(queue->key).shard == shard.index;
+    if (goes) timers.floor = std::max(timers.floor, floor_over(*queue));
+    return goes;
+  });
   if (timers.by_name.empty()) return {};
   raise_token_floor(shard, unit, timers.floor);
   std::vector<Queue*> adopting;

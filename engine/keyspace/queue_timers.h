@@ -37,8 +37,8 @@ struct QueueTimers {
 };
 
 // Lists the queue by its next_due_ms() and next_due_steady(), and lowers the shard's next_due times
-// to them. Call it after every change of a queue; it costs nothing if neither time has changed. A
-// retired queue is not listed again. `keeps_due`: what is due already stays so until
+// to them. Call it for every queue that a unit has changed; it costs nothing if neither time has
+// changed. A retired queue is not listed again. `keeps_due`: what is due already stays so until
 // run_queue_timers() has run. (A command may apply a refilled rate before its timer, which then has
 // still to serve the pops that wait for it.)
 void list_queue_timers(Shard& shard, Queue& queue, bool keeps_due = false);

@@ -31,7 +31,8 @@ QueueWork::~QueueWork() {
 // --- Records ---
 
 void QueueWork::touched() {
-  timers_changed_ = true;
+  // The end of the unit lists its timers. A new queue is listed at once, under its name as well.
+  if (queue_->listed_due_ms == kNeverMs) timers_changed_ = true;
   ++unit_->changes;
   database_.break_watches(key_.key);
   record_head_at_end(*unit_, *queue_);

@@ -337,6 +337,18 @@ TEST_CASE("the numbers that SWAPDB gave out do not come again after FLUSHALL") {
   CHECK(events(q, "q", "7") == "-TRIMMED oldest=9");
 }
 
+TEST_CASE("numbers of a transaction that flushes do not come again after it") {
+  for (const char* flush : {"FLUSHDB", "FLUSHALL", "SWAPDB 0 1"}) {
+    QueueTalk q;
+    q.add("a b");
+    for (const char* line : {"MULTI", "Q.ADD q c x", "Q.ADD q d x", flush, "Q.ADD q e x", "EXEC"}) {
+      q.say(line);
+    }
+    CHECK(events(q, "q", "-") == "6 e");
+    CHECK(events(q, "q", "4") == "-TRIMMED oldest=6");
+  }
+}
+
 TEST_CASE("who waits for the events of a queue that is not there gets all of them") {
   QueueTalk q;
   q.say("Q.ADD q a x");
