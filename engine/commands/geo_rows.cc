@@ -26,7 +26,6 @@ constexpr const char* kSearchComplexity =
 
 const Command kGeoRows[] = {
     {.name = "geoadd",
-     .arity = -5,
      .flags = kWrite | kDenyOom,
      .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
      .handler = geoadd_command,
@@ -37,7 +36,6 @@ const Command kGeoRows[] = {
      .syntax = "key [NX | XX] [CH] longitude latitude member [longitude latitude member "
                "...]"},
     {.name = "geodist",
-     .arity = -4,
      .flags = kReadonly,
      .keys = {kReadKey},
      .handler = geodist_command,
@@ -65,7 +63,6 @@ const Command kGeoRows[] = {
      .summary = "Reads the longitudes and latitudes of places.",
      .syntax = "key member [member ...]"},
     {.name = "georadius",
-     .arity = -6,
      .flags = kWrite | kDenyOom | kMovableKeys,
      .keys = {kReadKey, kept_behind("STORE", 6), kept_behind("STOREDIST", 6)},
      .handler = georadius_command,
@@ -77,7 +74,6 @@ const Command kGeoRows[] = {
                "storekey]",
      .find_other_keys = find_georadius_destination},
     {.name = "georadius_ro",
-     .arity = -6,
      .flags = kReadonly,
      .keys = {kReadKey},
      .handler = georadius_ro_command,
@@ -87,7 +83,6 @@ const Command kGeoRows[] = {
      .syntax = "key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] "
                "[WITHHASH] [COUNT count [ANY]] [ASC | DESC]"},
     {.name = "georadiusbymember",
-     .arity = -5,
      .flags = kWrite | kDenyOom | kMovableKeys,
      .keys = {kReadKey, kept_behind("STORE", 5), kept_behind("STOREDIST", 5)},
      .handler = georadiusbymember_command,
@@ -98,7 +93,6 @@ const Command kGeoRows[] = {
                "[COUNT count [ANY]] [ASC | DESC] [STORE storekey] [STOREDIST storekey]",
      .find_other_keys = find_georadiusbymember_destination},
     {.name = "georadiusbymember_ro",
-     .arity = -5,
      .flags = kReadonly,
      .keys = {kReadKey},
      .handler = georadiusbymember_ro_command,
@@ -108,7 +102,6 @@ const Command kGeoRows[] = {
      .syntax = "key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] "
                "[COUNT count [ANY]] [ASC | DESC]"},
     {.name = "geosearch",
-     .arity = -7,
      .flags = kReadonly,
      .keys = {kReadKey},
      .handler = geosearch_command,
@@ -119,7 +112,6 @@ const Command kGeoRows[] = {
                "radius <M | KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC "
                "| DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]"},
     {.name = "geosearchstore",
-     .arity = -8,
      .flags = kWrite | kDenyOom,
      .keys = {keys_at(1, kKeyOw | kKeyUpdate), keys_at(2, kKeyRo | kKeyAccess)},
      .handler = geosearchstore_command,

@@ -10,12 +10,10 @@ void reply_help(Call& call);
 
 constexpr Command help_row(const char* since, uint32_t acl = 0) {
   return Command{.name = "help",
-                 .arity = 2,
                  .flags = kLoading | kStale,
                  .acl = acl,
                  .handler = reply_help,
                  .since = since,
-                 .complexity = "O(1)",
                  .summary = "Lists the subcommands."};
 }
 

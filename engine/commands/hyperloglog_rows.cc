@@ -9,7 +9,6 @@ namespace {
 
 const Command kHyperLogLogRows[] = {
     {.name = "pfadd",
-     .arity = -2,
      .flags = kWrite | kDenyOom | kFast,
      .keys = {keys_at(1, kKeyRw | kKeyInsert)},
      .handler = pfadd_command,
@@ -18,7 +17,6 @@ const Command kHyperLogLogRows[] = {
      .summary = "Adds elements to a HyperLogLog, which is created if needed.",
      .syntax = "key [element [element ...]]"},
     {.name = "pfcount",
-     .arity = -2,
      .flags = kReadonly | kSeenByOthers,
      .keys = {{.flags = kKeyRw | kKeyAccess,
                .begin = KeySpec::Begin::kIndex,
@@ -44,7 +42,6 @@ const Command kHyperLogLogRows[] = {
      .summary = "Merges HyperLogLogs into one.",
      .syntax = "destkey sourcekey [sourcekey ...]"},
     {.name = "pfdebug",
-     .arity = 3,
      .flags = kWrite | kDenyOom | kAdmin,
      .keys = {keys_at(2, kKeyRw | kKeyAccess)},
      .handler = pfdebug_command,
@@ -53,7 +50,6 @@ const Command kHyperLogLogRows[] = {
      .summary = "Shows the encoding of a HyperLogLog: GETREG, DECODE, ENCODING, TODENSE.",
      .syntax = "subcommand key"},
     {.name = "pfselftest",
-     .arity = 1,
      .flags = kAdmin,
      .handler = pfselftest_command,
      .since = "2.8.9",

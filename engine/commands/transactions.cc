@@ -4,7 +4,6 @@
 // that transaction_shards() returns (engine/execution/transaction.h).
 #include <algorithm>
 
-#include "engine/access/acl.h"
 #include "engine/commands/families.h"
 #include "engine/execution/call.h"
 #include "engine/execution/engine.h"
@@ -131,14 +130,11 @@ constexpr uint32_t kControlFlags = kNoScript | kLoading | kStale | kFast | kAllo
 
 const Command kTransactionRows[] = {
     {.name = "multi",
-     .arity = 1,
      .flags = kControlFlags | kNotQueued,
      .handler = multi_command,
      .since = "1.2.0",
-     .complexity = "O(1)",
      .summary = "Begins a transaction: later commands are queued until EXEC."},
     {.name = "exec",
-     .arity = 1,
      .flags = kNoScript | kLoading | kStale | kSkipSlowlog | kNotQueued | kRunsQueued |
               kEndsTransaction | kEndsWatching,
      .handler = exec_command,
@@ -146,14 +142,12 @@ const Command kTransactionRows[] = {
      .complexity = "Depends on commands in the transaction",
      .summary = "Runs the queued commands as one unit."},
     {.name = "discard",
-     .arity = 1,
      .flags = kControlFlags | kNotQueued | kEndsTransaction | kEndsWatching,
      .handler = discard_command,
      .since = "2.0.0",
      .complexity = "O(N), when N is the number of queued commands",
      .summary = "Discards the queued commands and ends the transaction."},
     {.name = "watch",
-     .arity = -2,
      .flags = kControlFlags | kNotQueued,
      .keys = {keys_at(1, kKeyRo, -1)},
      .handler = watch_command,
@@ -162,11 +156,9 @@ const Command kTransactionRows[] = {
      .summary = "Makes the next EXEC fail if one of these keys has changed.",
      .syntax = "key [key ...]"},
     {.name = "unwatch",
-     .arity = 1,
      .flags = kControlFlags | kEndsWatching,
      .handler = unwatch_command,
      .since = "2.2.0",
-     .complexity = "O(1)",
      .summary = "Unwatches all keys."},
 };
 

@@ -1,6 +1,7 @@
 #include "engine/table/command.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "engine/base/numbers.h"
 
@@ -159,6 +160,44 @@ uint32_t categories_of(const Command& row, uint32_t category) {
   return acl | ((row.flags & kFast) != 0 ? kAclFast : kAclSlow);
 }
 
+// The words that a syntax requires, up to the end of the bracket that `rest` is in. `open`: it
+// takes more of them.
+int least_words(Bytes& rest, bool& open) {
+  int words = 0;
+  std::optional<int> fewest;  // of the alternatives
+  const auto end_alternative = [&] {
+    open = open || (fewest && *fewest != words);
+    fewest = std::min(fewest.value_or(words), words);
+    words = 0;
+  };
+  while (!rest.empty()) {
+    const char next = rest[0];
+    rest.remove_prefix(1);
+    if (next == ']' || next == '>') break;
+    if (next == '|') {
+      end_alternative();
+    } else if (next == '<') {
+      words += least_words(rest, open);
+    } else if (next == '[') {
+      open = true;
+      least_words(rest, open);
+    } else if (next != ' ') {
+      ++words;
+      rest.remove_prefix(std::min(rest.find_first_of(" ]>"), rest.size()));
+    }
+  }
+  end_alternative();
+  return *fewest;
+}
+
+int arity_of(const Command& row) {
+  bool open = (row.flags & kContainer) != 0;
+  const int name_words = open || row.container != nullptr ? 2 : 1;
+  Bytes rest = row.syntax;
+  const int least = name_words + least_words(rest, open);
+  return open ? -least : least;
+}
+
 }  // namespace
 
 void CommandTable::install(Families families) {
@@ -178,6 +217,7 @@ void CommandTable::complete(Command& row, const CommandFamily& family) {
   if (row.group[0] == 0) row.group = family.group;
   row.acl = categories_of(row, family.category);
   set_only_key(row);
+  if (row.arity == 0) row.arity = arity_of(row);
 }
 
 void CommandTable::add(const CommandFamily& family) {

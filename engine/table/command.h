@@ -174,7 +174,8 @@ struct KeyPosition {
 
 struct Command {
   const char* name = "";
-  int arity = 0;  // with the name itself; negative: at least
+  // With the name itself; negative: at least. By default as the syntax says.
+  int arity = 0;
   uint32_t flags = 0;
   // Categories that the flags do not imply; by default that of the family, except in a container.
   uint32_t acl = 0;
@@ -183,10 +184,10 @@ struct Command {
   std::span<const Command> subcommands = {};
   const char* group = "";       // COMMAND DOCS: string, list, ...; by default that of the family
   const char* since = "1.0.0";  // version of Redis
-  const char* complexity = "";
+  const char* complexity = "O(1)";
   const char* summary = "";  // not Redis's text
   // Arguments in the notation of Redis's documentation: "key [NX | XX] [EX seconds | PX
-  // milliseconds]"; COMMAND DOCS expands it, COMMANDS.md prints it.
+  // milliseconds]". The arity follows from it, COMMAND DOCS expands it, COMMANDS.md prints it.
   const char* syntax = "";
   const char* tips = "";  // space-separated, as in COMMAND INFO
   // Adds keys that the specifications cannot describe, or corrects the keys that they find. Null if
@@ -210,8 +211,7 @@ struct Command {
 
   // Whether it accepts this number of arguments, its name included.
   bool takes(size_t count) const {
-    return arity < 0 ? count >= static_cast<size_t>(-arity)
-                     : arity == 0 || count == static_cast<size_t>(arity);
+    return arity < 0 ? count >= static_cast<size_t>(-arity) : count == static_cast<size_t>(arity);
   }
 };
 

@@ -18,7 +18,6 @@ constexpr KeySpec adopted_keys(const char* word) {
 
 const Command kQueueRows[] = {
     {.name = "q.add",
-     .arity = -4,
      .flags = kWrite | kDenyOom | kFast | kBlocking,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyInsert)},
      .handler = q_add_command,
@@ -34,7 +33,6 @@ const Command kQueueRows[] = {
                "[TAG name value [TAG name value ...]] [MAXWAIT milliseconds] "
                "[BRIEF | WAIT milliseconds]"},
     {.name = "q.pop",
-     .arity = -3,
      .flags = kWrite | kBlocking | kMovableKeys,
      .keys = {counted_keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
      .handler = q_pop_command,
@@ -44,7 +42,6 @@ const Command kQueueRows[] = {
                "[LEASE milliseconds] [TIED] [CAP slots] [ID id] [MATCH label [MATCH label ...]] "
                "[REQID token] [BRIEF] [WITH field [WITH field ...]]"},
     {.name = "q.ack",
-     .arity = -4,
      .flags = kWrite | kBlocking,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
      .handler = q_ack_command,
@@ -57,7 +54,6 @@ const Command kQueueRows[] = {
                "[MATCH label [MATCH label ...]] [REQID token] [BRIEF] "
                "[WITH field [WITH field ...]]]"},
     {.name = "q.nack",
-     .arity = -4,
      .flags = kWrite,
      .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
      .handler = q_nack_command,
@@ -69,7 +65,6 @@ const Command kQueueRows[] = {
                "...]] | WHERE WORKER worker [CURSOR cursor] [LOST | SILENT | FAIL] "
                "[ERROR text]>"},
     {.name = "q.touch",
-     .arity = -4,
      .flags = kWrite | kFast,
      .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
      .handler = q_touch_command,
@@ -80,7 +75,6 @@ const Command kQueueRows[] = {
                "[AND id <lease | *> [LEASE milliseconds] [PROGRESS progress] [LOG bytes] ...]] "
                "[WORKER worker]"},
     {.name = "q.cancel",
-     .arity = -3,
      .flags = kWrite,
      .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
      .handler = q_cancel_command,
@@ -92,7 +86,6 @@ const Command kQueueRows[] = {
                "[ERROR text] [PATTERN pattern] [PAYLOAD text]> [LIMIT count] "
                "[CURSOR cursor]> [REASON text] [GRACE milliseconds]"},
     {.name = "q.move",
-     .arity = -3,
      .flags = kWrite | kFast,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
      .handler = q_move_command,
@@ -101,7 +94,6 @@ const Command kQueueRows[] = {
      .syntax = "queue id [PRI band] [FRONT | BACK] [BOOST milliseconds] "
                "[DELAY milliseconds | AT unix-time-milliseconds]"},
     {.name = "q.retry",
-     .arity = -3,
      .flags = kWrite,
      .keys = {keys_at(1, kKeyRw | kKeyUpdate)},
      .handler = q_retry_command,
@@ -113,7 +105,6 @@ const Command kQueueRows[] = {
                "[ERROR text] [PATTERN pattern] [PAYLOAD text]> [LIMIT count] "
                "[CURSOR cursor]>"},
     {.name = "q.purge",
-     .arity = -3,
      .flags = kWrite,
      .keys = {keys_at(1, kKeyRw | kKeyDelete)},
      .handler = q_purge_command,
@@ -125,7 +116,6 @@ const Command kQueueRows[] = {
                "[ERROR text] [PATTERN pattern] [PAYLOAD text]> [LIMIT count] "
                "[CURSOR cursor]>"},
     {.name = "q.get",
-     .arity = -3,
      .flags = kReadonly | kBlocking,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = q_get_command,
@@ -133,7 +123,6 @@ const Command kQueueRows[] = {
      .summary = "Shows a job: its place, why it waits, how it ended; waits for its end with WAIT.",
      .syntax = "queue id [WITH field [WITH field ...]] [WAIT milliseconds]"},
     {.name = "q.list",
-     .arity = -2,
      .flags = kReadonly,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = q_list_command,
@@ -146,7 +135,6 @@ const Command kQueueRows[] = {
                "[BY <RANK | AGE [DESC] | DEADLINE | DISPATCH>] [CURSOR cursor] [COUNT count] "
                "[BRIEF] [LOOK jobs] [WITH field [WITH field ...]]"},
     {.name = "q.stats",
-     .arity = -2,
      .flags = kReadonly,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = q_stats_command,
@@ -157,7 +145,6 @@ const Command kQueueRows[] = {
                "cursor] [COUNT "
                "count]] [WINDOW milliseconds]"},
     {.name = "q.events",
-     .arity = -3,
      .flags = kReadonly | kBlocking,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = q_events_command,
@@ -166,7 +153,6 @@ const Command kQueueRows[] = {
      .syntax = "queue <seq | - | $> [COUNT count] [BLOCK milliseconds] [TYPE type [TYPE type ...]] "
                "[ID id [ID id ...]]"},
     {.name = "q.log",
-     .arity = -3,
      .flags = kReadonly | kBlocking,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
      .handler = q_log_command,
@@ -174,7 +160,6 @@ const Command kQueueRows[] = {
      .summary = "Reads the log of a job; waits for more with BLOCK.",
      .syntax = "queue id [FROM offset] [COUNT bytes] [BLOCK milliseconds]"},
     {.name = "q.config",
-     .arity = -3,
      .flags = kWrite,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate)},
      .handler = q_config_command,
@@ -184,7 +169,6 @@ const Command kQueueRows[] = {
                "<SET | TRY> <field value [field value ...]> | RESET | RULES [CURSOR cursor] [COUNT "
                "count]>"},
     {.name = "q.adopt",
-     .arity = -3,
      .flags = kWrite | kMovableKeys | kEveryShard,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate), adopted_keys("PENDING"),
               adopted_keys("ACTIVE")},
