@@ -53,7 +53,7 @@ Directive choice(const char* name, const char* default_value, const char* choice
 }
 
 Directive special(const char* name, const char* default_value, SpecialParser parse) {
-  Directive row = ignored(name, default_value, ValueType::kSpecial);
+  Directive row = ignored(name, default_value, ValueType::kText);
   row.multiple = true;
   row.parse = parse;
   row.expected = "a value as in redis.conf";

@@ -13,6 +13,14 @@ std::vector<Directive> effective_directives();
 
 namespace {
 
+// The type of a row, which need not name it.
+ValueType type_of(const Directive& row) {
+  using enum ValueType;
+  constexpr ValueType kOfBinding[] = {kText, kBool, kInteger, kMemory, kText, kChoice};
+  if (row.type != kText) return row.type;
+  return *row.choices != '\0' ? kChoice : kOfBinding[row.binding.index()];
+}
+
 // The index of `text` in "a, b, c".
 std::optional<size_t> choice_index(Bytes choices, Bytes text) {
   for (size_t index = 0;; ++index) {
@@ -121,7 +129,6 @@ Result<std::string> apply_value(const Directive& directive, const std::string& t
     case ValueType::kChoice:
       return apply_choice(directive, text, draft);
     case ValueType::kText:
-    case ValueType::kSpecial:
     case ValueType::kWords:
       break;
   }
@@ -146,6 +153,7 @@ const std::vector<Directive>& config_directives() {
   static const std::vector<Directive> table = [] {
     std::vector<Directive> all = effective_directives();
     for (Directive& directive : ignored_directives()) all.push_back(directive);
+    for (Directive& directive : all) directive.type = type_of(directive);
     return all;
   }();
   return table;
@@ -189,6 +197,7 @@ std::string expected_value(const Directive& directive) {
   const std::string low = std::to_string(directive.low);
   const bool bounded = directive.high != INT64_MAX;
   if (*directive.only != '\0') return "'" + std::string(directive.only) + "'";
+  if (directive.parse != nullptr) return directive.expected;
   switch (directive.type) {
     case ValueType::kBool:
       return "yes or no";
@@ -205,12 +214,10 @@ std::string expected_value(const Directive& directive) {
     case ValueType::kChoice:
       return "one of " + std::string(directive.choices);
     case ValueType::kText:
-      return "one argument, in quotes if it holds blanks";
-    case ValueType::kSpecial:
     case ValueType::kWords:
       break;
   }
-  return directive.expected;
+  return "one argument, in quotes if it holds blanks";
 }
 
 }  // namespace sluice

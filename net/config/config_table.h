@@ -37,8 +37,7 @@ enum class ValueType : uint8_t {
   kOctal,
   kChoice,
   kText,
-  kSpecial,  // Parsed by `parse`.
-  kWords,    // The same, of any number of arguments.
+  kWords,  // Any number of arguments, for `parse`.
 };
 
 // The target of parsing: the settings, and for each row the text that CONFIG GET shows.
@@ -65,6 +64,7 @@ struct Directive {
   const char* alias = "";
   DirectiveKind kind = DirectiveKind::kRedis;
   ChangeRule change = ChangeRule::kRuntime;
+  // By default as `binding` and `choices` say; a text where neither does, or for `parse`.
   ValueType type = ValueType::kText;
   const char* default_value = "";
   int64_t low = 0;
@@ -85,7 +85,7 @@ struct Directive {
   bool secret = false;
   Binding binding = std::monostate();
   SpecialParser parse = nullptr;
-  const char* expected = "";  // kSpecial: describes a valid value.
+  const char* expected = "";  // With `parse`: describes a valid value.
   const char* summary = "";
 };
 

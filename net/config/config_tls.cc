@@ -23,7 +23,6 @@ Directive tls_text(const char* name, std::string Settings::*member, const char* 
 Directive tls_flag(const char* name, const char* default_value, bool Settings::*member,
                    const char* summary) {
   return {.name = name,
-          .type = kBool,
           .default_value = default_value,
           .reload = true,
           .binding = member,
@@ -33,7 +32,6 @@ Directive tls_flag(const char* name, const char* default_value, bool Settings::*
 Directive tls_number(const char* name, const char* default_value, int64_t Settings::*member,
                      const char* summary) {
   return {.name = name,
-          .type = kInteger,
           .default_value = default_value,
           .high = kMaxInt,
           .reload = true,
@@ -45,7 +43,6 @@ std::vector<Directive> port_rows() {
   return {
       {.name = "tls-port",
        .change = kRestart,
-       .type = kSpecial,
        .default_value = "0",
        .parse = config_special::parse_port<&Settings::tls_port>,
        .expected = "a number from 0 to 65535 (0 = no TLS), or auto",
@@ -53,7 +50,6 @@ std::vector<Directive> port_rows() {
       {.name = "http-tls-port",
        .kind = kOurs,
        .change = kRestart,
-       .type = kSpecial,
        .default_value = "0",
        .parse = config_special::parse_port<&Settings::http_tls_port>,
        .expected = "a number from 0 to 65535 (0 = no HTTPS), or auto",
@@ -64,7 +60,6 @@ std::vector<Directive> port_rows() {
 std::vector<Directive> client_rows() {
   return {
       {.name = "tls-auth-clients",
-       .type = kChoice,
        .default_value = "yes",
        .choices = "no, yes, optional",
        .reload = true,
@@ -72,7 +67,6 @@ std::vector<Directive> client_rows() {
        .summary = "whether clients of tls-port need a certificate signed by a tls-ca-cert"},
       {.name = "http-tls-auth-clients",
        .kind = kOurs,
-       .type = kChoice,
        .default_value = "no",
        .choices = "no, yes, optional",
        .reload = true,
@@ -80,7 +74,6 @@ std::vector<Directive> client_rows() {
        .summary = "whether clients of http-tls-port, which have tokens, also need a certificate"},
       {.name = "tls-handshake-timeout",
        .kind = kOurs,
-       .type = kInteger,
        .default_value = "10",
        .low = 1,
        .high = 3600,
