@@ -1,7 +1,5 @@
 #include "storage/careful_fs.h"
 
-#include <utility>
-
 namespace sluice {
 namespace {
 

@@ -23,7 +23,6 @@
 
 #include "engine/base/status.h"
 #include "engine/ports/journal.h"
-#include "storage/log_sink.h"
 
 namespace rocksdb {
 class Env;

@@ -38,7 +38,6 @@
 #include <deque>
 #include <functional>
 #include <optional>
-#include <vector>
 
 #include "engine/base/mutex.h"
 #include "engine/base/thread.h"

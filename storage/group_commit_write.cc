@@ -1,6 +1,5 @@
 // GroupCommitJournal: writing the buffer to the log.
 #include "engine/base/kill_point.h"
-#include "storage/format.h"
 #include "storage/group_commit.h"
 
 namespace sluice {

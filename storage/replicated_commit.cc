@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "engine/base/kill_point.h"
-#include "storage/log_frame.h"
 
 namespace sluice {
 namespace {

@@ -23,7 +23,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "engine/base/mutex.h"
 #include "storage/commit_buffer.h"

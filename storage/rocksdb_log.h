@@ -16,7 +16,6 @@
 // - Nothing is retried after an error: automatic resumption is off.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 

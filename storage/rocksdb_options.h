@@ -7,7 +7,6 @@
 
 #include <cstdarg>
 #include <functional>
-#include <memory>
 #include <string>
 
 #include "engine/base/mutex.h"

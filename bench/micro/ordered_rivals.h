@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <new>
 #include <utility>
 #include <vector>
 

@@ -7,7 +7,6 @@
 // Made for each use, never kept. REQUIRES for all functions: `locked` has the shards of the keys.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 

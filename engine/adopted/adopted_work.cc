@@ -6,7 +6,6 @@
 #include "engine/access/acl.h"
 #include "engine/base/quoting.h"
 #include "engine/keyspace/queue_timers.h"
-#include "engine/queue/adopted_records.h"
 #include "engine/table/command.h"
 
 // The calling unit has locked all shards; see database.cc for why the analysis is off.

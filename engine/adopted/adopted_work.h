@@ -14,7 +14,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "engine/adopted/adopted_edits.h"
 #include "engine/adopted/adopted_state.h"

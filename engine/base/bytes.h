@@ -3,7 +3,6 @@
 // Keys, values and arguments are opaque bytes; a view never owns them. All functions are pure.
 #pragma once
 
-#include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>

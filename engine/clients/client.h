@@ -2,7 +2,6 @@
 // test), and used by its thread only, except where noted.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <set>

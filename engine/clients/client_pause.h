@@ -10,7 +10,6 @@
 #include <cstdint>
 
 #include "engine/base/mutex.h"
-#include "engine/keyspace/shard.h"
 
 namespace sluice {
 

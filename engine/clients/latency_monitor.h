@@ -3,7 +3,6 @@
 // Thread-safe; one mutex, taken only for slow operations and for queries.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>

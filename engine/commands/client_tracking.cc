@@ -2,8 +2,6 @@
 // which keys.
 #include "engine/clients/tracking.h"
 
-#include <algorithm>
-
 #include "engine/commands/connection.h"
 #include "engine/execution/call.h"
 #include "engine/execution/engine.h"

@@ -2,7 +2,6 @@
 #include "engine/commands/connection.h"
 
 #include "engine/access/acl.h"
-#include "engine/base/numbers.h"
 #include "engine/clients/pubsub.h"
 #include "engine/clients/slow_log.h"
 #include "engine/clients/tracking.h"

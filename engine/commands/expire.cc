@@ -1,5 +1,4 @@
 // Times to live.
-#include "engine/base/numbers.h"
 #include "engine/commands/expire_time.h"
 #include "engine/commands/keys.h"
 #include "engine/execution/call.h"

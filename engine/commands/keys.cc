@@ -1,7 +1,6 @@
 // Keys of any type: deleting, renaming, listing, flushing.
 #include "engine/commands/keys.h"
 
-#include "engine/base/numbers.h"
 #include "engine/clients/tracking.h"
 #include "engine/commands/random_members.h"
 #include "engine/commands/scan.h"

@@ -1,7 +1,6 @@
 // LCS: the longest common subsequence of two strings.
 #include <algorithm>
 
-#include "engine/base/numbers.h"
 #include "engine/commands/strings.h"
 #include "engine/execution/call.h"
 

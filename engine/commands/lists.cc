@@ -1,7 +1,6 @@
 // Lists: pushes, reads and changes in place. Pops and moves are in lists_pop.cc.
 #include "engine/commands/lists.h"
 
-#include "engine/base/numbers.h"
 #include "engine/execution/call.h"
 
 namespace sluice {

@@ -5,9 +5,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
-#include "engine/base/numbers.h"
 #include "engine/execution/call.h"
 
 namespace sluice {

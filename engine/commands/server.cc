@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "engine/base/numbers.h"
 #include "engine/clients/slow_log.h"
 #include "engine/commands/help.h"
 #include "engine/execution/call.h"

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "engine/base/numbers.h"
 #include "engine/commands/stream_ids.h"
 #include "engine/keyspace/stream_edits.h"
 

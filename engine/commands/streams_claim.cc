@@ -1,7 +1,6 @@
 // Streams: XCLAIM and XAUTOCLAIM, which assign pending entries to another consumer.
 #include <algorithm>
 
-#include "engine/base/numbers.h"
 #include "engine/commands/stream_ids.h"
 #include "engine/commands/streams.h"
 #include "engine/keyspace/stream_edits.h"

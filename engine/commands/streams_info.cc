@@ -1,5 +1,4 @@
 // Streams: XINFO.
-#include "engine/base/numbers.h"
 #include "engine/commands/stream_ids.h"
 #include "engine/commands/streams.h"
 

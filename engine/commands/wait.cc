@@ -1,11 +1,9 @@
 // WAIT and WAITAOF: wait until earlier writes are in the journal, and applied by standbys of the
 // group. A server without a group has no standbys.
-#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <utility>
 
-#include "engine/base/numbers.h"
 #include "engine/commands/server.h"
 #include "engine/execution/call.h"
 #include "engine/execution/engine.h"

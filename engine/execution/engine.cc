@@ -1,7 +1,5 @@
 #include "engine/execution/engine.h"
 
-#include <algorithm>
-
 #include "engine/access/acl.h"
 #include "engine/access/acl_log.h"
 #include "engine/base/ticks.h"
@@ -10,7 +8,6 @@
 #include "engine/clients/slow_log.h"
 #include "engine/clients/tracking.h"
 #include "engine/execution/execution.h"
-#include "engine/execution/scripts.h"
 #include "engine/execution/transaction.h"
 #include "engine/keyspace/events.h"
 #include "engine/reply/statistics.h"

@@ -11,7 +11,6 @@
 #include "engine/execution/refusal.h"
 #include "engine/execution/scripts.h"
 #include "engine/execution/transaction.h"
-#include "engine/keyspace/queue_timers.h"
 #include "engine/queue/queue_records.h"
 
 namespace sluice {

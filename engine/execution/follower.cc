@@ -6,7 +6,6 @@
 
 #include "engine/adopted/adopted_work.h"
 #include "engine/keyspace/queue_timers.h"
-#include "engine/queue/adopted_keys.h"
 #include "engine/queue/queue_records.h"
 
 // The shards are locked by index; see database.cc for why the analysis is off.

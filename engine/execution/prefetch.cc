@@ -3,7 +3,6 @@
 #include "engine/base/hash.h"
 #include "engine/execution/engine.h"
 #include "engine/execution/request.h"
-#include "engine/keyspace/element_place.h"
 #include "engine/keyspace/shard.h"
 #include "engine/table/command.h"
 

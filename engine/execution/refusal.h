@@ -3,7 +3,6 @@
 #pragma once
 
 #include <span>
-#include <string>
 
 #include "engine/access/acl_log.h"
 #include "engine/access/acl_rules.h"

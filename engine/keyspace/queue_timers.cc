@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <utility>
 
 #include "engine/keyspace/shard.h"
 #include "engine/queue/queue_records.h"

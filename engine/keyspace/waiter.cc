@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <tuple>
-#include <utility>
 
 #include "engine/access/acl.h"
 #include "engine/reply/reply.h"

@@ -8,8 +8,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
-#include <string>
 
 #include "engine/base/bytes.h"
 

@@ -1,6 +1,5 @@
 #include "engine/queue/adopted_keys.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -1,7 +1,6 @@
 #include "engine/queue/field_help.h"
 
 #include <algorithm>
-#include <array>
 
 #include "engine/base/durations.h"
 #include "engine/queue/queue_error.h"

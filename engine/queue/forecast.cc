@@ -1,7 +1,6 @@
 #include "engine/queue/forecast.h"
 
 #include <algorithm>
-#include <cmath>
 #include <tuple>
 
 #include "engine/queue/dispatch_order.h"

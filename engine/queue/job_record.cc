@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/base/varint.h"
 #include "engine/queue/queue.h"
 
 namespace sluice {

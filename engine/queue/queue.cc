@@ -1,7 +1,6 @@
 #include "engine/queue/queue.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 
 #include "engine/base/check.h"

@@ -1,7 +1,6 @@
 #include "engine/queue/queue_records.h"
 
 #include <cmath>
-#include <optional>
 
 #include "engine/base/limits.h"
 #include "engine/base/numbers.h"

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <tuple>
 
-#include "engine/base/check.h"
 #include "engine/queue/job_texts.h"
 
 namespace sluice {

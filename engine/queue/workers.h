@@ -10,7 +10,6 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "engine/base/bytes.h"
 #include "engine/structures/ordered_index.h"

@@ -4,7 +4,6 @@
 #include "engine/base/quoting.h"
 #include "engine/rdb/format.h"
 #include "engine/rdb/value.h"
-#include "engine/unit/effects.h"
 
 namespace sluice::rdb {
 

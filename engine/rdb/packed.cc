@@ -1,7 +1,6 @@
 #include "engine/rdb/packed.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <optional>
 

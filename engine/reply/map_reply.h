@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "engine/base/check.h"
 #include "engine/reply/reply.h"

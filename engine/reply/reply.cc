@@ -1,6 +1,5 @@
 #include "engine/reply/reply.h"
 
-#include <cmath>
 #include <utility>
 
 #include "engine/reply/statistics.h"

@@ -5,7 +5,6 @@
 
 #include "engine/base/quoting.h"
 #include "engine/base/varint.h"
-#include "engine/script/script.h"
 
 namespace sluice {
 

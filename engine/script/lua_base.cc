@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/base/bytes.h"
 #include "engine/script/lua_headers.h"
 #include "engine/script/lua_machine.h"
-#include "engine/script/lua_result.h"
 #include "engine/script/lua_sandbox.h"
 #include "engine/script/lua_source.h"
 #include "engine/script/stacked_buffer.h"

@@ -7,7 +7,6 @@
 #include "engine/execution/execution.h"
 #include "engine/script/lua_headers.h"
 #include "engine/script/lua_result.h"
-#include "engine/script/lua_sandbox.h"
 #include "engine/script/lua_source.h"
 #include "engine/script/script_engine.h"
 

@@ -5,7 +5,6 @@
 // ends with a zero byte; cN is a text of N bytes, c0 one of a known size (all of it when packing,
 // the number before it when unpacking).
 #include <bit>
-#include <cmath>
 
 #include "engine/base/hex.h"
 #include "engine/script/lua_headers.h"

@@ -1,5 +1,4 @@
 // ScriptEngine's part for functions: the libraries that all threads share, their records, FCALL.
-#include "engine/execution/engine.h"
 #include "engine/execution/execution.h"
 #include "engine/script/lua_machine.h"
 #include "engine/script/script_arguments.h"

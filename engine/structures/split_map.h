@@ -26,7 +26,6 @@
 #include <cstring>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "engine/base/bytes.h"
 #include "engine/base/check.h"

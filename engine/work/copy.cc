@@ -6,7 +6,6 @@
 #include "engine/queue/job_record.h"
 #include "engine/work/add.h"
 #include "engine/work/configure.h"
-#include "engine/work/ends.h"
 #include "engine/work/steer.h"
 
 namespace sluice {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "engine/base/prefetch_line.h"
-#include "engine/keyspace/shard.h"
 #include "engine/queue/told_statistics.h"
 #include "engine/reply/reply.h"
 #include "engine/work/add.h"

@@ -1,7 +1,5 @@
 #include "engine/work/progress.h"
 
-#include "engine/keyspace/shard.h"
-
 namespace sluice {
 
 namespace {

@@ -3,10 +3,8 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "engine/base/glob_literal.h"
-#include "engine/keyspace/shard.h"
 #include "engine/reply/reply.h"
 #include "engine/work/configure.h"
 #include "engine/work/serving.h"

@@ -4,7 +4,6 @@
 #include <deque>
 #include <utility>
 
-#include "engine/access/acl.h"
 #include "engine/base/mutex.h"
 #include "engine/table/command.h"
 #include "net/admin/api.h"

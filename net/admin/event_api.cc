@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/base/numbers.h"
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
 #include "net/http/stream_budget.h"

@@ -1,10 +1,8 @@
 // The history of queues: of one as its charts show it, of many as sparklines.
 #include <memory>
 #include <optional>
-#include <span>
 #include <utility>
 
-#include "engine/base/limits.h"
 #include "net/admin/api.h"
 #include "net/admin/history.h"
 #include "net/admin/queue_list.h"

@@ -2,8 +2,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <filesystem>

@@ -10,7 +10,6 @@
 // a guest of I/O thread 0. finish() is called by the control thread when these threads have ended.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 

@@ -1,6 +1,5 @@
 // Reading a history.
 #include <algorithm>
-#include <utility>
 
 #include "net/admin/history.h"
 

@@ -3,7 +3,6 @@
 #include "net/admin/metrics_collect.h"
 #include "net/admin/metrics_text.h"
 #include "net/admin/routes.h"
-#include "net/http/http_service.h"
 #include "net/io/turns.h"
 
 namespace sluice {

@@ -3,7 +3,6 @@
 #include "net/admin/metrics_collect.h"
 
 #include <initializer_list>
-#include <optional>
 
 #include "engine/base/numbers.h"
 #include "engine/ports/group_port.h"

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <utility>
 
-#include "engine/base/numbers.h"
 #include "net/http/json_text.h"
 #include "net/process/version.h"
 

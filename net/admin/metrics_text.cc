@@ -1,7 +1,5 @@
 #include "net/admin/metrics_text.h"
 
-#include <utility>
-
 #include "net/http/json_text.h"
 
 namespace sluice {

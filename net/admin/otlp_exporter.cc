@@ -13,7 +13,6 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
-#include <optional>
 #include <utility>
 
 #include "engine/base/numbers.h"

@@ -1,8 +1,6 @@
 #include "net/group/group_node.h"
 
 #include <algorithm>
-#include <chrono>
-#include <optional>
 #include <utility>
 
 #include "storage/group_mark.h"

@@ -1,7 +1,5 @@
 #include "net/group/log_bound.h"
 
-#include <algorithm>
-
 namespace sluice {
 
 namespace {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <boost/beast/http/verb.hpp>
-#include <cstdint>
 #include <optional>
 #include <ostream>  // Boost's string_view uses it without including it
 #include <string>

@@ -1,6 +1,5 @@
 #include "net/io/engine_client.h"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 

@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <string>
 
 #include "engine/access/acl.h"
 #include "engine/clients/tracking.h"

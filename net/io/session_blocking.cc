@@ -7,7 +7,6 @@
 #include "net/io/io_thread.h"
 #include "net/io/session.h"
 #include "net/process/clocks.h"
-#include "net/tls/tls_stream.h"
 
 namespace sluice {
 

@@ -1,7 +1,6 @@
 #include "net/io/thread_signals.h"
 
 #include "net/io/io_thread.h"
-#include "net/io/poller.h"
 
 namespace sluice {
 

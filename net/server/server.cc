@@ -17,7 +17,6 @@
 #include "net/admin/otlp_exporter.h"
 #include "net/admin/routes.h"
 #include "net/process/clocks.h"
-#include "net/process/logging.h"
 #include "net/process/memory_use.h"
 #include "net/process/notify.h"
 #include "net/server/server_settings.h"

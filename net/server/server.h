@@ -8,7 +8,6 @@
 // Threads: start, wait and the destructor by one thread; the rest by any.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>

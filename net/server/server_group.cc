@@ -17,7 +17,6 @@
 #include "net/process/logging.h"
 #include "net/process/replace_file.h"
 #include "net/process/wall_clock.h"
-#include "net/server/server_settings.h"
 #include "storage/copy_writer.h"
 #include "storage/etcd/etcd_log.h"
 #include "storage/group_mark.h"

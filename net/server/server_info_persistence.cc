@@ -1,6 +1,5 @@
 // INFO persistence.
 #include <algorithm>
-#include <cstdio>
 
 #include "net/server/server_info.h"
 

@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
-#include <utility>
 
 #include "engine/base/bytes.h"
 #include "engine/base/check.h"

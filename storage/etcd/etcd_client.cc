@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/base/check.h"
-
 namespace sluice {
 
 namespace {

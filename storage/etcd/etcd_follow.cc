@@ -2,8 +2,6 @@
 
 #include <etcd.pb.h>
 
-#include <utility>
-
 #include "storage/etcd/etcd_ask.h"
 
 namespace sluice {

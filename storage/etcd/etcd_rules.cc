@@ -1,7 +1,6 @@
 #include "storage/etcd/etcd_rules.h"
 
 #include <algorithm>
-#include <cstdio>
 
 namespace sluice {
 

@@ -2,8 +2,6 @@
 // a consistent queue that can be walked, described and walked again.
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <string_view>
 
 #include "engine/base/check.h"
 #include "engine/keyspace/describe_effect.h"

@@ -3,7 +3,6 @@
 // are a shorter sequence of records.
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include "engine/commands/complete_engine.h"
 #include "engine/keyspace/describe_effect.h"

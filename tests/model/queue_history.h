@@ -2,7 +2,6 @@
 // coincide.
 #pragma once
 
-#include <cstdint>
 #include <random>
 #include <string>
 #include <vector>

@@ -1,6 +1,5 @@
 // QueueModel: configuration, kept as the texts given to Q.CONFIG SET, and words of commands.
 #include <algorithm>
-#include <cstdlib>
 #include <sstream>
 
 #include "tests/model/queue_model.h"

@@ -1,6 +1,5 @@
 // QueueModel: dispatch order: lanes, limits, rates, shares, LIFO tickets, positions.
 #include <algorithm>
-#include <cmath>
 #include <tuple>
 #include <utility>
 

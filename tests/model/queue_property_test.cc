@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <deque>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>

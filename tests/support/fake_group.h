@@ -1,7 +1,6 @@
 // FakeGroup: a group whose view and answers the test sets. Used by one thread.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>

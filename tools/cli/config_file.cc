@@ -4,7 +4,6 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <tuple>
 
 #include "engine/base/glob_literal.h"
 #include "engine/queue/field_help.h"

@@ -10,7 +10,6 @@
 #include "engine/base/numbers.h"
 #include "engine/queue/field_help.h"
 #include "net/http/message.h"
-#include "tools/cli/failure.h"
 #include "tools/cli/replies.h"
 
 namespace sluice::cli {

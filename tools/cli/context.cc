@@ -13,7 +13,6 @@
 #include "net/http/json_text.h"
 #include "net/process/wall_clock.h"
 #include "tools/cli/failure.h"
-#include "tools/cli/text.h"
 
 namespace sluice::cli {
 

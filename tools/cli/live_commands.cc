@@ -5,7 +5,6 @@
 #include "tools/cli/context.h"
 #include "tools/cli/signals.h"
 #include "tools/cli/simulation.h"
-#include "tools/cli/text.h"
 #include "tools/cli/top.h"
 
 namespace sluice::cli {

@@ -7,7 +7,6 @@
 #include "net/process/wall_clock.h"
 #include "tools/cli/connection.h"
 #include "tools/cli/replies.h"
-#include "tools/cli/text.h"
 
 namespace sluice::cli {
 

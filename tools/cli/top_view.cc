@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "tools/cli/job_view.h"
-#include "tools/cli/replies.h"
 #include "tools/cli/text.h"
 
 namespace sluice::cli {

@@ -6,7 +6,6 @@
 #include "net/http/json_text.h"
 #include "tools/cli/context.h"
 #include "tools/cli/queue_view.h"
-#include "tools/cli/replies.h"
 #include "tools/cli/stats_lines.h"
 #include "tools/cli/text.h"
 

@@ -15,7 +15,6 @@
 #include "engine/base/quoting.h"
 #include "engine/rdb/function_payload.h"
 #include "engine/rdb/value.h"
-#include "engine/unit/effects.h"
 #include "net/process/wall_clock.h"
 
 namespace sluice::import {

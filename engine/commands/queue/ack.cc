@@ -2,7 +2,6 @@
 #include "engine/commands/queue/pairs.h"
 #include "engine/commands/queue/pop.h"
 #include "engine/commands/queue/queues.h"
-#include "engine/queue/queue_error.h"
 #include "engine/work/run.h"
 
 namespace sluice {

@@ -5,8 +5,6 @@
 // REQUIRES for all functions: the lock of the queue's shard.
 #pragma once
 
-#include <cstdint>
-
 #include "engine/base/bytes.h"
 #include "engine/execution/call.h"
 #include "engine/queue/queue.h"

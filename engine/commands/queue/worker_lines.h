@@ -2,7 +2,6 @@
 // Leases of pops without a worker are in none.
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <unordered_map>
 

@@ -1,7 +1,6 @@
 // A standby: it has the state of the node that it follows after each unit, serves reads, refuses
 // writes, and takes over. tests/model/queue_property_test.cc has more histories of queues.
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 

@@ -2,7 +2,6 @@
 // are those of redis-server 7.0.15 (of WAITAOF: 7.2) where it has such a case.
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/commands/complete_engine.h"

@@ -2,7 +2,6 @@
 // one's units, or a fuzzy checkpoint and the units since its beginning, has the same keys.
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <random>
 #include <string>
 #include <vector>

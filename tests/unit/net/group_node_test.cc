@@ -2,7 +2,6 @@
 // which directories are refused.
 #include "net/group/group_node.h"
 
-#include <functional>
 #include <string>
 
 #include "tests/support/fake_remote_log.h"

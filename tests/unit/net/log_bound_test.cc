@@ -3,7 +3,6 @@
 #include "net/group/log_bound.h"
 
 #include <string>
-#include <vector>
 
 #include "tests/support/fake_remote_log.h"
 #include "tests/support/group_run.h"

@@ -3,7 +3,6 @@
 
 #include <deque>
 #include <filesystem>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>

@@ -1,6 +1,5 @@
 // RDB files as a stream: in pieces of any size, and with damage at every position.
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,6 @@
 // How often a script yields to others: the clock is read after a bounded amount of work, not only
 // of instructions. Each check reads the server's clock once, so checks can be counted.
 #include <string>
-#include <vector>
 
 #include "engine/script/script_engine.h"
 #include "tests/support/script_server.h"

@@ -1,5 +1,4 @@
 // MULTI, EXEC and WATCH.
-#include <memory>
 #include <string>
 
 #include "engine/execution/transaction.h"

@@ -1,7 +1,6 @@
 // Tests what a journal that follows the replicated log owes to checkpoints: between the first
 // change that a commit makes in memory and the commit's place in the local log, no walk may end.
 #include <future>
-#include <thread>
 
 #include "storage/format.h"
 #include "storage/log_tail.h"

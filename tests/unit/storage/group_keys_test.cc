@@ -1,8 +1,6 @@
 // The keys of a group and the texts of its values.
 #include "storage/group_keys.h"
 
-#include <limits>
-
 #include "tests/support/test.h"
 
 using namespace sluice;

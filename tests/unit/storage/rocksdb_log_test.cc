@@ -5,7 +5,6 @@
 
 #include <dlfcn.h>
 
-#include <chrono>
 #include <filesystem>
 
 #include "tests/support/test.h"

@@ -11,9 +11,7 @@
 #include <rocksdb/env.h>
 #include <sys/resource.h>
 
-#include <chrono>
 #include <filesystem>
-#include <thread>
 
 #include "tests/support/test.h"
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <random>
 #include <string>
-#include <vector>
 
 #include "engine/commands/complete_engine.h"
 #include "engine/keyspace/database.h"

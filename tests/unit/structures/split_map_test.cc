@@ -1,7 +1,6 @@
 // SplitMap compared with a naive model, and the guarantees of scan().
 #include "engine/structures/split_map.h"
 
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <random>

@@ -1,6 +1,5 @@
 // AFTER: jobs that wait for any end of others.
 #include <string>
-#include <vector>
 
 #include "tests/support/queue_talk.h"
 #include "tests/support/test.h"

@@ -1,6 +1,5 @@
 // BRIEF and WITH: replies with less, or with more.
 #include <string>
-#include <vector>
 
 #include "tests/support/queue_talk.h"
 #include "tests/support/test.h"

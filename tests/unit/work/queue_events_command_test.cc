@@ -1,7 +1,6 @@
 // Q.EVENTS as seen by clients: contents, starting points, and waiting.
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "tests/support/lossy_spill.h"
 #include "tests/support/queue_talk.h"

@@ -1,6 +1,5 @@
 // Q.ACK, Q.NACK and Q.TOUCH of several jobs in one command.
 #include <string>
-#include <vector>
 
 #include "tests/support/queue_talk.h"
 #include "tests/support/test.h"

@@ -1,6 +1,5 @@
 // Workers: quiet ones, those of which little is heard, and the end of all their runs.
 #include <string>
-#include <vector>
 
 #include "tests/support/queue_talk.h"
 #include "tests/support/test.h"

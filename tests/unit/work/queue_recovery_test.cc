@@ -1,7 +1,6 @@
 // A queue over restarts and changes of its key: the queue recovered from the journal and from fuzzy
 // checkpoints equals the original; tokens never go back; large queues are processed in steps.
 #include <map>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>

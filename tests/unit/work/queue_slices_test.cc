@@ -4,7 +4,6 @@
 #include <random>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "tests/support/queue_talk.h"
 #include "tests/support/test.h"

@@ -1,5 +1,4 @@
 // Leases that end with a connection: TIED.
-#include <string>
 
 #include "tests/support/queue_talk.h"
 #include "tests/support/test.h"

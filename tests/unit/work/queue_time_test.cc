@@ -2,7 +2,6 @@
 // replies show it as wall clock time.
 #include <set>
 #include <string>
-#include <vector>
 
 #include "tests/support/queue_talk.h"
 #include "tests/support/test.h"

@@ -1,5 +1,4 @@
 // A client waiting on a native queue gets the right job, in the right order, once.
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
