@@ -12,7 +12,8 @@ import time
 
 from harness import require, require_equal, run, scratch, wait_until
 from harness.python_client import PACKAGE, raised, url_of
-from harness.servers import LOOPBACK, die_with_parent
+from harness.servers import LOOPBACK
+from harness.worker_program import WorkerProgram
 
 import handlers
 from sluice import NotCompleted, Queue, Worker
@@ -25,43 +26,21 @@ EXEC = "exec"
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-class Started:
-    """`python -m sluice worker` in a process of its own."""
+class Started(WorkerProgram):
+    """`python -m sluice worker`."""
 
     def __init__(self, server, handler, *arguments, wait=True):
-        self._folder = scratch()
-        ready = os.path.join(self._folder.name, "ready")
-        self.log = open(os.path.join(self._folder.name, "log"), "w+b")
-        self.process = subprocess.Popen(
+        super().__init__(
             [sys.executable, "-m", "sluice", "worker", f"handlers:{handler}", "--queue", EXEC,
-             "--server", url_of(server.port), "--ready-file", ready, *arguments],
-            cwd=HERE, env={**os.environ, "PYTHONPATH": str(PACKAGE) + ":" +
-                           os.environ.get("PYTHONPATH", "")},
-            stdout=self.log, stderr=self.log, preexec_fn=die_with_parent)
-        if wait:
-            wait_until(lambda: os.path.exists(ready) or self.process.poll() is not None, 60)
-            require(self.process.poll() is None, self.text)
+             "--server", url_of(server.port)], arguments, wait, cwd=HERE,
+            env={**os.environ,
+                 "PYTHONPATH": str(PACKAGE) + ":" + os.environ.get("PYTHONPATH", "")})
 
-    @property
-    def text(self):
-        self.log.seek(0)
-        return self.log.read().decode()
-
-    def terminate(self, timeout_s=60):
+    def terminate(self):
         """SIGTERM. Returns the exit code and the seconds it took."""
         began = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout_s), time.monotonic() - began
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        self.log.close()
-        self._folder.cleanup()
+        return self.end(), time.monotonic() - began
 
 
 def active(queue, payload, **options):
@@ -140,7 +119,7 @@ def test_process_that_exits(options):
     with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
             Started(server, "crash") as worker:
         job = queue.add("exit", lease=0.3)
-        require_equal(worker.process.wait(60), 3, worker.text)
+        require_equal(worker.end(), 3, worker.text)
         wait_until(lambda: job.get().state == "pending", what="it is reclaimed")
         require_equal(job.get().fields["crashes"], 1)
 
@@ -213,16 +192,16 @@ def test_command_line(options):
     with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
         jobs = queue.add_many([{"payload": n} for n in range(20)])
         with Started(server, "echo", "--burst", "--concurrency", "4", wait=False) as worker:
-            require_equal(worker.process.wait(60), 0, worker.text)
+            require_equal(worker.end(), 0, worker.text)
         require_equal([job.result(5) for job in jobs], list(range(20)))
         with Started(server, "missing", wait=False) as worker:
-            require_equal(worker.process.wait(60), 2)
+            require_equal(worker.end(), 2)
             require("missing" in worker.text and "Traceback" not in worker.text, worker.text)
         with server.connect() as connection:
             connection.call("DEL", EXEC)
             connection.call("SET", EXEC, "x")
         with Started(server, "echo", wait=False) as worker:
-            require_equal(worker.process.wait(60), 1)
+            require_equal(worker.end(), 1)
             require("WRONGTYPE" in worker.text and "Traceback" not in worker.text, worker.text)
 
 
@@ -244,7 +223,7 @@ def test_ready_file(options):
             require_equal(worker.terminate()[0], 0, worker.text)
             require(not ready.exists(), "it is removed")
         with Started(server, "echo", "--ready-file", str(ready / "none"), wait=False) as worker:
-            require_equal(worker.process.wait(60), 1)
+            require_equal(worker.end(), 1)
             require("sluice: --ready-file: " in worker.text and "Traceback" not in worker.text,
                     worker.text)
 

@@ -3,13 +3,12 @@
 import fcntl
 import functools
 import json
-import os
 import pathlib
 import subprocess
-import threading
 
-from harness import Skipped, libraries, need_program, require, scratch, wait_until
-from harness.servers import LOOPBACK, ROOT, die_with_parent
+from harness import Skipped, libraries, need_program, require
+from harness.servers import LOOPBACK, ROOT
+from harness.worker_program import WorkerProgram
 
 PACKAGE = ROOT / "clients" / "typescript"
 SYSTEM = PACKAGE / "dist-test" / "test" / "system"
@@ -57,43 +56,12 @@ def url_of(port):
     return f"redis://{LOOPBACK}:{port}"
 
 
-class Started:
-    """sluice-worker with the handler of test/system/handlers.ts, in a process of its own."""
+class Started(WorkerProgram):
+    """sluice-worker with the handler of test/system/handlers.ts."""
 
     def __init__(self, port, *arguments, wait=True, queue="exec", handler=SYSTEM / "handlers.js"):
-        self._folder = scratch()
-        ready = os.path.join(self._folder.name, "ready")
-        self._log = open(os.path.join(self._folder.name, "log"), "w+b")
-        self.process = subprocess.Popen(
-            [built(), PACKAGE / "dist" / "cli.js", handler, "--queue", queue, "--server",
-             url_of(port), "--ready-file", ready, *arguments], stdin=subprocess.DEVNULL,
-            stdout=self._log, stderr=self._log, preexec_fn=_die_with_parent())
-        if wait:
-            wait_until(lambda: os.path.exists(ready) or self.process.poll() is not None, 60)
-            require(self.process.poll() is None, self.text)
-
-    @property
-    def text(self):
-        self._log.seek(0)
-        return self._log.read().decode()
-
-    def end(self, timeout_s=60):
-        """Its exit code, when it has ended by itself."""
-        return self.process.wait(timeout_s)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        self._log.close()
-        self._folder.cleanup()
-
-
-def _die_with_parent():
-    return die_with_parent if threading.current_thread() is threading.main_thread() else None
+        super().__init__([built(), PACKAGE / "dist" / "cli.js", handler, "--queue", queue,
+                          "--server", url_of(port)], arguments, wait)
 
 
 def add(native, queue, number, do, *options, **fields):
