@@ -30,7 +30,7 @@ export const json: Codec = {
     return text
   },
   decode(bytes) {
-    let text = bytes.toString('utf8')
+    let text = bytes.toString()  // faster than with the name of the default
     // Bytes that are not UTF-8 became this character, which may also have been sent.
     if (text.includes('\ufffd')) text = strict.decode(bytes)
     const value: unknown = JSON.parse(text)

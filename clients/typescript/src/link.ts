@@ -92,7 +92,7 @@ export class Link {
    * `PrimaryDown`) the next command opens another connection: the primary may be elsewhere by now.
    */
   async call(words: Words, connectMs: number, replyMs: number): Promise<Reply> {
-    const connection = await this.#connect(connectMs)
+    const connection = this.#connection ?? await this.#connect(connectMs)
     return await this.#within(connection, replyMs, this.#send(connection, words))
   }
 
@@ -149,23 +149,35 @@ export class Link {
     return redis.sendCommand(new Encoded(words)) as Promise<Reply>
   }
 
-  async #within<T>(connection: Connection, replyMs: number, replies: Promise<T>): Promise<T> {
+  #within<T>(connection: Connection, replyMs: number, replies: Promise<T>): Promise<T> {
     const { redis, waiting } = connection
-    let lose: Lose = () => undefined
-    const lost = new Promise<never>((_resolve, reject) => (lose = reject))
-    waiting.add(lose)
-    const unwatch = whenStill(replyMs, () => traffic(redis), () =>
-      this.#lose(connection, new Interrupted(`no reply within ${replyMs} ms`)))
-    try {
-      return await Promise.race([replies, lost])
-    } catch (error) {
-      if (redis.status !== 'ready') this.#lose(connection, new Interrupted(LOST))
-      throw this.#asOurs(connection, error)
-    } finally {
-      unwatch()
-      waiting.delete(lose)
-      if (connection.retired && waiting.size === 0) disconnect(redis)
-    }
+    return new Promise((resolve, reject) => {
+      const unwatch = whenStill(replyMs, () => traffic(redis), () =>
+        this.#lose(connection, new Interrupted(`no reply within ${replyMs} ms`)))
+      // Whether this ends the wait, which has ended if the connection was lost before.
+      const ends = (): boolean => {
+        unwatch()
+        return waiting.delete(lose)
+      }
+      const lose: Lose = (reason) => {
+        if (ends()) reject(reason)
+      }
+      waiting.add(lose)
+      replies.then((value) => {
+        if (!ends()) return
+        resolve(value)
+        this.#finishIfRetired(connection)
+      }, (error: unknown) => {
+        if (!ends()) return
+        if (redis.status !== 'ready') this.#lose(connection, new Interrupted(LOST))
+        reject(this.#asOurs(connection, error))
+        this.#finishIfRetired(connection)
+      })
+    })
+  }
+
+  #finishIfRetired({ redis, waiting, retired }: Connection): void {
+    if (retired && waiting.size === 0) disconnect(redis)
   }
 
   // Tries until the time is over; the attempt that is under way is everybody's.

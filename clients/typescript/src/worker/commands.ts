@@ -69,13 +69,14 @@ export interface PopRequest {
 }
 
 function popOptions(style: PopStyle, pop: PopRequest, blockMs: number | null): Word[] {
-  return [
+  const words: Word[] = [
     'WORKER', style.worker, 'REQID', pop.token, 'COUNT', pop.count, 'BRIEF',
-    ...(blockMs === null ? [] : ['BLOCK', blockMs]),
-    ...(style.lease === undefined ? [] : ['LEASE', style.lease]),
-    ...style.match.flatMap((key) => ['MATCH', key]),
-    ...style.with.flatMap((field) => ['WITH', field]),
   ]
+  if (blockMs !== null) words.push('BLOCK', blockMs)
+  if (style.lease !== undefined) words.push('LEASE', style.lease)
+  for (const key of style.match) words.push('MATCH', key)
+  for (const field of style.with) words.push('WITH', field)
+  return words
 }
 
 export function popWords(style: PopStyle, pop: PopRequest, blockMs: number | null): Words {
@@ -89,15 +90,15 @@ export function readJobs(reply: Reply, queues: readonly string[]): Popped[] {
 }
 
 function readJob(reply: Reply, only: string | undefined): Popped {
-  const [queue, id, lease, attempt, payload, leaseMs, extra] = arrayOf(reply)
+  const job = arrayOf(reply)  // not taken apart by its iterator, which is slow at first
   return {
-    queue: only ?? textOf(queue),
-    id: textOf(id),
-    lease: numberOf(lease),
-    attempt: numberOf(attempt),
-    payload: bytesOf(payload),
-    leaseMs: numberOf(leaseMs),
-    extra: extra === undefined ? NO_EXTRA : mapOf(extra),
+    queue: only ?? textOf(job[0]),
+    id: textOf(job[1]),
+    lease: numberOf(job[2]),
+    attempt: numberOf(job[3]),
+    payload: bytesOf(job[4]),
+    leaseMs: numberOf(job[5]),
+    extra: job[6] === undefined ? NO_EXTRA : mapOf(job[6]),
   }
 }
 

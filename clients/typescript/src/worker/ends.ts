@@ -46,18 +46,16 @@ export async function tellEnds<Each extends Finished>(
     insist(commands, touchWords(touches, style.worker), how).catch(() => undefined))
   const inOrder = rest.length === 0 ? how : { ...how, after: Promise.all(rest) }
   const groups = groupsOf(finished)
-  const sent = groups.map(async (group, at) => {
+  const sent = groups.map((group, at) => {
     const carried = at === groups.length - 1 ? pop : null
     const words = group[0]?.ending.kind === 'ack' ? ackWords(group, style, carried)
       : nackWords(group)
-    try {
-      const answer = insist(commands, words, inOrder)
-      await tellGroup(group, answer, carried && style.queues, told, tell)
-    } catch (error) {
-      told.failure ??= error
-    }
+    return tellGroup(
+      group, insist(commands, words, inOrder), carried && style.queues, told, tell)
   })
-  await Promise.all(sent)
+  for (const each of await Promise.allSettled(sent)) {
+    if (each.status === 'rejected') told.failure ??= each.reason
+  }
   return told
 }
 
@@ -109,6 +107,7 @@ function resultBytes({ ending }: Finished): number {
 // What goes ahead of the ends: first the first part of each, then the second.
 function restOf(finished: readonly Finished[]): Touch[][] {
   const rests = finished.map((each) => each.rest()).filter((rest) => rest.length > 0)
+  if (rests.length === 0) return []
   const rounds = Math.max(0, ...rests.map((rest) => rest.length))
   const inRounds = Array.from({ length: rounds }, (_, round) =>
     rests.flatMap((rest) => rest[round] ?? []))

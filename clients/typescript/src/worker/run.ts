@@ -241,6 +241,7 @@ function progressBytes(value: unknown): Buffer | string {
 
 function readJob<Payload>(popped: Popped, codec: Codec): WorkerJob<Payload> {
   const { extra, queue, id, lease } = popped
+  const hasExtra = extra.size > 0  // which most jobs have not
   return {
     queue,
     id,
@@ -248,16 +249,16 @@ function readJob<Payload>(popped: Popped, codec: Codec): WorkerJob<Payload> {
     payload: codec.decode(popped.payload) as Payload,
     attempt: popped.attempt,
     leaseTerm: popped.leaseMs,
-    tags: tagsOfPopped(popped),
-    group: orNull(extra.get('group'), textOf) ?? '',
-    progress: orNull(extra.get('progress'), bytesOf),
-    error: orNull(extra.get('error'), textOf),
-    needResults: orNull(extra.get('need_results'), (reply) => readResults(reply, codec)) ??
-      NO_RESULTS,
+    tags: hasExtra ? tagsOfPopped(popped) : {},
+    group: hasExtra ? orNull(extra.get('group'), textOf) ?? '' : '',
+    progress: hasExtra ? orNull(extra.get('progress'), bytesOf) : null,
+    error: hasExtra ? orNull(extra.get('error'), textOf) : null,
+    needResults: hasExtra ? needResults(extra.get('need_results'), codec) : NO_RESULTS,
   }
 }
 
-function readResults(reply: Reply, codec: Codec): ReadonlyMap<string, unknown> {
+function needResults(reply: Reply | undefined, codec: Codec): ReadonlyMap<string, unknown> {
+  if (reply === null || reply === undefined) return NO_RESULTS
   return new Map([...mapOf(reply)].map(([id, bytes]) =>
     [id, bytes === null ? undefined : codec.decode(bytesOf(bytes))]))
 }

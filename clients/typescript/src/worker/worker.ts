@@ -51,6 +51,9 @@ export class Worker<Payload = unknown, Result = unknown> {
   readonly #commands: Link
   readonly #blocking: Link
   readonly #heartbeat: Heartbeat<Payload>
+  readonly #insisting: Insisting = {
+    replyMs: REPLY_MS, failed: (error) => this.#troubled(error),
+  }
   readonly #runs = new Runs<Payload>()
   #ended: (Run<Payload> | Unrun)[] = []
   #settling = false
@@ -242,10 +245,11 @@ export class Worker<Payload = unknown, Result = unknown> {
   // False if it is not known what the pop has come to.
   async #takeBy(link: Link, pop: PopRequest, blockMs: number | null): Promise<boolean> {
     try {
-      const { reply } = await insist(link, popWords(this.#style, pop, blockMs), this.#insisting({
+      const { reply } = await insist(link, popWords(this.#style, pop, blockMs), {
+        ...this.#insisting,
         replyMs: (blockMs ?? 0) + SLACK_MS,
         again: () => !this.#draining,
-      }))
+      })
       this.#away = false
       this.#begin(readJobs(reply, this.#queues))
       return true
@@ -262,7 +266,7 @@ export class Worker<Payload = unknown, Result = unknown> {
     const pop = carries ? (this.#pop = this.#newPop(count)) : null
     this.#settling = true
     const told = await tellEnds(
-      this.#commands, finished, this.#style, pop, this.#insisting({ replyMs: REPLY_MS }),
+      this.#commands, finished, this.#style, pop, this.#insisting,
       (each, answer) => { if (each instanceof Run) this.#told(each, answer) })
     this.#ended.push(...told.again)
     if (pop !== null) this.#begin(told.jobs)
@@ -444,7 +448,7 @@ export class Worker<Payload = unknown, Result = unknown> {
 
   async #popOnce(pop: PopRequest): Promise<void> {
     const { reply } = await insist(
-      this.#commands, popWords(this.#style, pop, null), this.#insisting({ replyMs: REPLY_MS }))
+      this.#commands, popWords(this.#style, pop, null), this.#insisting)
     this.#giveBack(readJobs(reply, this.#queues))
   }
 
@@ -477,10 +481,6 @@ export class Worker<Payload = unknown, Result = unknown> {
   }
 
   // -- What goes wrong --------------------------------------------------------------------------
-
-  #insisting(how: Omit<Insisting, 'failed'>): Insisting {
-    return { ...how, failed: (error) => this.#troubled(error) }
-  }
 
   // Said once for each time that the server is away.
   #troubled(error: unknown): void {
