@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CodecError, NoPermission, SluiceError } from '../src/errors.js'
+import { CodecError, errorOf, NoPermission, SluiceError } from '../src/errors.js'
 import { decodeWith, encodeWith, json, raw } from '../src/codec.js'
 import { Interrupted, type Link } from '../src/link.js'
 import type { Reply } from '../src/reply.js'
@@ -64,9 +64,20 @@ test('a run that the server refuses does not keep the others from their answers'
   const told: EndAnswer[] = []
   const link = new FakeLink(() => ['OK', new Error('NOPERM not you'), 'OK'])
   const ends = ['a', 'b', 'c'].map((id) => finished(id, { kind: 'ack', result: null }))
-  const { failure } = await tell(link, ends, 0, told)
+  const { failure, again } = await tell(link, ends, 0, told)
   assert.deepEqual(told, ['done', 'done'])
   assert.ok(failure instanceof Error && failure.cause instanceof NoPermission)
+  assert.deepEqual(again.map(({ id, ending }) => [id, ending]), [['b', givenBack]])
+})
+
+test('runs that may not be acknowledged are given back, once', async () => {
+  const link = new FakeLink(() => { throw errorOf('NOPERM not you') })
+  const ends = ['a', 'b'].map((id) => finished(id, withoutResult))
+  const { again } = await tell(link, ends, 1)
+  assert.deepEqual(again, ends)
+  const told = await tell(link, again, 0)
+  assert.deepEqual(link.sent.map(text).slice(1), ['Q.NACK q a 1 SILENT AND b 1 SILENT'])
+  assert.deepEqual(told.again, [])
 })
 
 test('a job that was held twice is named once in a command', async () => {

@@ -7,7 +7,7 @@ import {
   type PopRequest, type PopStyle, type Popped, type Touch,
 } from './commands.js'
 import { insist, Refusal, type Insisting } from './insist.js'
-import { refused, type Ending } from './outcome.js'
+import { givenBack, refused, type Ending } from './outcome.js'
 
 const MOST_BYTES = 1024 * 1024  // of the results in one command
 
@@ -15,6 +15,8 @@ const MOST_BYTES = 1024 * 1024  // of the results in one command
 export interface Finished extends Held {
   /** Becomes another one if the server does not take it. */
   ending: Ending
+  /** Why it became that. */
+  failure?: unknown
   /** A heartbeat that is under way with a part of its log; resolves when that is answered. */
   readonly saying: Promise<void> | null
   /** What is sent ahead of it: what no heartbeat has sent, once. */
@@ -71,8 +73,11 @@ async function tellGroup<Each extends Finished>(
     replies = readEnds(got.reply, group.length, popped)
   } catch (error) {
     // The error of a single run is that of the command.
-    if (group.length > 1 || !(error instanceof Refusal)) throw error
-    if (!(error.reason instanceof ServerError)) throw error
+    if (!(error instanceof Refusal) || !(error.reason instanceof ServerError)) throw error
+    if (group.length > 1) {
+      giveBack(group, error.reason, told)
+      throw error
+    }
     repeated = error.repeated
     replies = { answers: [error.reason], jobs: [] }
   }
@@ -86,9 +91,22 @@ async function tellGroup<Each extends Finished>(
       told.again.push(each)
     } else {
       failure ??= answered.refused
+      giveBack([each], answered.refused, told)
     }
   })
   if (failure !== null) throw new Refusal(failure, repeated)
+}
+
+// What may not be acknowledged does not wait for the end of its lease.
+function giveBack<Each extends Finished>(
+  group: readonly Each[], failure: ServerError, told: Told<Each>,
+): void {
+  for (const each of group) {
+    if (each.ending.kind !== 'ack') continue
+    each.ending = givenBack
+    each.failure = failure
+    told.again.push(each)
+  }
 }
 
 // Those of one command. Acknowledgements come last, so that the pop in the last of them finds all

@@ -145,6 +145,7 @@ await play({
       const began = performance.now()
       await assert.rejects(running, NoPermission)
       assert.ok(performance.now() - began < 8000, right)
+      assert.equal((await queue.stats()).active, 0, right)
     }
   },
 
