@@ -321,6 +321,43 @@ def test_exit_beside_a_worker(options):
         require_equal((done.returncode, done.stdout), (0, "x\n"), done.stderr)
 
 
+LOOP = """
+import asyncio, sys
+from sluice import AsyncQueue, Queue, Worker
+
+async def run(job):
+    began.set()
+    await asyncio.sleep(3600)
+
+async def follow():
+    async for event in AsyncQueue("exec", sys.argv[1]).events("-"):
+        seen.append(event)
+
+async def main():
+    global began
+    began = asyncio.Event()
+    tasks.append(asyncio.ensure_future(Worker("exec", run, sys.argv[1]).serve()))
+    tasks.append(asyncio.ensure_future(follow()))
+    await began.wait()
+    while not seen:
+        await asyncio.sleep(0.01)
+
+tasks, seen = [], []
+asyncio.new_event_loop().run_until_complete(main())
+"""
+
+
+def test_exit_beside_tasks(options):
+    """A program ends though tasks of its event loop still serve a queue and follow events."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        job = queue.add("x", lease=3.0, retry=0)
+        done = subprocess.run([sys.executable, "-c", LOOP, url_of(server.port)],
+                              capture_output=True, text=True, timeout=60, check=False,
+                              env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+        require_equal(done.returncode, 0, done.stderr)
+        wait_until(lambda: job.get().state != "active", 60, "its lease ends")
+
+
 def test_signals_of_what_handlers_start(options):
     """Forks and programs that a handler starts hear SIGTERM as if there were no worker."""
     for arguments in ((), ("--processes",)):

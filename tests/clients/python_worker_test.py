@@ -186,7 +186,7 @@ def test_cancel(options):
 
     def handler(job):
         try:
-            job.wait(600)
+            job.wait(float("inf"))
         except Cancelled as error:
             heard[job.payload] = (time.monotonic(), str(error), job.cancelled)
             if job.payload == "finish":

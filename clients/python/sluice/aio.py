@@ -15,6 +15,7 @@ from typing import Optional, Sequence, TypeVar, Union
 
 from sluice import errors, forks
 from sluice.codec import Codec
+from sluice.daemon import DaemonThread
 from sluice.queue import Event, Job, JobInfo, Queue, result_of
 from sluice.server import Server
 
@@ -92,11 +93,10 @@ class AsyncQueue:
             return
         self._closed = True
         self._threads.shutdown(wait=False)  # What waits there fails once the queue is closed.
-        thread = ThreadPoolExecutor(1, thread_name_prefix="sluice-close")
-        try:
-            await asyncio.shield(_in(thread, self._queue.close))
-        finally:
-            thread.shutdown(wait=False)
+        thread = DaemonThread("sluice-close")
+        closed = thread.call(self._queue.close)
+        thread.close()
+        await asyncio.shield(closed)
 
     async def __aenter__(self) -> AsyncQueue:
         return self
@@ -149,17 +149,17 @@ class AsyncQueue:
         self._refuse_closed()
         link = self._queue._follower()
         events = self._queue._follow(link, since, types=types, ids=ids, follow=follow)
-        thread = ThreadPoolExecutor(1, thread_name_prefix="sluice-events")
+        thread = DaemonThread("sluice-events")
 
         def following() -> Optional[Event]:
             return next(events, None)
 
         try:
-            while (event := await _in(thread, following)) is not None:
+            while (event := await thread.call(following)) is not None:
                 yield event
         finally:
             link.end()  # A cancellation does not reach the thread, which waits for an event.
-            thread.shutdown(wait=False)
+            thread.close()
 
     def _refuse_closed(self) -> None:
         if self._closed:

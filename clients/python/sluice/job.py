@@ -78,7 +78,7 @@ class WorkerJob:
 
     def wait(self, seconds: float) -> None:
         """Sleeps. Raises Cancelled at once if the handler is to stop."""
-        self._stopped.wait(seconds)
+        self._stopped.wait(wire.shortened(seconds))
         self.check()
 
     def stop(self, why: str) -> None:

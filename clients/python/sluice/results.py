@@ -69,7 +69,7 @@ class Results:
         """Q.GET's reply when the job has ended. Raises ResultTimeout."""
         future = self.follow(id)
         try:
-            return future.result(None if timeout is None else min(timeout, threading.TIMEOUT_MAX))
+            return future.result(wire.shortened(timeout))
         except concurrent.futures.TimeoutError:
             raise errors.ResultTimeout(id) from None
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import threading
 from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 Word = Union[bytes, str, int, float]
@@ -28,6 +29,11 @@ LONGEST = 100 * 366 * 24 * 3600.0  # seconds, of any duration that the server ta
 
 def milliseconds(seconds: float) -> int:
     return round(seconds * 1000)
+
+
+def shortened(timeout: Optional[float]) -> Optional[float]:
+    """A time that a thread can wait: an endless one is refused."""
+    return None if timeout is None else min(timeout, threading.TIMEOUT_MAX)
 
 
 def unix_ms(at: Union[float, datetime.datetime]) -> int:

@@ -15,11 +15,11 @@ import socket
 import threading
 import time
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
 from sluice import forks, signals, tracing, wire
 from sluice.codec import Codec, codec_of
+from sluice.daemon import DaemonThread
 from sluice.errors import CodecError, SluiceError
 from sluice.job import WorkerJob
 from sluice.link import Link
@@ -155,10 +155,11 @@ class Worker:
         loop = asyncio.get_running_loop()
         slots = TaskSlots(self._handler, self._codec, self._finished, loop)
         with self._signals():
-            # The loop's own threads may be few, and are its program's.
-            thread = ThreadPoolExecutor(1, thread_name_prefix="sluice-worker")
-            managed = loop.run_in_executor(thread, self._manage, slots)
-            thread.shutdown(wait=False)
+            # The loop's own threads may be few, and are its program's. A program whose loop ends
+            # before its tasks ends with them: its handlers would never go on.
+            thread = DaemonThread("sluice-worker")
+            managed = thread.call(self._manage, slots)
+            thread.close()
             cancelled = False
             while not managed.done():
                 try:
@@ -203,7 +204,7 @@ class Worker:
 
     def wait_ready(self, timeout: Optional[float] = None) -> bool:
         """Waits until the worker is ready. False if the time is over."""
-        return self._ready.wait(timeout)
+        return self._ready.wait(wire.shortened(timeout))
 
     # -- The loop -----------------------------------------------------------------------------
 
