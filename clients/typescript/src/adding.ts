@@ -5,7 +5,7 @@ import { Duplicate, Unknown } from './errors.js'
 import { Closed, isOutage, isTemporary, isUncertain, type Link } from './link.js'
 import type { Reply } from './reply.js'
 import { sleep } from './time.js'
-import { addWords, type AddOptions, type Words } from './words.js'
+import { addWords, type AddOptions, type Word, type Words } from './words.js'
 
 const PAUSE_MS = 50
 export const TRY_MS = 10_000  // then the connection is taken for dead
@@ -26,10 +26,18 @@ export function additionOf(queue: string, payload: Buffer | string, options: Add
   const id = given ?? randomUUID()
   const first: Words = ['Q.ADD', queue, id, payload, ...addWords(options),
     ...(options.ifdup === undefined ? [] : ['IFDUP', options.ifdup])]
+  first.forEach(requireWord)
   const ownId = given === undefined
   const repeats = ownId || options.ifdup === undefined || options.ifdup === 'error' ||
     options.ifdup === 'keep'
   return { id, ownId, first, repeats }
+}
+
+// What is not typed may be anything. If it were found as it is sent it would end a pipeline of which
+// a part is sent.
+function requireWord(word: unknown, at: number, words: readonly Word[]): void {
+  if (typeof word === 'string' || typeof word === 'number' || Buffer.isBuffer(word)) return
+  throw new TypeError(`after ${words[at - 1]} comes a string or a number, not ${String(word)}`)
 }
 
 /**

@@ -30,6 +30,12 @@ function add(target: ReturnType<typeof link>, options: AddOptions, ms = 5000): P
   return addSafely(target, additionOf('q', payload, options), ms)
 }
 
+test('what is no word is refused before anything is sent', () => {
+  for (const option of [{ group: null }, { tag: { a: true } }, { cost: {} }]) {
+    assert.throws(() => additionOf('q', payload, option as unknown as AddOptions), TypeError)
+  }
+})
+
 test('an id is made before the first try and repeated with KEEP', async () => {
   for (const options of [{ group: 'ann' }, { group: 'ann', id: '*' }]) {
     const target = link(lost, lost, 'kept')

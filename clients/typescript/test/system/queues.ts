@@ -86,6 +86,11 @@ await play({
     assert.ok(first?.status === 'fulfilled' && first.value instanceof Job)
     assert.equal(first.value.id, 'job-0')
     assert.equal((await queue.stats())['pending'], 2997)
+    const jobs = ['first', null, 'last'].map((group, payload) =>
+      ({ payload, group: group as string }))
+    const mixed = await queue.addMany(jobs)
+    assert.deepEqual(mixed.map(({ status }) => status), ['fulfilled', 'rejected', 'fulfilled'])
+    assert.equal((await queue.stats())['pending'], 2999)
   },
 
   'stats of the whole and by line': async () => {
