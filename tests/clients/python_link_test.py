@@ -169,6 +169,8 @@ def test_errors_of_redis_py(_options):
             (exceptions.AuthenticationError("Authentication required."), errors.NotAuthenticated),
             (exceptions.AuthenticationError("invalid username-password pair or user is disabled."),
              errors.WrongPassword),
+            (exceptions.ResponseError("Protocol error: unauthenticated multibulk length"),
+             errors.NotAuthenticated),
             (exceptions.ConnectionError("The previous master is now a slave"), errors.ReadOnly),
             (exceptions.ConnectionError("Connection refused"), ConnectionLost),
             (exceptions.ResponseError("DB index is out of range"), errors.CommandError),

@@ -373,6 +373,7 @@ def test_where_the_server_is(options):
             require_equal(queue.get("a").state, "pending")
         with Queue(EXEC, url_of(server.port)) as queue:
             raised(errors.NotAuthenticated, queue.add, 1)
+            raised(errors.NotAuthenticated, queue.add, "x" * 100_000)
 
 
 def test_events_without_a_gap(options):

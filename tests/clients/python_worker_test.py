@@ -573,6 +573,7 @@ def test_servers_that_refuse(options):
         raised(errors.BadField, Worker("q", print, url, cap=-1).run)
     with options.server({"requirepass": "secret"}) as server:
         raised(errors.NotAuthenticated, Worker(EXEC, print, url_of(server.port)).run)
+        raised(errors.NotAuthenticated, Worker(EXEC, print, url_of(server.port), match="a").run)
     with Server("redis-server") as server:
         error = raised(errors.CommandError, Worker(EXEC, print, url_of(server.port)).run)
         require("unknown command" in str(error), str(error))

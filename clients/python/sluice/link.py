@@ -61,6 +61,8 @@ def error_of(error: Exception) -> errors.SluiceError:
     code = _CODES.get(type(error).__name__)
     if str(error).startswith("invalid username-password"):  # Newer versions have a class for it.
         code = "WRONGPASS"
+    if "unauthenticated" in str(error):  # The command was too long for the server to read it.
+        code = "NOAUTH"
     if str(error) == "The previous master is now a slave":  # for READONLY, of its Sentinels
         return errors.ReadOnly(f"READONLY {error}")
     if code is None and not isinstance(error, redis.ResponseError):

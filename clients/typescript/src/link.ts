@@ -288,7 +288,11 @@ class Late extends Error {}
 
 async function handshake(redis: Redis): Promise<number | null> {
   await redis.connect()
-  return await redis.client('ID').catch(() => null)
+  return await redis.client('ID').catch((error: unknown) => {
+    // To a longer command the server would say that it is too long without a password.
+    if (error instanceof Error && error.message.startsWith('NOAUTH')) throw error
+    return null
+  })
 }
 
 function within<T>(promise: Promise<T>, ms: number, ending: AbortSignal): Promise<T> {

@@ -1,8 +1,9 @@
 // Worker: how runs end, what handlers hear, and what is sent for it.
 import assert from 'node:assert/strict'
 import {
-  Adopted, Cancelled, CommandError, Fatal, LeaseLost, NoPermission, NotCompleted, Retry,
-  ShuttingDown, SluiceError, Unreachable, Worker, WrongType, type Handler, type WorkerOptions,
+  Adopted, Cancelled, CommandError, Fatal, LeaseLost, NoPermission, NotAuthenticated, NotCompleted,
+  Retry, ShuttingDown, SluiceError, Unreachable, Worker, WrongType, type Handler,
+  type WorkerOptions,
 } from '../../src/index.js'
 import { newQueue, pause, plain, play, until, url, withWorker } from './check.js'
 
@@ -343,6 +344,10 @@ await play({
     await redis.call('ACL', 'SETUSER', 'nobody', 'on', '>secret', '~*', '+client')
     const wrong = await refusal({ url: url.replace('//', '//nobody:wrong@') })
     assert.ok(wrong instanceof SluiceError && /WRONGPASS/.test(wrong.message), String(wrong))
+    await redis.config('SET', 'requirepass', 'secret')
+    const nobody = await refusal({})
+    await redis.config('SET', 'requirepass', '')
+    assert.ok(nobody instanceof NotAuthenticated, String(nobody))
     const noRight = await refusal({ url: url.replace('//', '//nobody:secret@') })
     assert.ok(noRight instanceof NoPermission, String(noRight))
     await redis.call('SET', 'text', 'x')
