@@ -8,14 +8,14 @@ import sys
 import threading
 import time
 
-from harness import info, require, require_equal, run, wait_until
+from harness import info, require, require_equal, run, scratch, wait_until
 from harness.native_queue import DISK, Native
 from harness.proxy import DROP, PASS, Proxy
 from harness.python_client import call_later, raised, url_of
 from harness.servers import Server, steady_port
 
 from sluice import (AsyncQueue, Duplicate, GroupFull, Job, Paused, Queue,  # noqa: I100
-                    QueueFull, Unknown, Unreachable, errors, tracing)
+                    QueueFull, Unknown, Unreachable, Worker, errors, tracing)
 
 EXEC = "exec"
 
@@ -374,6 +374,16 @@ def test_where_the_server_is(options):
         with Queue(EXEC, url_of(server.port)) as queue:
             raised(errors.NotAuthenticated, queue.add, 1)
             raised(errors.NotAuthenticated, queue.add, "x" * 100_000)
+
+
+def test_unix_socket(options):
+    """Queue and Worker over a Unix socket."""
+    with scratch() as folder:
+        url = f"unix://{folder}/socket"
+        with options.server({"unixsocket": f"{folder}/socket"}), Queue(EXEC, url) as queue:
+            job = queue.add(1)
+            Worker(EXEC, lambda job: job.payload, url, burst=True).run()
+            require_equal(job.result(60), 1)
 
 
 def test_events_without_a_gap(options):

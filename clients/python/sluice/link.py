@@ -97,10 +97,10 @@ class Link:
         self._exchanger: Optional[int] = None  # the thread whose turn it is
         self._waiting: collections.deque[tuple[Words, Future[Any]]] = collections.deque()
         # The connection needs its pool if that asks Sentinels, but does not keep it.
-        self._client = self._connect(socket_timeout=self._timeout,
-                                     socket_connect_timeout=self._timeout,
-                                     retry=Retry(NoBackoff(), 0))
+        self._client = self._connect(socket_timeout=self._timeout, retry=Retry(NoBackoff(), 0))
         self._connection = self._client.connection_pool.make_connection()
+        # As an option the connections of Unix sockets refuse it.
+        self._connection.socket_connect_timeout = self._timeout
 
     def exchange(self, commands: Sequence[Words]) -> list[Any]:
         """One pipeline: for each command its reply, or what it raised. Nothing is repeated."""
