@@ -1,6 +1,7 @@
 #include "net/group/group_members.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/base/numbers.h"
 #include "storage/group_keys.h"
@@ -41,7 +42,7 @@ void GroupMembers::read(RemoteRecordKind kind, const std::string& own_name, int6
 void GroupMembers::on_read(RemoteRecordKind kind, const std::string& own_name,
                            const std::vector<RemoteRecord>& records) {
   const bool is_hold = kind == RemoteRecordKind::kHold;
-  has_read_[index_of(kind)] = true;
+  const bool was_away = !std::exchange(has_read_[index_of(kind)], true);
   const std::set<std::string>& told = told_[index_of(kind)];
   const auto is_old = [&](const auto& entry) { return !told.contains(entry.first); };
   is_hold ? std::erase_if(holds_, is_old) : std::erase_if(others_, is_old);
@@ -49,9 +50,10 @@ void GroupMembers::on_read(RemoteRecordKind kind, const std::string& own_name,
   for (const RemoteRecord& record : records) {
     const bool is_own = !is_hold && record.name == own_name;
     has_own |= is_own;
-    if (!is_own && !told.contains(record.name)) take(kind, record.name, record.value);
+    if (told.contains(record.name)) continue;
+    is_own ? take_own(record.name, record.value, was_away) : take(kind, record.name, record.value);
   }
-  if (!has_own) lose_record();
+  if (!has_own) vanish();
 }
 
 void GroupMembers::take(RemoteRecordKind kind, const std::string& name, const std::string& value) {
@@ -65,26 +67,40 @@ void GroupMembers::take(RemoteRecordKind kind, const std::string& name, const st
 }
 
 void GroupMembers::on_record(RemoteRecordKind kind, const std::string& name,
-                             const std::optional<std::string>& value, const GroupMember& self) {
+                             const std::optional<std::string>& value, const std::string& own_name) {
   told_[index_of(kind)].insert(name);
-  const bool is_own = kind == RemoteRecordKind::kNode && name == self.name;
+  const bool is_own = kind == RemoteRecordKind::kNode && name == own_name;
   if (!value.has_value()) {
-    if (is_own) lose_record();
+    if (is_own) vanish();
     kind == RemoteRecordKind::kHold ? holds_.erase(name) : others_.erase(name);
     return;
   }
-  if (!is_own) return take(kind, name, *value);
-  const Result<GroupMember> member = decode_member(name, *value);
+  is_own ? take_own(name, *value, false) : take(kind, name, *value);
+}
+
+// A process that was started again finds the record of the one before it, and replaces it. Of two
+// that run with copies of one directory, the first one puts its record again: so the second one
+// hears of it. `was_away`: the log was not followed meanwhile, and the other one has taken over.
+void GroupMembers::take_own(const std::string& name, const std::string& value, bool was_away) {
+  const Result<GroupMember> member = decode_member(name, value);
   if (!member.ok()) return;
-  if (member->run_id == self.run_id) {
+  if (member->run_id == run_id_) {
     is_known_ = true;
-  } else if (is_known_) {
+  } else if (!is_known_) {
+    before_ = member->run_id;
+  } else if (member->run_id != before_ && !was_away) {
+    lose_record();
+  } else {
     on_refused_(invalid("another process runs as the node \"" + name +
-                        "\", with a copy of this directory"));
+                        "\", with a copy of this directory, and was there first. To make a node "
+                        "of its own of the copy, remove its file node-id, and give it another "
+                        "node-name"));
   }
 }
 
 void GroupMembers::put(const GroupMember& self, int64_t now_ms) {
+  // Whose record it replaces is known before.
+  if (!has_read_[index_of(RemoteRecordKind::kNode)]) return;
   if (is_putting_ || now_ms < put_at_ms_ || (!must_put_ && self == recorded_)) return;
   is_putting_ = true;
   recorded_ = self;

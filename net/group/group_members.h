@@ -30,16 +30,20 @@ class GroupMembers {
   static constexpr int64_t kReadMs = 5000;
 
   // `owner`: the id of the data directory; a process that was started again has the same.
-  // `on_refused`: another process runs as this node.
-  GroupMembers(RemoteLog& log, GroupInbox& inbox, std::string owner,
+  // `run_id`: of this process. `on_refused`: another one runs as this node, and was there first.
+  GroupMembers(RemoteLog& log, GroupInbox& inbox, std::string owner, std::string run_id,
                std::function<void(const Status&)> on_refused)
-      : log_(log), inbox_(inbox), owner_(std::move(owner)), on_refused_(std::move(on_refused)) {}
+      : log_(log),
+        inbox_(inbox),
+        owner_(std::move(owner)),
+        run_id_(std::move(run_id)),
+        on_refused_(std::move(on_refused)) {}
 
   // Reads all records: those of before the log was followed, and what was not told.
   void read(const std::string& own_name, int64_t now_ms);
-  // A record was put, or has vanished. `self`: this process.
+  // A record was put, or has vanished.
   void on_record(RemoteRecordKind kind, const std::string& name,
-                 const std::optional<std::string>& value, const GroupMember& self);
+                 const std::optional<std::string>& value, const std::string& own_name);
   // Puts this node's record, if it has changed and none is on its way. Reads all from time to time.
   void step(const GroupMember& self, int64_t now_ms);
   void put_soon() { put_at_ms_ = INT64_MIN; }
@@ -66,9 +70,15 @@ class GroupMembers {
   void take(RemoteRecordKind kind, const std::string& name, const std::string& value);
   void on_read(RemoteRecordKind kind, const std::string& own_name,
                const std::vector<RemoteRecord>& records);
+  void take_own(const std::string& name, const std::string& value, bool was_away);
   void lose_record() {
     is_recorded_ = false;
     must_put_ = true;
+  }
+  // The process that puts it now is the first.
+  void vanish() {
+    is_known_ = false;
+    lose_record();
   }
   void put(const GroupMember& self, int64_t now_ms);
   void on_put(const RemoteAnswer& answer, const std::string& name, int64_t now_ms);
@@ -76,6 +86,7 @@ class GroupMembers {
   RemoteLog& log_;
   GroupInbox& inbox_;
   const std::string owner_;
+  const std::string run_id_;
   const std::function<void(const Status&)> on_refused_;
   std::map<std::string, GroupMember> others_;
   std::map<std::string, Lsn> holds_;
@@ -85,6 +96,9 @@ class GroupMembers {
   std::array<bool, 2> has_read_{};
   int64_t read_at_ms_ = INT64_MAX;  // until read() is called
   GroupMember recorded_;
+  // The process whose record was there before this one's, which has ended unless it puts another
+  // one; empty: none.
+  std::string before_;
   bool is_putting_ = false;
   bool is_recorded_ = false;
   bool must_put_ = true;   // the record is not there, or may be an older one

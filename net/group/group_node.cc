@@ -105,7 +105,7 @@ class GroupNode::Listener final : public RemoteListener {
     if (value.has_value()) text.emplace(*value);
     node_.post([&node = node_, kind, name = std::string(name), text] {
       node.heard_ms_ = node.now_;
-      node.members_.on_record(kind, name, text, node.options_.self);
+      node.members_.on_record(kind, name, text, node.options_.self.name);
     });
   }
   void on_lost(const Status& reason) override {
@@ -129,7 +129,8 @@ GroupNode::GroupNode(RemoteLog& log, GroupInbox& inbox, GroupHost& host, ReadLea
       feed_(log, inbox, options_.max_pending_bytes,
             {[this](std::vector<TailCommit> commits) { host_.apply(std::move(commits)); },
              [this](const Status& status) { end(1, status); }}),
-      members_(log, inbox, options_.owner, [this](const Status& status) { end(1, status); }),
+      members_(log, inbox, options_.owner, options_.self.run_id,
+               [this](const Status& status) { end(1, status); }),
       pause_(options_.wall_ms, options_.log),
       applied_(options_.begin),
       bound_(log, inbox, options_.max_log_bytes, options_.log),

@@ -145,6 +145,10 @@ def test_name_of_another(options):
         with joining(group, name="n2", **PATIENT) as node:
             exits_with(node, "another process is the node \"n2\"", "node-name must differ",
                        timeout_s=60.0)
+        for first in group.nodes:
+            with joining(group, name=first.name, **PATIENT) as node:
+                shutil.copy(os.path.join(first.directory, "node-id"), node.directory)
+                exits_with(node, f"as the node \"{first.name}\", with a copy of this directory")
         require_equal(write(group.primary(), ["SET", "k", "v"]), ["OK"], "a write")
         require_equal([node.exits for node in group.nodes], [[], []], "exits")
 

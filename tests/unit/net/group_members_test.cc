@@ -1,6 +1,7 @@
 // The records of a group's processes, as one of them reads and puts them.
 #include "net/group/group_members.h"
 
+#include "storage/group_keys.h"
 #include "tests/support/fake_remote_log.h"
 #include "tests/support/test.h"
 
@@ -10,9 +11,30 @@ using namespace sluice::test;
 namespace {
 
 struct MembersRun {
-  MembersRun() { self.name = "a"; }
+  MembersRun() {
+    self.name = "a";
+    self.run_id = "run-1";
+  }
   ~MembersRun() { log->close(); }
 
+  // The log tells what has become of this node's record; nothing: it has vanished.
+  void hear(const std::optional<std::string>& value) {
+    members.on_record(RemoteRecordKind::kNode, "a", value, "a");
+  }
+  // Another process puts it.
+  void put(const std::string& value) {
+    log->put_record(RemoteRecordKind::kNode, "a", "a directory", value, [](const RemoteAnswer&) {});
+    service.settle();
+  }
+  std::string record() {
+    std::string value;
+    log->read_records(RemoteRecordKind::kNode,
+                      [&](const RemoteAnswer&, const std::vector<RemoteRecord>& records) {
+                        for (const RemoteRecord& one : records) value = one.value;
+                      });
+    service.settle();
+    return value;
+  }
   // What is due at this time is done, and answered.
   void step(int64_t now) {
     members.step(self, now);
@@ -24,8 +46,19 @@ struct MembersRun {
   std::unique_ptr<RemoteLog> log = service.connect();
   GroupInbox inbox;
   GroupMember self;
-  GroupMembers members{*log, inbox, "a directory", [](const Status&) {}};
+  std::string refusal;
+  GroupMembers members{*log, inbox, "a directory", "run-1",
+                       [this](const Status& status) { refusal = status.message(); }};
 };
+
+// The record of "a", as the process `run_id` puts it.
+std::string record_of(const std::string& run_id) {
+  GroupMember member;
+  member.name = "a";
+  member.run_id = run_id;
+  member.host = "127.0.0.1";
+  return encode_member(member);
+}
 
 }  // namespace
 
@@ -55,4 +88,57 @@ TEST_CASE("the records of one kind do not count for those of the other") {
   run.service.set_faults({});
   run.step(1000 + GroupMembers::kRecordMs);
   CHECK(run.members.has_read());
+}
+
+TEST_CASE("a process whose record a later one replaces puts it again") {
+  MembersRun run;
+  run.members.read("a", 1000);
+  run.step(1000);
+  run.step(1000);
+  REQUIRE(run.members.is_recorded());
+  run.hear(record_of("run-1"));
+  run.put(record_of("run-2"));
+  run.hear(record_of("run-2"));
+  run.step(1000 + GroupMembers::kRecordMs);
+  CHECK(run.record() == encode_member(run.self));
+  CHECK(run.refusal.empty());
+}
+
+TEST_CASE("a process that replaces the record of a live one is refused") {
+  for (const bool is_read : {true, false}) {
+    MembersRun run;
+    if (is_read) run.put(record_of("run-0"));
+    run.members.read("a", 1000);
+    run.step(1000);
+    if (!is_read) run.hear(record_of("run-0"));
+    run.step(1000);
+    CHECK(run.record() == encode_member(run.self));
+    run.hear(record_of("run-1"));
+    CHECK(run.refusal.empty());
+    run.hear(record_of("run-0"));
+    CHECK(run.refusal.find("was there first") != std::string::npos);
+  }
+}
+
+TEST_CASE("a process that was away while another one has taken its place is refused") {
+  for (const bool follows : {true, false}) {
+    MembersRun run;
+    run.members.read("a", 1000);
+    run.step(1000);
+    run.step(1000);
+    run.hear(record_of("run-1"));
+    run.put(record_of("run-2"));
+    if (follows) {
+      run.hear(std::nullopt);
+      run.hear(record_of("run-2"));
+      run.step(1000 + GroupMembers::kRecordMs);
+      run.hear(record_of("run-1"));
+      CHECK(run.refusal.empty());
+      run.hear(record_of("run-2"));
+    } else {
+      run.members.read("a", 1001);
+      run.step(1001);
+    }
+    CHECK(run.refusal.find("was there first") != std::string::npos);
+  }
 }

@@ -248,8 +248,11 @@ TEST_CASE("two processes with the name of one node: the second one is refused") 
   CHECK(twin.ended == 1);
   CHECK(twin.reason.message().find("node-name") != std::string::npos);
   CHECK(a.leads());
-  // With a copy of the directory the older process finds it out.
-  group.add("a", {}, "directory-of-a");
-  CHECK(group.until([&] { return a.ended.has_value(); }, 3000).has_value());
-  CHECK(a.reason.message().find("copy of this directory") != std::string::npos);
+  // With a copy of the directory the second one hears that the first one lives.
+  GroupNodeRun& clone = group.add("a", {}, "directory-of-a");
+  CHECK(group.until([&] { return clone.ended.has_value(); }, 3000).has_value());
+  CHECK(clone.reason.message().find("copy of this directory") != std::string::npos);
+  group.run(3000);
+  CHECK(!a.ended.has_value());
+  CHECK(a.leads());
 }
