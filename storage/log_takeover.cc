@@ -141,17 +141,25 @@ void LogTakeover::read(const RemoteAnswer& answer, const RemoteFrames& frames) {
   advance(options_.rules.tidy ? Step::kTidy : Step::kReady);
 }
 
-// A primary acknowledges frames only as far as there is no hole. So a hole before that was made
-// later, and what lies behind it is wanted.
+// A primary acknowledges frames, and a standby applies them, only as far as there is no hole. So a
+// hole before that was made later, and what lies behind it is wanted. A busy primary sends no beat,
+// but its record says how far it has come.
 Status LogTakeover::check_acknowledged() const {
+  const LogPosition& end = options_.tail.position();
   const Result<BeatValue> beat = decode_beat(result_.found.beat);
-  if (!beat.ok() || beat->seq <= options_.tail.position().seq) return {};
+  std::string known;
+  if (options_.known_lsn > end.lsn) {
+    known = "the node \"" + options_.known_by + "\" has what comes up to lsn " +
+            std::to_string(options_.known_lsn);
+  } else if (beat.ok() && beat->seq > end.seq) {
+    known = "frames up to " + std::to_string(beat->seq) + " were acknowledged";
+  }
+  if (known.empty()) return {};
   return {StatusCode::kDamaged,
           "frame " + std::to_string(options_.tail.next_seq()) +
-              " of the replicated log is missing, though frames up to " +
-              std::to_string(beat->seq) +
-              " were acknowledged: etcd has lost it. A node that has applied it can lead; others "
-              "get its data by --reinit"};
+              " of the replicated log is missing, though " + known +
+              ": etcd has lost it. A node that has applied it can lead; others get its data by "
+              "--reinit"};
 }
 
 uint64_t LogTakeover::next_seq() const {

@@ -4,8 +4,8 @@
 //   read   what is there, at a revision after TAKE, and apply it: a page each time it is pumped, so
 //          that not more of the log is held than the process has room for
 //   TIDY   remove what lies behind the last whole commit before the first hole: nobody has
-//          acknowledged it, and the next frames get those numbers. If the beat says that somebody
-//          has, the log has lost frames, and nothing is removed
+//          acknowledged it, and the next frames get those numbers. If the beat or another node's
+//          record says that somebody has, the log has lost frames, and nothing is removed
 //   READY  from here on no late TIDY succeeds, so the process may append
 //
 // Each step is one request; one of unknown outcome is repeated until it is known. With `seen` empty
@@ -48,6 +48,9 @@ struct TakeoverOptions {
   std::function<void(std::vector<TailCommit>)> on_commits;
   std::function<void(const TakeoverResult&)> on_end;  // once
   LogRules rules;
+  // As far as another node has applied or acknowledged the log, and which one.
+  Lsn known_lsn = 0;
+  std::string known_by = {};
 };
 
 class LogTakeover : public std::enable_shared_from_this<LogTakeover> {

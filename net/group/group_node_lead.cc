@@ -77,6 +77,11 @@ void GroupNode::take() {
       host_.apply(std::move(*taken));
     });
   };
+  for (const auto& [name, member] : members_.others()) {
+    if (member.lsn <= options.known_lsn) continue;
+    options.known_lsn = member.lsn;
+    options.known_by = name;
+  }
   options.on_end = [this](const TakeoverResult& result) {
     post([this, result] { taken(result); });
   };

@@ -21,7 +21,7 @@ struct Node {
   ~Node() { log->close(); }
 
   void begin(const std::string& seen, uint64_t number,
-             const LogPosition& at = {"cluster", "1", 0, 0, 0, 0}) {
+             const LogPosition& at = {"cluster", "1", 0, 0, 0, 0}, Lsn known = 0) {
     TakeoverOptions options{seen, epoch_of(number), LogTail(at), {}, {}, {}};
     options.on_commits = [this](std::vector<TailCommit> more) {
       for (TailCommit& commit : more) commits.push_back(std::move(commit));
@@ -30,6 +30,8 @@ struct Node {
       result = end;
       ++ends;
     };
+    options.known_lsn = known;
+    options.known_by = "n2";
     takeover = std::make_shared<LogTakeover>(*log, std::move(options));
     takeover->pump();
   }
@@ -112,6 +114,24 @@ TEST_CASE("a takeover that misses what was acknowledged removes nothing") {
     if (acknowledged == 4) continue;
     CHECK(status.code() == StatusCode::kDamaged);
     CHECK(status.message().starts_with("frame 5 of the replicated log is missing, though frames"));
+  }
+}
+
+TEST_CASE("a takeover that misses what another node has removes nothing") {
+  for (const Lsn known : {4, 5}) {
+    FakeRemoteService service(1);
+    const std::string fence = encode_epoch(epoch_of(1));
+    service.put_epoch(fence);
+    uint32_t chain = 0;
+    for (uint64_t seq = 1; seq <= 9; ++seq) chain = put_frame(service, seq, seq, chain);
+    service.erase_frame(5);
+    Node node(service);
+    node.begin(fence, 2, {"cluster", "1", 0, 0, 0, 0}, known);
+    CHECK(node.finish().status.ok() == (known == 4));
+    CHECK(service.frames().size() == (known == 4 ? 4 : 8));
+    if (known == 4) continue;
+    CHECK(node.result.status.message().find("the node \"n2\" has what comes up to lsn 5") !=
+          std::string::npos);
   }
 }
 
