@@ -70,6 +70,7 @@ bool LogTakeover::retry(const RemoteAnswer& answer) {
       look_again();
       break;
     case RemoteOutcome::kUnknown:
+      if (options_.on_unanswered) options_.on_unanswered(answer);
       break;
   }
   pause();

@@ -51,6 +51,7 @@ struct TakeoverOptions {
   // As far as another node has applied or acknowledged the log, and which one.
   Lsn known_lsn = 0;
   std::string known_by = {};
+  std::function<void(const RemoteAnswer&)> on_unanswered = {};
 };
 
 class LogTakeover : public std::enable_shared_from_this<LogTakeover> {

@@ -12,6 +12,7 @@ void GroupFeed::start(LogPosition position, std::string trim) {
   on_ = true;
   has_read_ = false;
   checked_ = false;
+  at_hole_ = false;
   reading_ = false;
   broken_ = {};
   read_at_ms_ = INT64_MIN;
@@ -29,6 +30,12 @@ void GroupFeed::stop() {
 }
 
 int64_t GroupFeed::due_ms() const { return reading_ || is_full() ? INT64_MAX : read_at_ms_; }
+
+std::string GroupFeed::hole() const {
+  if (!at_hole_ || !tail_.has_gap()) return {};
+  return "frame " + std::to_string(tail_.next_seq()) +
+         " of the replicated log, which etcd does not have, though later ones";
+}
 
 void GroupFeed::step(int64_t now_ms) {
   if (on_ && now_ms >= due_ms()) read(now_ms);
@@ -112,13 +119,13 @@ void GroupFeed::look_at_trim(const RemoteFrames& frames, int64_t now_ms) {
 void GroupFeed::take_page(const RemoteFrames& frames, int64_t now_ms) {
   checked_ = true;
   // Behind a hole nothing counts, and each page would be this one.
-  const bool at_hole = !frames.frames.empty() && frames.frames.front().seq > tail_.next_seq();
+  at_hole_ = !frames.frames.empty() && frames.frames.front().seq > tail_.next_seq();
   for (const RemoteFrame& frame : frames.frames) {
     if (take(frame.seq, frame.bytes)) continue;
     if (on_) read_at_ms_ = now_ms + kRetryMs;
     return;
   }
-  if (frames.more && !at_hole) {
+  if (frames.more && !at_hole_) {
     read_at_ms_ = now_ms;
   } else {
     has_read_ = true;

@@ -66,6 +66,8 @@ class GroupFeed {
   // Behind the last whole commit.
   const LogPosition& position() const { return tail_.position(); }
   const LogTail& tail() const { return tail_; }
+  // The frame that the log lacks though it has a later one, in words; empty: none.
+  std::string hole() const;
   // Everything that was there at start() has come.
   bool has_read() const { return has_read_; }
 
@@ -86,6 +88,7 @@ class GroupFeed {
   bool on_ = false;
   bool has_read_ = false;
   bool checked_ = false;  // the log continues where this node has stopped
+  bool at_hole_ = false;  // as the last page has shown
   bool reading_ = false;
   int64_t read_at_ms_ = INT64_MAX;
   size_t pending_bytes_ = 0;

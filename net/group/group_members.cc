@@ -114,6 +114,7 @@ void GroupMembers::put(const GroupMember& self, int64_t now_ms) {
 void GroupMembers::on_put(const RemoteAnswer& answer, const std::string& name, int64_t now_ms) {
   is_putting_ = false;
   must_put_ = answer.outcome != RemoteOutcome::kDone;
+  put_failure_ = is_heard(answer) ? "" : no_answer(answer).message();
   if (!must_put_) {
     is_recorded_ = true;
     other_since_ms_ = 0;

@@ -49,6 +49,8 @@ class GroupMembers {
   void put_soon() { put_at_ms_ = INT64_MIN; }
   // This node's record is there, as far as is known.
   bool is_recorded() const { return is_recorded_; }
+  // Why it could not be put, in words; empty: it was, or another process has it.
+  const std::string& put_failure() const { return put_failure_; }
   // Both kinds were read since read(): what is not known was not there.
   bool has_read() const { return has_read_[0] && has_read_[1]; }
   // The node that can take over soonest: of those that may, the one with the most of the log.
@@ -101,6 +103,7 @@ class GroupMembers {
   std::string before_;
   bool is_putting_ = false;
   bool is_recorded_ = false;
+  std::string put_failure_;
   bool must_put_ = true;   // the record is not there, or may be an older one
   bool is_known_ = false;  // this process's record was told
   int64_t put_at_ms_ = INT64_MIN;

@@ -9,9 +9,8 @@ namespace sluice {
 
 namespace {
 
-// How soon what the log did not answer is asked again, and how often it is said.
+// How soon what the log did not answer is asked again.
 constexpr int64_t kRetryMs = 100;
-constexpr int64_t kSayMs = 5000;
 constexpr int64_t kPublishMs = 100;
 // How often things are looked at that tell nobody.
 constexpr int64_t kLookMs = 20;
@@ -134,6 +133,7 @@ GroupNode::GroupNode(RemoteLog& log, GroupInbox& inbox, GroupHost& host, ReadLea
       pause_(options_.wall_ms, options_.log),
       applied_(options_.begin),
       bound_(log, inbox, options_.max_log_bytes, options_.log),
+      wait_(options_.log),
       view_(std::make_shared<const GroupView>()) {
   election_.set_never_takes(options_.self.priority == 0);
 }
@@ -190,10 +190,7 @@ int64_t GroupNode::step(int64_t now_ms) {
 void GroupNode::retry_open(const std::string& why) {
   opening_ = false;
   open_at_ms_ = now_ + kRetryMs;
-  waits_for_ = why;
-  if (now_ < say_at_ms_) return;
-  say_at_ms_ = now_ + kSayMs;
-  say(LogLevel::kWarning, "waiting: " + why);
+  wait_.lose(why, now_);
 }
 
 void GroupNode::open() {
@@ -271,7 +268,7 @@ void GroupNode::init(const std::vector<RemoteRecord>& nodes) {
 void GroupNode::follow(int64_t revision, const RemoteState& state) {
   opening_ = false;
   open_at_ms_ = INT64_MAX;
-  waits_for_.clear();
+  wait_.follows();
   if (!begun_) {
     begun_ = true;
     stage_ = Stage::kFollow;
@@ -402,8 +399,10 @@ void GroupNode::publish() {
   view->pause_number = pause_.number();
   view->takeovers = takeovers_;
   view->last_takeover_ms = last_takeover_ms_;
-  view->waits_for =
-      members_.other_process() ? "another process to end that is this node" : waits_for_;
+  view->waits_for = wait_.text();
+  if (view->lag_ms > GroupWait::kSayMs && view->waits_for.empty()) view->waits_for = feed_.hole();
+  if (view->waits_for.empty()) view->waits_for = members_.put_failure();
+  if (members_.other_process()) view->waits_for = "another process to end that is this node";
   view->members = members_.all(self());
   // A record may be older than the epoch.
   for (GroupMember& member : view->members) member.primary = member.name == view->holder;

@@ -29,6 +29,7 @@
 #include "net/group/group_inbox.h"
 #include "net/group/group_members.h"
 #include "net/group/group_pause.h"
+#include "net/group/group_wait.h"
 #include "net/group/hand_over.h"
 #include "net/group/log_bound.h"
 #include "net/group/log_trim.h"
@@ -172,8 +173,7 @@ class GroupNode {
 
   bool opening_ = false;
   int64_t open_at_ms_ = INT64_MIN;
-  bool begun_ = false;  // the election has the state of the log
-  int64_t say_at_ms_ = INT64_MIN;
+  bool begun_ = false;           // the election has the state of the log
   std::optional<Lsn> read_lsn_;  // the end of what was there at the start
   bool caught_up_ = false;
   LogPosition applied_;
@@ -202,7 +202,7 @@ class GroupNode {
 
   uint64_t takeovers_ = 0;
   int64_t last_takeover_ms_ = 0;
-  std::string waits_for_;
+  GroupWait wait_;
   int64_t publish_at_ms_ = INT64_MIN;
   mutable Mutex view_mutex_;
   std::shared_ptr<const GroupView> view_ GUARDED_BY(view_mutex_);

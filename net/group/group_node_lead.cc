@@ -82,6 +82,9 @@ void GroupNode::take() {
     options.known_lsn = member.lsn;
     options.known_by = name;
   }
+  options.on_unanswered = [this](const RemoteAnswer& answer) {
+    post([this, answer] { wait_.note(answer, true, now_); });
+  };
   options.on_end = [this](const TakeoverResult& result) {
     post([this, result] { taken(result); });
   };
@@ -91,6 +94,7 @@ void GroupNode::take() {
 void GroupNode::taken(const TakeoverResult& result) {
   takeover_.reset();
   heard_ms_ = now_;
+  wait_.note({}, false, now_);
   election_.on_taken(result, now_);
   switch (election_.phase()) {
     case Election::Phase::kLead:
@@ -182,6 +186,7 @@ void GroupNode::beat() {
 void GroupNode::on_beaten(const RemoteAnswer& answer) {
   beating_ = false;
   if (is_heard(answer)) heard_ms_ = now_;
+  wait_.note(answer, !lease_.holds(now_), now_);
   // While the epoch is given away, the answer to that tells.
   const bool resigns = election_.phase() == Election::Phase::kResign;
   if (answer.outcome != RemoteOutcome::kFenced || resigns) return;

@@ -140,6 +140,36 @@ TEST_CASE("a lease of reads ends while the log is out of reach, and comes back w
   CHECK(group.until([&] { return a.answers_reads(); }, 500).has_value());
 }
 
+TEST_CASE("a primary whose log refuses every change says why it waits") {
+  GroupRun group(14);
+  GroupNodeRun& a = group.add_primary();
+  CHECK(a.node().view()->waits_for.empty());
+  group.service.set_faults({.lost = 1});
+  const auto waits = [&] { return !a.node().view()->waits_for.empty(); };
+  REQUIRE(group.until(waits).has_value());
+  CHECK(a.node().view()->waits_for.starts_with("the replicated log does not answer: "));
+  group.run(2 * kFailoverTimeoutMs);
+  CHECK(a.said.back().starts_with("waiting: the replicated log does not answer: "));
+  group.service.set_faults({});
+  CHECK(group.until([&] { return !waits(); }).has_value());
+}
+
+TEST_CASE("a standby that lacks a frame which the log has lost says so") {
+  GroupRun group(15);
+  GroupNodeRun& a = group.add_primary();
+  GroupNodeRun& b = group.add_standby();
+  group.run(300);
+  group.service.set_faults({.event_lost = 1});
+  a.write();
+  REQUIRE(group.until([&] { return a.acknowledged == 1; }).has_value());
+  group.service.erase_frame(1);
+  group.service.set_faults({});
+  a.write();
+  CHECK(group.until([&] { return !b.node().view()->waits_for.empty(); }).has_value());
+  CHECK(b.node().view()->waits_for.starts_with("frame 1 of the replicated log"));
+  CHECK(b.role() == GroupRole::kStandby);
+}
+
 TEST_CASE("a standby of which the log is out of reach does not take it over when it is back") {
   GroupRun group(8);
   GroupNodeRun& a = group.add_primary();
