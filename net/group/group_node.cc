@@ -208,9 +208,8 @@ void GroupNode::opened(uint64_t known, const RemoteAnswer& answer, const RemoteS
   if (state.epoch.empty()) return begin_group();
   Result<EpochValue> epoch = decode_epoch(state.epoch);
   if (!epoch.ok()) return end(1, epoch.status());
-  if (!begun_) {
-    if (Status status = check_epoch(options_, *epoch); !status.ok()) return end(1, status);
-  } else if (stage_ == Stage::kFollow && epoch->epoch < known) {
+  if (Status status = check_epoch(options_, *epoch); !status.ok()) return end(1, status);
+  if (begun_ && stage_ == Stage::kFollow && epoch->epoch < known) {
     return end(1, restored(options_, epoch->epoch, known));
   }
   trim_.set_mark(state.trim);

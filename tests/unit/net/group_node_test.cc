@@ -260,6 +260,22 @@ TEST_CASE("directories that do not belong to the group are refused in words") {
   CHECK(has(refusal_of({}, &with_base), "lsn 3"));
 }
 
+TEST_CASE(
+    "a group that begins anew while the log is out of reach is not the one that was followed") {
+  GroupRun group(16);
+  GroupNodeRun& a = group.add_primary();
+  GroupNodeRun& b = group.add_standby();
+  a.kill();
+  EpochValue other;
+  other.cluster_id = "cluster-y";
+  other.epoch = decode_epoch(group.service.state().epoch)->epoch;
+  other.ready = true;
+  group.service.lose_followers();
+  group.service.put_epoch(encode_epoch(other));
+  REQUIRE(group.until([&] { return b.ended.has_value(); }).has_value());
+  CHECK(b.reason.message().find("has the cluster id cluster-y") != std::string::npos);
+}
+
 TEST_CASE("a directory that begins a group does so with its data") {
   GroupRun group(11);
   GroupNodeRun& a = group.add("a", {"cluster-new", "1", 0, 0, 41, 0}, "", true);
