@@ -289,6 +289,9 @@ def test_backup(options):
         with open(path + "2.part", encoding="utf-8") as part:
             require_equal(part.read(), "another backup's", "what it writes")
         os.remove(path + "2.part")
+        os.mkfifo(path + "3")
+        sluice.fails(SERVER_ERROR, "is no regular file", "backup", path + "3",
+                     SLUICE_HTTP_TOKEN=TOKEN)
         sluice.fails(USAGE_ERROR, "in brackets ([::1]:8379)", "backup", path + "2", "--http",
                      "::1:8379")
         sluice.fails(NO_CONNECTION, "", "backup", path + "2", "--http", "[::1]:1")

@@ -36,7 +36,7 @@ Failure file_failure(const std::string& what, const std::string& path) {
 class BackupFile {
  public:
   explicit BackupFile(const std::string& path)
-      : path_(path),
+      : path_(free_name(path)),
         part_(path + ".part"),
         file_(::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) {
     if (file_ >= 0) return;
@@ -68,6 +68,13 @@ class BackupFile {
   }
 
  private:
+  // A device or a pipe would be replaced, and not written.
+  static const std::string& free_name(const std::string& path) {
+    std::error_code error;
+    const std::filesystem::file_status there = std::filesystem::status(path, error);
+    if (!exists(there) || is_regular_file(there)) return path;
+    throw Failure{kServerError, path + " is there, and is no regular file"};
+  }
   // Otherwise the new name may be lost with the power.
   void sync_folder() const {
     const std::string parent = std::filesystem::path(path_).parent_path();
