@@ -4,6 +4,7 @@
     tests/group/clients_test.py                             the share of a test run
     tests/group/clients_test.py --kills 20 --clients all    a campaign
     tests/group/clients_test.py --clients celery,rq
+    tests/group/clients_test.py --kills 20 --rest 40        more jobs between kills
 
 Each program (clients/) works until it is told that it is enough, then compares: everything that was
 acknowledged is there, or has run; what is there twice was repeated after a lost reply. Workers that
@@ -22,6 +23,7 @@ import shutil
 import signal
 import sys
 import threading
+import time
 
 from harness import Skipped, libraries, need_npm, need_program, require, run_seeded, scratch, \
     wait_until
@@ -33,6 +35,8 @@ HERE = pathlib.Path(__file__).resolve().parent / "clients"
 PYTHON = "/usr/bin/python3"
 SHARE = "redis-py,bullmq"
 KILLS = 2
+REST_S = 2.0
+CALM_S = 0.5
 WORKERS = 2
 SIDEKIQ_THREADS = 5
 TOLD = re.compile(r"acknowledged (\d+) repeated (\d+) twice (\d+)")
@@ -129,10 +133,10 @@ class Supervised:
             self.program.tell_printed()
 
 
-def kill_primary(group, load, rng):
+def kill_primary(group, load, rest_s):
     """Until the killed one is back as a standby; returns the longest gap."""
-    rest_s = rng.uniform(0.5, 2.0)
-    wait_until(lambda: load.calm_s() > rest_s, what="calm")
+    time.sleep(rest_s)
+    wait_until(lambda: load.calm_s() > CALM_S, what="calm")
     epoch, old = group.leadership()
     load.mark()
     old.crash()
@@ -159,7 +163,8 @@ def play(options, name, seed):
             libraries.Program(client.command(options.kills), 0, folder, **settings))
         program.wait_for("begun")
         with Load(group, connections=4, pace_s=0.02) as load:
-            gaps = [kill_primary(group, load, rng) for _ in range(options.kills)]
+            gaps = [kill_primary(group, load, rng.uniform(options.rest / 4, options.rest))
+                    for _ in range(options.kills)]
         program.tell("enough")
         acknowledged, repeated, twice = map(int, TOLD.fullmatch(
             program.wait_for("acknowledged")).groups())
@@ -175,6 +180,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--server", default=str(DEFAULT_SLUICE))
     parser.add_argument("--kills", type=int, default=KILLS)
+    parser.add_argument("--rest", type=float, default=REST_S,
+                        help="seconds without a kill between two, at most")
     parser.add_argument("--clients", default=SHARE, help="all, or some of " + ", ".join(CLIENTS))
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2 ** 32))
     options = parser.parse_args()

@@ -6,6 +6,7 @@ const { Queue, Worker } = require(process.env.LIBRARY);
 
 const connection = { sentinels, name: group, maxRetriesPerRequest: null };
 const quiet = () => {};
+const MOST_WAITING = 1000;
 
 play(async () => {
   const queue = new Queue("work", { connection });
@@ -27,7 +28,8 @@ play(async () => {
       opts: { jobId: `job-${added.length + n}`, delay: n % 5 === 0 ? 300 : 0, priority: n % 3 } }));
     repeated += await insist(() => queue.addBulk(jobs));
     added.push(...jobs.map((job) => job.opts.jobId));
-    await sleep(20);
+    // What the workers can end in time when it is enough.
+    do await sleep(20); while (added.length - runs.size > MOST_WAITING && !enough());
   }
   await waitUntil(() => added.every((id) => runs.has(id)), "every job's run");
   const left = () => queue.getJobCountByTypes("waiting", "active", "delayed", "prioritized");
