@@ -302,6 +302,11 @@ void serve_blocked_read(Call& call, Bytes name) {
     return call.reply.error(
         "NOGROUP the consumer group this client was blocked on no longer exists");
   }
+  // The event of a new consumer may come to this connection, so it goes before the reply.
+  StreamConsumer* consumer = nullptr;
+  if (group != nullptr) {
+    consumer = StreamEdits(call.database(key), key, entry).see_consumer(wait.group, wait.consumer);
+  }
   if (call.reply.protocol() == 2) {
     call.reply.array(1);
     call.reply.array(2);
@@ -310,8 +315,6 @@ void serve_blocked_read(Call& call, Bytes name) {
   }
   call.reply.bulk(name);
   if (group != nullptr) {
-    StreamConsumer* consumer =
-        StreamEdits(call.database(key), key, entry).see_consumer(wait.group, wait.consumer);
     deliver(call, key, entry, wait.group, *group, consumer, wait.count, wait.no_ack);
     return;
   }
