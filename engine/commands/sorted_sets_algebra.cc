@@ -268,19 +268,22 @@ void store_scored_members(Call& call, size_t argument,
   const KeyRef key(call.args[argument]);
   Database database = call.database(key);
   Entry* old = database.find(key);
+  const bool changes = !result.empty() || old != nullptr;
+  const bool of_geo = event == KeyEvent::kGeoSearchStore || event == KeyEvent::kGeoRadiusStore;
   if (!result.empty()) {
     Entry* entry = database.create(key, Type::kSortedSet, old);
     entry->object<SortedSet>().listpack = fits_listpack(result);
     for (const auto& [member, score] : result) {
       database.sorted_put(key, entry, nullptr, member, score);
     }
-    call.reply.integer(static_cast<int64_t>(result.size()));
-    return database.notify(event, key.key);
+  } else if (old != nullptr) {
+    database.remove(key, old);
+    event = KeyEvent::kDel;
   }
-  call.reply.integer(0);
-  if (old == nullptr) return;
-  database.remove(key, old);
-  database.notify(KeyEvent::kDel, key.key);
+  // A connection that hears of its own change sees GEO's events before the reply, others after it.
+  if (changes && of_geo) database.notify(event, key.key);
+  call.reply.integer(static_cast<int64_t>(result.size()));
+  if (changes && !of_geo) database.notify(event, key.key);
 }
 
 void zunion_command(Call& call) { sorted_set_algebra(call, SetOperation::kUnion); }
