@@ -134,7 +134,6 @@ void reset_command(Call& call) {
   // After CLIENT REPLY SKIP, RESET is the command that gets no reply.
   if (client.reply_mode == ReplyMode::kOff) client.reply_mode = ReplyMode::kOn;
   client.skips_next = false;
-  client.no_evict = false;
   client.no_touch = false;
   client.user = call.engine.acl().user_at_connect();
   call.reply.set_protocol(2);
