@@ -119,6 +119,24 @@ int table_insert(lua_State* lua) {
   return 0;
 }
 
+// LuaJIT's own takes a position that is not whole as it is, and loses another item than it returns.
+int table_remove(lua_State* lua) {
+  luaL_checktype(lua, 1, LUA_TTABLE);
+  const int end = static_cast<int>(lua_objlen(lua, 1));
+  const int position = luaL_optint(lua, 2, end);
+  if (position < 1 || position > end) return 0;
+  if (is_protected(lua, 1)) return raise_readonly(lua);
+  lua_rawgeti(lua, 1, position);
+  for (int i = position; i < end; ++i) {
+    if (i % kMovesPerLook == 0) LuaMachine::of(lua).look(lua);
+    lua_rawgeti(lua, 1, i + 1);
+    lua_rawseti(lua, 1, i);
+  }
+  lua_pushnil(lua);
+  lua_rawseti(lua, 1, end);
+  return 1;
+}
+
 int table_setn(lua_State* lua) {
   luaL_checktype(lua, 1, LUA_TTABLE);
   return luaL_error(lua, "'setn' is obsolete");
@@ -455,6 +473,7 @@ void replace_base_functions(lua_State* lua) {
   lua_getfield(lua, -1, "table");
   replace_table_functions(lua);
   set_function(lua, "insert", table_insert);
+  set_function(lua, "remove", table_remove);
   set_function(lua, "setn", table_setn);
   lua_pop(lua, 1);
   lua_getfield(lua, -1, "coroutine");
