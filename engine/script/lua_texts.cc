@@ -1,6 +1,8 @@
 // string.rep and table.concat, where one call may take long: the result is built in pieces, and the
-// clock is checked between them.
+// clock is checked between them. string.sub and string.byte as Lua 5.1 has them, where LuaJIT's
+// own return something else.
 #include <algorithm>
+#include <climits>
 #include <cstring>
 
 #include "engine/base/check.h"
@@ -67,6 +69,40 @@ int string_rep(lua_State* lua) {
   return 1;
 }
 
+// Negative positions count from the end. Positions have 64 bits; LuaJIT's functions take one beyond
+// 32 bits for a negative one.
+int64_t place(int64_t position, size_t size) {
+  if (position >= 0) return position;
+  return std::max<int64_t>(position + static_cast<int64_t>(size) + 1, 0);
+}
+
+int string_sub(lua_State* lua) {
+  size_t size = 0;
+  const char* const text = luaL_checklstring(lua, 1, &size);
+  const int64_t first = std::max<int64_t>(place(luaL_checkinteger(lua, 2), size), 1);
+  const int64_t last =
+      std::min(place(luaL_optinteger(lua, 3, -1), size), static_cast<int64_t>(size));
+  const int64_t count = std::max<int64_t>(last - first + 1, 0);
+  lua_pushlstring(lua, count == 0 ? "" : text + first - 1, static_cast<size_t>(count));
+  return 1;
+}
+
+int string_byte(lua_State* lua) {
+  size_t size = 0;
+  const char* const text = luaL_checklstring(lua, 1, &size);
+  const int64_t wanted = place(luaL_optinteger(lua, 2, 1), size);
+  const int64_t first = std::max<int64_t>(wanted, 1);
+  const int64_t last =
+      std::min(place(luaL_optinteger(lua, 3, wanted), size), static_cast<int64_t>(size));
+  if (last - first >= INT_MAX) return luaL_error(lua, "string slice too long");
+  const int count = static_cast<int>(std::max<int64_t>(last - first + 1, 0));
+  luaL_checkstack(lua, count, "string slice too long");
+  for (int i = 0; i < count; ++i) {
+    lua_pushinteger(lua, static_cast<unsigned char>(text[first - 1 + i]));
+  }
+  return count;
+}
+
 // Upvalue 1: LuaJIT's table.concat. It is a C function, called here in this function's own frame,
 // so that its errors name table.concat and the script's line.
 int table_concat(lua_State* lua) {
@@ -104,6 +140,10 @@ int table_concat(lua_State* lua) {
 void replace_text_functions(lua_State* lua) {
   lua_pushcfunction(lua, string_rep);
   lua_setfield(lua, -2, "rep");
+  lua_pushcfunction(lua, string_sub);
+  lua_setfield(lua, -2, "sub");
+  lua_pushcfunction(lua, string_byte);
+  lua_setfield(lua, -2, "byte");
 }
 
 void replace_table_functions(lua_State* lua) {
