@@ -1,8 +1,10 @@
 // string.rep and table.concat, where one call may take long: the result is built in pieces, and the
-// clock is checked between them. string.sub and string.byte as Lua 5.1 has them, where LuaJIT's
-// own return something else.
+// clock is checked between them. string.sub, string.byte and string.format as Lua 5.1 has them,
+// where LuaJIT's own return something else.
 #include <algorithm>
 #include <climits>
+#include <cmath>
+#include <cstdio>
 #include <cstring>
 
 #include "engine/base/check.h"
@@ -103,6 +105,64 @@ int string_byte(lua_State* lua) {
   return count;
 }
 
+// The length of a conversion to e, E, f, g or G that begins behind the '%', or 0.
+size_t float_conversion(Bytes text) {
+  size_t at = 0;
+  const auto skip = [&](size_t most, Bytes accepted) {
+    for (size_t end = at + most; at < end && at < text.size(); ++at) {
+      if (accepted.find(text[at]) == Bytes::npos) return;
+    }
+  };
+  skip(5, "-+ #0");
+  skip(2, "0123456789");
+  if (at < text.size() && text[at] == '.') {
+    ++at;
+    skip(2, "0123456789");
+  }
+  const bool found = at < text.size() && Bytes("eEfgG").find(text[at]) != Bytes::npos;
+  return found ? at + 1 : 0;
+}
+
+// Upvalue 1: LuaJIT's string.format, which rounds a tie away from zero (0.5 by %.0f is 1). Finite
+// numbers are converted here, as C does, and reach it as texts.
+int string_format(lua_State* lua) {
+  const lua_CFunction original = lua_tocfunction(lua, lua_upvalueindex(1));
+  const int arguments = lua_gettop(lua);
+  size_t size = 0;
+  const char* const text = luaL_checklstring(lua, 1, &size);
+  luaL_Buffer changed;
+  luaL_buffinit(lua, &changed);
+  size_t copied = 0;
+  int argument = 1;
+  for (size_t at = 0; at < size; ++at) {
+    if (text[at] != '%') continue;
+    ++at;
+    if (at < size && text[at] == '%') continue;
+    if (++argument > arguments) break;
+    const size_t length = float_conversion(Bytes(text + at, size - at));
+    if (length == 0 || lua_isnumber(lua, argument) == 0) continue;
+    const double number = lua_tonumber(lua, argument);
+    if (!std::isfinite(number)) continue;
+    char conversion[16] = {'%'};
+    std::memcpy(conversion + 1, text + at, length);
+    char converted[512];
+    std::snprintf(converted, sizeof(converted), conversion, number);
+    lua_pushstring(lua, converted);
+    lua_replace(lua, argument);
+    luaL_addlstring(&changed, text + copied, at - copied);
+    luaL_addchar(&changed, 's');
+    copied = at + length;
+    at = copied - 1;
+  }
+  if (copied != 0) {
+    luaL_addlstring(&changed, text + copied, size - copied);
+    luaL_pushresult(&changed);
+    lua_replace(lua, 1);
+  }
+  lua_settop(lua, arguments);
+  return original(lua);
+}
+
 // Upvalue 1: LuaJIT's table.concat. It is a C function, called here in this function's own frame,
 // so that its errors name table.concat and the script's line.
 int table_concat(lua_State* lua) {
@@ -135,6 +195,14 @@ int table_concat(lua_State* lua) {
   return 1;
 }
 
+// Puts the function into the table on top of the stack, with LuaJIT's own as its upvalue.
+void wrap_function(lua_State* lua, const char* name, lua_CFunction function) {
+  lua_getfield(lua, -1, name);
+  CHECK(lua_tocfunction(lua, -1) != nullptr);
+  lua_pushcclosure(lua, function, 1);
+  lua_setfield(lua, -2, name);
+}
+
 }  // namespace
 
 void replace_text_functions(lua_State* lua) {
@@ -144,13 +212,9 @@ void replace_text_functions(lua_State* lua) {
   lua_setfield(lua, -2, "sub");
   lua_pushcfunction(lua, string_byte);
   lua_setfield(lua, -2, "byte");
+  wrap_function(lua, "format", string_format);
 }
 
-void replace_table_functions(lua_State* lua) {
-  lua_getfield(lua, -1, "concat");
-  CHECK(lua_tocfunction(lua, -1) != nullptr);
-  lua_pushcclosure(lua, table_concat, 1);
-  lua_setfield(lua, -2, "concat");
-}
+void replace_table_functions(lua_State* lua) { wrap_function(lua, "concat", table_concat); }
 
 }  // namespace sluice
