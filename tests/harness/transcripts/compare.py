@@ -48,7 +48,7 @@ def equal_trees(rules, left, right):
     if left == right or rules.ignore:
         return True
     if left[0] in "-!" or right[0] in "-!":
-        return (left[0], masked(rules, left[1])) == (right[0], masked(rules, right[1]))
+        return left[0] == right[0] and masked(rules, left[1]) == masked(rules, right[1])
     if rules.type_only:
         return left[0] == right[0] and (left[1] is None) == (right[1] is None)
     if rules.shape:
