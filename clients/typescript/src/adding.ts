@@ -33,8 +33,8 @@ export function additionOf(queue: string, payload: Buffer | string, options: Add
   return { id, ownId, first, repeats }
 }
 
-// What is not typed may be anything. If it were found as it is sent it would end a pipeline of which
-// a part is sent.
+// What is not typed may be anything. If it were found as it is sent it would end a pipeline of
+// which a part is sent.
 function requireWord(word: unknown, at: number, words: readonly Word[]): void {
   if (typeof word === 'string' || typeof word === 'number' || Buffer.isBuffer(word)) return
   throw new TypeError(`after ${words[at - 1]} comes a string or a number, not ${String(word)}`)
