@@ -178,6 +178,7 @@ void Execution::serve_pops(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS 
   if (entry == nullptr || entry->type() != Type::kQueue) return;
   // Serving pops never removes the queue.
   QueueWork work(database, key, entry->object<Queue>(), unit_);
+  if (ready.what == SignalledKey::What::kQueue) hear_waiting(work);
   for (;;) {
     const QueueWaiters* waiters = lists.find_queue(ready.database, ready.key);
     if (waiters == nullptr || waiters->all_pops.empty()) return;

@@ -17,7 +17,8 @@ void sort_quiet(QueueWaiters& waiters, const Queue* queue);
 void quiet_changed(QueueWork& work, Bytes pattern);
 // The pop has begun to wait at this queue, where its worker is quiet.
 void begin_quiet_wait(QueueWork& work, const std::shared_ptr<Waiter>& waiter);
-// The queue begins, where pops may wait already: their workers are known from now on.
+// The queue begins or gets this name, where pops may wait already: their workers are known from now
+// on.
 void hear_waiting(QueueWork& work);
 // Forgets workers that have been silent for `worker_ttl_ms`, and the rules for single ones that
 // were not heard of for a day.

@@ -6,7 +6,6 @@
 #include "engine/base/numbers.h"
 #include "engine/commands/queue/adopted.h"
 #include "engine/queue/queue_error.h"
-#include "engine/work/quiet.h"
 
 namespace sluice {
 
@@ -28,11 +27,7 @@ Found<Queue> find_own_queue(Call& call, const KeyRef& key) {
 
 Queue* find_or_create_queue(Call& call, const KeyRef& key) {
   const Entry* entry = call.find_or_create(key, Type::kQueue);
-  if (entry == nullptr) return nullptr;
-  Queue& queue = entry->object<Queue>();
-  QueueWork work = queue_work(call, key, queue);
-  hear_waiting(work);
-  return &queue;
+  return entry == nullptr ? nullptr : &entry->object<Queue>();
 }
 
 void drop_new_queue(Call& call, const KeyRef& key, bool existed) {

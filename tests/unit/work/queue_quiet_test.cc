@@ -300,6 +300,24 @@ TEST_CASE_FIXTURE(Fixture, "a worker that waited before the queue began is shown
   CHECK(is_shown());
 }
 
+TEST_CASE("a worker that waits where a queue gets its name is shown") {
+  for (const char* arrival : {"RENAME old new", "COPY old new", "MOVE new 0", "SWAPDB 0 1"}) {
+    CAPTURE(arrival);
+    Fixture q;
+    q.say("Q.CONFIG old SET paused out");
+    q.say("SELECT 1");
+    q.say("Q.CONFIG new SET paused out");
+    const bool from_there = std::string(arrival) == "MOVE new 0";
+    if (!from_there) q.say("SELECT 0");
+    CHECK(q.say_as(1, "Q.POP 1 new WORKER w BLOCK 0") == "(waits)");
+    q.say(arrival);
+    q.say("SELECT 0");
+    const RespValue lines = q.ask("Q.STATS new BY WORKER");
+    REQUIRE(lines.find("w") != nullptr);
+    CHECK(lines.find("w")->field("waiting_pops") == "1");
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "a worker that waits is shown as long as it waits") {
   say("Q.CONFIG q SET worker_ttl_ms 1000");
   CHECK(say_as(1, "Q.POP 1 q WORKER w BLOCK 0") == "(waits)");
