@@ -72,7 +72,7 @@ void QueueWork::record_job(const Job& job, EffectType type, const RecordedEvent&
   write(type, job.id(), [&](ByteBuffer& value) { encode_job(job, event, whole, value); });
   // Behind the job that changed it: only with a job is there a group. An idle rate that becomes a
   // group's amid a checkpoint's walk may be in no part of it.
-  if (whole && queue_->lanes.take_revived()) record_limits(job);
+  if (queue_->lanes.take_revived()) record_revived(job);
   if (owed_share_ == nullptr) return;
   record_group_share(*std::exchange(owed_share_, nullptr));
 }
@@ -117,6 +117,14 @@ void QueueWork::record_limits(const Job& job) {
       record_share(ConfigLevel::kKey, key->name, 0, key->limiter.arrival_us);
     }
   }
+}
+
+void QueueWork::record_revived(const Job& job) {
+  record_limits(job);
+  const JobSuccessor* successor =
+      job.extras_if() == nullptr ? nullptr : job.extras_if()->successor.get();
+  if (successor == nullptr || !successor->replaces) return;
+  record_group_share(*queue_->lanes.find_group(successor->group));
 }
 
 // --- Waiting ---

@@ -98,6 +98,8 @@ class QueueWork {
 
  private:
   void record_job(const Job& job, EffectType type, const RecordedEvent& event);
+  // The limits of a job that took up an idle rate, or whose successor did.
+  void record_revived(const Job& job);
   RecordedEvent next_event(Bytes id, EventType event, const EventFields& fields);
   void wrote(EffectType type, Bytes field);
   // A pending job makes its group backlogged. Before place().

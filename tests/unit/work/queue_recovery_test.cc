@@ -491,10 +491,15 @@ TEST_CASE("keys of queues are keys: TYPE, SCAN, MEMORY USAGE, EXPIRE, WRONGTYPE"
 }
 
 TEST_CASE("a walk keeps the rate of a group and a key that are taken up at any of its steps") {
+  const Words job{"Q.ADD", "q", "b", "p", "GROUP", "g", "KEY", "k"};
+  const Words successor{"Q.ADD", "q", "s", "p", "GROUP", "g", "IFDUP", "REPLACE"};
   bool walked = true;
-  for (int at = 0; walked; ++at) {
-    CAPTURE(at);
+  for (int run = 0; walked; ++run) {
+    const int at = run / 2;
+    CAPTURE(run);
     Site site;
+    site.run({"Q.ADD", "q", "s", "p"});
+    site.pop("q");
     site.run({"Q.CONFIG", "q", "GROUP", "g", "SET", "rate", "1/3600000"});
     site.run({"Q.CONFIG", "q", "KEY", "k", "SET", "rate", "1/3600000"});
     site.run({"Q.ADD", "q", "a", "p", "GROUP", "g", "KEY", "k"});
@@ -509,7 +514,7 @@ TEST_CASE("a walk keeps the rate of a group and a key that are taken up at any o
     std::vector<Piece> pieces;
     bool more = true;
     for (int step = 0; more; ++step) {
-      if (step == at) site.run({"Q.ADD", "q", "b", "p", "GROUP", "g", "KEY", "k"});
+      if (step == at) site.run(run % 2 == 0 ? job : successor);
       ByteBuffer records;
       uint64_t count = 0;
       more = walk->step(records, count);
