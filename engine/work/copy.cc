@@ -64,6 +64,32 @@ void copy_job(QueueWork& work, const Job& source) {
   count_added(work, *job);
 }
 
+// The jobs that have not ended, in order of arrival, which the event log shows. From the indexes of
+// their states: very many ended ones may be kept.
+std::vector<const Job*> jobs_to_copy(const Queue& source) {
+  std::vector<const Job*> live;
+  const auto add = [&live](const OrderedIndex<Job*>& index) {
+    for (auto at = index.begin(); at.valid(); at.next()) live.push_back(at.value());
+  };
+  for (const uint8_t band : source.lanes.used_bands()) add(source.lanes.band(band)->pending);
+  add(source.delays);
+  add(source.runs);
+  // A blocked job is listed at each of its needs.
+  const auto add_blocked = [&live](const std::string& need, const OrderedIndex<Job*>& index) {
+    for (auto at = index.begin(); at.valid(); at.next()) {
+      if (at.value()->extras_if()->unmet.front() == need) live.push_back(at.value());
+    }
+  };
+  for (const Queue::Awaiting* awaiting : {&source.dependents, &source.followers}) {
+    for (const auto& [need, blocked] : *awaiting) add_blocked(need, blocked);
+  }
+  for (const auto& [number, release] : source.releases.by_number()) {
+    add_blocked(release.need, release.dependents);
+  }
+  std::sort(live.begin(), live.end(), [](const Job* a, const Job* b) { return a->seq < b->seq; });
+  return live;
+}
+
 }  // namespace
 
 void copy_into(QueueWork& work, const Queue& source) {
@@ -74,12 +100,7 @@ void copy_into(QueueWork& work, const Queue& source) {
     const std::vector<ConfigField> fields = source.config.recorded(level, pattern);
     config_changed(work, level, pattern, queue.config.apply(level, pattern, fields));
   }
-  std::vector<const Job*> live;
-  source.jobs.for_each([&](const Job* job) {
-    if (!is_terminal(job->state)) live.push_back(job);
-  });
-  // In order of arrival, which the event log shows.
-  std::sort(live.begin(), live.end(), [](const Job* a, const Job* b) { return a->seq < b->seq; });
+  const std::vector<const Job*> live = jobs_to_copy(source);
   // Before the jobs, which wait for them.
   for (const auto& [number, release] : source.releases.by_number()) {
     queue.add_release(number, release.need, release.followers, release.completed);

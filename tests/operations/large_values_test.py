@@ -126,6 +126,18 @@ def test_nobody_waits_for_a_configuration(options):
         require_shortly(server, call, commands, "Q.CONFIG", as_before)
 
 
+def test_nobody_waits_for_a_copy(options):
+    """COPY of a queue looks at its live jobs, not at the ended ones that it keeps."""
+    with options.server({"appendonly": "yes"}) as server, server.connect() as connection:
+        call = connection.call
+        call("Q.CONFIG", "queue", "SET", "retain_completed", "1000000", "events", "0")
+        fill(call, "queue", "redis.call('Q.ADD', KEYS[1], i, 'payload') "
+             "redis.call('Q.CANCEL', KEYS[1], i)", 3 * MANY)
+        call("Q.ADD", "queue", "live", "payload")
+        wait_until_written(connection)
+        require_shortly(server, call, [("COPY", "queue", "copy", "REPLACE")], "COPY")
+
+
 def test_memory_usage_of_all_of_a_queue(options):
     """MEMORY USAGE counts jobs that wait for others, and rates that no job uses at the moment."""
     fills = {

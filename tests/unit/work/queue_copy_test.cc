@@ -44,6 +44,34 @@ void check_kept(QueueServer& server, const Words& queues, const Words& ids) {
 
 }  // namespace
 
+TEST_CASE("a copied queue has the live jobs of each state, each once") {
+  QueueServer server;
+  server.set_clock(1'700'000'000'000, 1000);
+  server.connect(1);
+  show(server, {"Q.CONFIG", "q", "GROUP", "g", "SET", "order", "lifo"});
+  for (const char* id : {"ended", "need1", "need2", "active"})
+    show(server, {"Q.ADD", "q", id, "x"});
+  show(server, {"Q.CANCEL", "q", "ended"});
+  show(server, {"Q.POP", "1", "q", "ID", "active"});
+  show(server, {"Q.ADD", "q", "both", "x", "NEED", "need2", "NEED", "need1", "AFTER", "active"});
+  show(server, {"Q.ADD", "q", "after", "x", "AFTER", "need1", "AFTER", "active"});
+  for (const char* id : {"old", "new"}) show(server, {"Q.ADD", "q", id, "x", "GROUP", "g"});
+  show(server, {"Q.ADD", "q", "gated", "x", "GROUP", "g", "DELAY", "900"});
+  show(server, {"Q.ADD", "q", "late", "x", "DELAY", "900"});
+  show(server, {"Q.ADD", "q", "front", "x"});
+  show(server, {"Q.MOVE", "q", "front", "FRONT"});
+  show(server, {"COPY", "q", "copy"});
+  const Words ids{"need1", "need2", "active", "both", "after",
+                  "old",   "new",   "gated",  "late", "front"};
+  for (const std::string& id : ids) {
+    CAPTURE(id);
+    const std::string state = id == "active" ? "pending" : field(server, "q", id, "state");
+    CHECK(field(server, "copy", id, "state") == state);
+  }
+  CHECK(server.find_queue("copy")->jobs.size() == ids.size());
+  check_kept(server, {"q", "copy"}, ids);
+}
+
 TEST_CASE("a copied queue has the configuration and the live jobs") {
   QueueServer server;
   server.set_clock(1'700'000'000'000, 1000);
