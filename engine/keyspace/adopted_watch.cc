@@ -156,10 +156,12 @@ void note_key_gone(Shard& shard, Unit& unit, int database, const Entry& entry) {
 }
 
 void note_flush(Shard& shard, Unit& unit, int database) NO_THREAD_SAFETY_ANALYSIS {
-  shard.databases[static_cast<size_t>(database)].entries.for_each([&](const Entry* entry) {
-    const AdoptedWatch* watch = find_watch(shard, database, entry->key());
-    if (watch != nullptr) note_gone(shard, unit, entry->key(), *watch, *entry);
-  });
+  const auto& entries = shard.databases[static_cast<size_t>(database)].entries;
+  for (const auto& [name, watch] : shard.adopted->keys(database)) {
+    const KeyRef key(name);
+    const Entry* entry = entries.find(key.key, key.hash);
+    if (entry != nullptr) note_gone(shard, unit, name, watch, *entry);
+  }
 }
 
 void note_queue_gone(Shard& shard, Unit& unit, Queue& queue) {

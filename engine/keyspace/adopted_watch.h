@@ -39,6 +39,8 @@ struct AdoptedWatch {
 // The watched keys of one shard, under its lock.
 class AdoptedWatches {
  public:
+  using Keys = std::map<std::string, AdoptedWatch, std::less<>>;
+
   // Null if the key is not watched.
   const AdoptedWatch* find(int database, Bytes key) const;
   // A bit for each shard that has to be locked together with this one: for a change of the key with
@@ -49,13 +51,13 @@ class AdoptedWatches {
   // Removes the watches of the group.
   void remove(const AdoptedGroup* group);
   bool empty() const { return count_ == 0; }
+  const Keys& keys(int database) const { return keys_[static_cast<size_t>(database)]; }
   // A group homed in this shard whose keys have changed while not all of its shards were locked,
   // and which has not been checked since.
   std::shared_ptr<AdoptedGroup> take_missed();
 
  private:
-  std::array<std::map<std::string, AdoptedWatch, std::less<>>, kDatabases>
-      keys_;  // by Database::index()
+  std::array<Keys, kDatabases> keys_;  // by Database::index()
   size_t count_ = 0;
   uint32_t shards_ = 0;
 };

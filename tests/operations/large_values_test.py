@@ -81,6 +81,8 @@ def test_nobody_waits_for_the_end(options):
         def fill_with_many():
             fill(call, "key", "redis.call('SET', KEYS[1] .. i, 'value')", MANY)
             fill(call, "queue", "redis.call('Q.ADD', KEYS[1] .. i, 'job', 'payload')", MANY // 10)
+            for i in range(32):  # there are adopted keys in each shard
+                call("Q.ADOPT", f"queue-{i}", "PENDING", f"waiting-{i}", "ACTIVE", f"running-{i}")
             wait_until_written(connection)
         require_shortly(server, call, [("FLUSHALL",)], "FLUSHALL", fill_with_many)
         wait_until(lambda: info(connection)["lazyfree_pending_objects"] == "0", what="the freeing")
