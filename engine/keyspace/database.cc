@@ -93,6 +93,16 @@ void Database::signal_queue(Bytes key) NO_THREAD_SAFETY_ANALYSIS {
       {shard_->index, number_, std::move(name), SignalledKey::What::kQueue, {}, last_seq});
 }
 
+void Database::signal_queue_gone(Bytes key) NO_THREAD_SAFETY_ANALYSIS {
+  if (shard_->waiters.no_queue_waiters()) return;
+  QueueWaiters* waiters = shard_->waiters.find_queue(number_, std::string(key));
+  if (waiters == nullptr) return;
+  for (const auto& [id, group] : waiters->by_job) {
+    for (const auto& [order, waiter] : group) waiter->queue.queue_gone = true;
+  }
+  signal_queue(key);
+}
+
 void Database::track_expiry(const KeyRef& key, int64_t expire_ms) {
   if (unit_->replay_expiries != nullptr) {
     unit_->replay_expiries->add(shard_->index, index_, expire_ms, key.hash);
@@ -134,7 +144,7 @@ void Database::unlink(const KeyRef& key, Entry* entry) {
   CHECK(was_there);
   shard_->key_counts[static_cast<size_t>(number_)].store(keys.entries.size(),
                                                          std::memory_order_relaxed);
-  if (entry->type() == Type::kQueue) signal_queue(key.key);
+  if (entry->type() == Type::kQueue) signal_queue_gone(key.key);
   // Blocked readers of its consumer groups get an error.
   if (entry->type() == Type::kStream) signal(key.key);
 }
@@ -282,7 +292,7 @@ void Database::clear() NO_THREAD_SAFETY_ANALYSIS {
     if (entry != nullptr && entry->type() == Type::kStream) signal(name);
   }
   if (!shard_->waiters.no_queue_waiters()) {
-    for (const std::string& key : shard_->waiters.queue_keys(number_)) signal_queue(key);
+    for (const std::string& key : shard_->waiters.queue_keys(number_)) signal_queue_gone(key);
   }
   if (has_adopted_keys()) [[unlikely]]
     note_flush(*shard_, *unit_, index_);

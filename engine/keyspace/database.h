@@ -158,6 +158,8 @@ class Database {
   // created, was deleted, or has begun to miss events.
   void signal_job(Bytes key, Bytes job_id);
   void signal_queue(Bytes key);
+  // The same, if the queue has left its name, where another one may be before they are examined.
+  void signal_queue_gone(Bytes key);
   // Notifies them of another event in its log: its number, its type as a bit (event_bit), its job.
   void signal_event(Bytes key, uint64_t seq, uint32_t type, Bytes job_id);
 

@@ -48,7 +48,7 @@ void Database::swap(Shard& shard, int first, int second, Unit& unit) NO_THREAD_S
     shard.key_counts[static_cast<size_t>(number)].store(database.size(), std::memory_order_relaxed);
     if (shard.waiters.empty()) continue;
     for (const std::string& key : shard.waiters.keys(number)) database.signal(key);
-    for (const std::string& key : shard.waiters.queue_keys(number)) database.signal_queue(key);
+    for (const std::string& key : shard.waiters.queue_keys(number)) database.signal_queue_gone(key);
   }
 }
 

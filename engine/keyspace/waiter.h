@@ -68,6 +68,8 @@ struct QueueWait {
   // The job it waits for (Q.POP with ID, Q.GET, Q.EVENTS with ID); empty: any job. Examined when
   // the job changes; `accepts` then decides whether it is served.
   std::string job_id;
+  // The queue of that job has left this name: a job of this id that is there now is another one.
+  bool queue_gone = false;
   // Further jobs, of Q.EVENTS with several IDs; all ids are different.
   std::vector<std::string> more_job_ids;
   // For Q.EVENTS the wanted types of events, a bit for each (event_bit), otherwise 0. Only such an

@@ -54,7 +54,8 @@ void tell_end(QueueWork& work, const Job& job) NO_THREAD_SAFETY_ANALYSIS {
   std::vector<std::shared_ptr<Waiter>> told;
   for (const auto& [order, waiter] : *waiters) {
     const auto* request = dynamic_cast<const EndRequest*>(waiter->request.get());
-    if (request == nullptr || (has_successor && request->awaits_successor)) continue;
+    if (request == nullptr || waiter->queue.queue_gone) continue;
+    if (has_successor && request->awaits_successor) continue;
     told.push_back(waiter);
   }
   WaiterLists& lists = work.database().shard().waiters;

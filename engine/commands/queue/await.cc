@@ -13,6 +13,7 @@ namespace {
 // Whether the job has ended or does not exist, after a change of the queue: it has adopted plain
 // Redis keys, or another queue has this name now.
 bool has_ended(const Waiter& waiter, const Entry& entry) {
+  if (waiter.queue.queue_gone) return true;
   // In a queue that has adopted plain Redis keys, only the end of a job is signalled by its id.
   if (entry.object<Queue>().adopted != nullptr) return true;
   const Job* job = entry.object<Queue>().find(waiter.queue.job_id);
@@ -23,7 +24,8 @@ bool has_ended(const Waiter& waiter, const Entry& entry) {
 void serve_awaited(Call& call, Bytes name) {
   const KeyRef key(name);
   const Entry* entry = call.find(key);
-  const bool is_queue = entry != nullptr && entry->type() == Type::kQueue;
+  const bool is_queue =
+      entry != nullptr && entry->type() == Type::kQueue && !call.waiter->queue.queue_gone;
   reply_awaited(call, key, is_queue ? &entry->object<Queue>() : nullptr, call.waiter->queue.job_id,
                 static_cast<const AwaitedJob&>(*call.waiter->request));
 }

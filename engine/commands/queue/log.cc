@@ -49,6 +49,7 @@ struct LogRequest final : EndRequest {
 };
 
 bool has_more(const Waiter& waiter, const Entry& entry) {
+  if (waiter.queue.queue_gone) return true;
   const Job* job = entry.object<Queue>().find(waiter.queue.job_id);
   return job == nullptr || !static_cast<const LogRequest&>(*waiter.request).waits_for(*job);
 }
@@ -61,7 +62,8 @@ void reply_log(Call& call, const Queue* queue, Bytes id, const LogRequest& reque
 // Also called when the queue was removed, and when the time is over.
 void serve_log(Call& call, Bytes name) {
   const Entry* entry = call.find(KeyRef(name));
-  const bool is_queue = entry != nullptr && entry->type() == Type::kQueue;
+  const bool is_queue =
+      entry != nullptr && entry->type() == Type::kQueue && !call.waiter->queue.queue_gone;
   reply_log(call, is_queue ? &entry->object<Queue>() : nullptr, call.waiter->queue.job_id,
             static_cast<const LogRequest&>(*call.waiter->request));
 }

@@ -467,4 +467,34 @@ TEST_CASE("who has lost the right to a command gets nothing more from it") {
   CHECK(q.ids_of(told.at(3)) == "a");
 }
 
+// A job of the same id in the next queue of that name is another job.
+TEST_CASE("a wait ends with its queue, also if another queue takes the name at once") {
+  const std::vector<std::vector<std::string>> cases{
+      {"RENAME other q"},
+      {"COPY other q REPLACE"},
+      {"SWAPDB 0 1"},
+      {"MULTI", "DEL q", "Q.ADD q a x", "Q.ADD q b x", "EXEC"},
+      {"MULTI", "FLUSHALL", "Q.ADD q a x", "Q.ADD q b x", "EXEC"},
+      {"MULTI", "RENAME other q", "Q.CANCEL q a", "Q.CANCEL q b", "EXEC"}};
+  for (const std::vector<std::string>& commands : cases) {
+    CAPTURE(commands.back());
+    QueueTalk q;
+    q.say("Q.CONFIG q SET paused out");
+    q.say("Q.ADD q a x");
+    for (const char* words : {"Q.ADD other a x", "Q.ADD other b x", "SELECT 1", "Q.ADD q a x",
+                              "Q.ADD q b x", "SELECT 0"}) {
+      q.say(words);
+    }
+    CHECK(q.say_as(1, "Q.GET q a WAIT 0") == "(waits)");
+    CHECK(q.say_as(2, "Q.ADD q b x WAIT 0") == "(waits)");
+    CHECK(q.say_as(3, "Q.LOG q a BLOCK 0") == "(waits)");
+    for (const std::string& words : commands) q.say(words);
+    const auto told = q.take_deliveries();
+    REQUIRE(told.size() == 3);
+    CHECK(told.at(1).show() == "null");
+    CHECK(told.at(2).items.at(1).is_null());
+    CHECK(told.at(3).show() == "null");
+  }
+}
+
 }  // namespace sluice::test
