@@ -8,6 +8,7 @@ import { series_of } from "./history";
 import { Spark } from "./spark";
 import { by_trouble, failed_lately, trouble_of } from "./trouble";
 import type { QueueLine } from "./types";
+import { shown_name } from "./view";
 
 interface Row {
   root: HTMLTableRowElement;
@@ -142,7 +143,7 @@ export class QueueTable {
 }
 
 export function queue_anchor(ref: QueueRef): HTMLElement {
-  const name = h("bdi", {}, shown(ref.queue));
+  const name = h("bdi", {}, shown_name(ref.queue));
   return is_addressable(ref.queue)
     ? h("a.id", { href: queue_link(ref), "data-row": ref.queue }, name)
     : h("span.id", { title: "This name cannot be part of an address." }, name);

@@ -19,6 +19,11 @@ export interface View {
   ref?: QueueRef;
 }
 
+// A name for people. The empty one is a name, too.
+export function shown_name(segment: string): string {
+  return segment === "" ? "(empty name)" : shown(segment);
+}
+
 // An id as a link; always plain text.
 export function job_anchor(ref: QueueRef, id: string): HTMLElement {
   const text = h("bdi", {}, shown(id));

@@ -4,13 +4,13 @@ import { queue_link, set_params } from "./address";
 import type { Params } from "./address";
 import { request, state } from "./api";
 import type { QueueRef } from "./api";
-import { segment_of, segment_of_text, shown } from "./bytes";
+import { is_addressable, segment_of, segment_of_text, shown } from "./bytes";
 import { server_now } from "./clock";
 import { KeyedList, draw_more, h, replace, set_text, show } from "./dom";
 import { ago, count, duration, moment, plural, short_count } from "./format";
 import { LEAST_MS, Poller, draw_soon } from "./live";
 import type { Worker } from "./types";
-import { Stale, empty, job_anchor, skeleton, show_error } from "./view";
+import { Stale, empty, job_anchor, show_error, shown_name, skeleton } from "./view";
 import type { View } from "./view";
 
 const USUAL_MS = 2000;
@@ -231,8 +231,10 @@ export class WorkersView implements View {
         ` for ${since(run)}`)];
     }), rest > 0 && runs.length > 0 ? ` and ${short_count(rest)} more` : null);
     replace(row.queues, ...line.queues.slice(0, SHOWN_RUNS).flatMap((queue, n) => [n ? ", " : "",
-      h("a", { href: queue_link({ queue, db: this.db }, line.name === "" ? { state: "active" }
-        : { worker: line.name, state: "active" }) }, h("bdi", {}, shown(queue)))]),
+      is_addressable(queue) ? h("a", { title: shown(queue), href: queue_link(
+        { queue, db: this.db }, line.name === "" ? { state: "active" }
+          : { worker: line.name, state: "active" }) }, h("bdi", {}, shown(queue)))
+        : h("bdi", {}, shown_name(queue))]),
     line.queues.length > SHOWN_RUNS
       ? ` and ${count(line.queues.length - SHOWN_RUNS)} more` : null);
   }

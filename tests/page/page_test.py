@@ -257,6 +257,10 @@ def test_hostile_bytes(options):
         # Names that no browser can put into a path.
         for name in "", ".", "..":
             server.connect().call("Q.ADD", name, "j", "{}")
+        long = "x" * 500, "y" * 500
+        server.connect().call("Q.ADD", *long, "{}")
+        for name in "", long[0]:
+            server.connect().call("Q.POP", "1", name, "WORKER", "w1", "LEASE", "600000")
         server.connect().call("Q.ADD", "tags", "t", "{}", "TAG", b"\xff", b"\xfe", "TAG", "a", "b")
     play(options, "hostile", prepare=prepare)
 

@@ -38,12 +38,20 @@ await scenario(async (browser) => {
   await visit.log_in();
   await visit.see(".queues tr", "<script>alert(1)</script>");
   await visit.see(".queues span.id", "..");
+  await visit.see(".queues span.id", "(empty name)");
   await visit.see(".queues a.id", "\\x20\\x20");
   await visit.faults.look(page);
   await visit.click(".queues a", "<img src=x onerror=alert(1)>");
   await visit.see("main.queue h1", "<img src=x onerror=alert(1)>");
   await visit.see(".job-row", "inside");
   await visit.faults.look(page);
+  // The longest names do not widen the table of workers, nor is a queue without a name nothing.
+  await visit.go("#/workers");
+  await visit.see(".all-workers tr", "y".repeat(500));
+  await visit.see(".all-workers tr", "(empty name)");
+  const [inner, outer] = await page.evaluate(() =>
+    [document.documentElement.scrollWidth, innerWidth]);
+  assert(inner <= outer, `${inner} px of content in ${outer} px`);
   await visit.open_queue("q");
   await visit.see(".job-row", "{{7*7}}");
   await visit.see(".slot", "<u>worker</u>");
