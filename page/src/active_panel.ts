@@ -71,8 +71,8 @@ export class ActivePanel {
     set_text(this.panel.aside, `${count(stats.slots)}${cap} in use, oldest first`);
     const rest = stats.active - this.jobs.length;
     replace(this.note, this.jobs.length === 0
-      ? empty("Nothing runs", h("p", {}, stats.waiting_pops > 0 ? "Workers are waiting for jobs."
-        : "No worker is asking for jobs."))
+      ? empty("Nothing runs", stats.adopted ? null : h("p", {}, stats.waiting_pops > 0
+        ? "Workers are waiting for jobs." : "No worker is asking for jobs."))
       : rest > 0 ? h("p.dim", {}, `and ${count(rest)} more`) : null);
   }
 

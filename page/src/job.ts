@@ -231,7 +231,8 @@ export class JobView implements View {
     eta.set(eta_ms === null ? "–" : eta_ms < 1000 ? "at once" : `in ${duration(eta_ms)}`,
       job.state !== "pending" || eta_ms !== null ? ""
         : job.eta_ms !== null ? "when a worker asks" : "not known yet");
-    waited.set(`${duration(now - job.enqueued)} ago`, moment(job.enqueued));
+    if (job.enqueued === null) waited.set("–", "no time is known");
+    else waited.set(`${duration(now - job.enqueued)} ago`, moment(job.enqueued));
     ran.set(job.state === "active" ? duration(now - (job.started ?? now)) : duration(job.run_ms),
       job.deadline !== null ? `lease ${duration(job.deadline - now)}` : job.finished === null ? ""
         : `ended ${ago(job.finished, now)}`);
@@ -291,7 +292,7 @@ export class JobView implements View {
       ["tries left", job.retries_left === null ? "" : String(job.retries_left)],
       ["may wait", job.ttl_left_ms === null ? "" : `${duration(job.ttl_left_ms)} more`],
       ["longest run", job.max_run_ms ? duration(job.max_run_ms) : ""],
-      ["lease duration", duration(job.lease_ms)],
+      ["lease duration", job.lease_ms ? duration(job.lease_ms) : ""],
       ["finished", job.finished === null ? "" : moment(job.finished, true)],
       ["successor", job.successor ? "another payload waits under this id" : ""]];
     const text = facts.filter(([, value]) => value.length > 0);

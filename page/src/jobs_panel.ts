@@ -360,7 +360,7 @@ export class JobsPanel {
     if (job.finished !== null) return ago(job.finished, now);
     if (job.state === "active") return `runs ${duration(now - (job.started ?? now))}`;
     if (job.state === "delayed") return `in ${duration((job.not_before ?? now) - now)}`;
-    return `waits ${duration(now - job.enqueued)}`;
+    return job.enqueued === null ? "" : `waits ${duration(now - job.enqueued)}`;
   }
 
   private note_of(job: Job): string {

@@ -6,7 +6,7 @@ import { ActivePanel } from "./active_panel";
 import { ActivityPanel } from "./activity_panel";
 import { queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
-import { segment_of, shown } from "./bytes";
+import { segment_of, segment_of_item, shown } from "./bytes";
 import { Chart } from "./charts";
 import { append, h, replace, set_text, show } from "./dom";
 import { missing_queue, unused_queue } from "./first_run";
@@ -21,7 +21,8 @@ import { Poller, Visibility, draw_soon, painted } from "./live";
 import { ask_to_add, ask_to_pause, set_pause } from "./queue_actions";
 import type { Pause } from "./queue_actions";
 import { RangePanel } from "./range_panel";
-import type { Band, Job, QueueAnswer, Stats } from "./types";
+import { lacks_worker } from "./trouble";
+import type { Band, Item, Job, QueueAnswer, Stats } from "./types";
 import { Figure, Stale, skeleton, show_error } from "./view";
 import type { View } from "./view";
 import { WINDOW_S } from "./waits";
@@ -59,6 +60,7 @@ export class QueueView implements View {
   private readonly head = h("div.page-head");
   private readonly buttons = h("div.buttons");
   private readonly paused = h("div.banner", { hidden: true });
+  private readonly adopted = h("p.sum", { hidden: true });
   private readonly stale = new Stale();
   private readonly message = h("div", {}, skeleton(6));
   private readonly content = h("div", { hidden: true });
@@ -171,7 +173,8 @@ export class QueueView implements View {
       h("div.columns", {}, h("div", {}, this.jobs.root),
         h("div", {}, this.active.root, this.workers.root, this.groups.root,
           this.activity.root))]);
-    append(this.root, [this.head, this.stale.root, this.paused, this.message, this.content]);
+    append(this.root, [this.head, this.stale.root, this.paused, this.adopted, this.message,
+      this.content]);
   }
 
   // --- Requests ---
@@ -249,7 +252,7 @@ export class QueueView implements View {
     this.draw_message(this.missing ? "missing" : this.unused ? "unused" : "");
     if (this.missing) return;
     this.draw_figures(stats);
-    this.draw_pause(String(this.answer.config?.paused ?? "none") as Pause);
+    this.draw_pause(String(this.answer.config?.paused ?? "none") as Pause, stats.adopted);
     const series = series_of(this.ref.db, this.ref.queue);
     const lines = series.lines(this.bands.map((band) => segment_of(band, "name") ?? ""));
     for (const chart of this.charts) chart.draw(lines, SPAN_S[series.range]);
@@ -293,13 +296,13 @@ export class QueueView implements View {
       [stats.reclaimed, "leases lost"]].filter(([number]) => Number(number) > 0)
       .map(([number, name]) => `${short_count(Number(number))} ${name}`)].join(", "),
     stats.failed > 0);
-    const starving = stats.waiting_pops === 0 && stats.pending > 0 && stats.active === 0;
+    const starving = lacks_worker(stats);
     all.workers.set(short_count(stats.waiting_pops), starving ? "no worker takes jobs" : "",
       starving);
   }
 
-  private draw_pause(pause: Pause): void {
-    const now = `${pause} ${state.session?.role}`;
+  private draw_pause(pause: Pause, adopted: Stats["adopted"]): void {
+    const now = `${pause} ${state.session?.role} ${JSON.stringify(adopted)}`;
     this.pause = pause;
     if (this.buttons.dataset.for === now) return;
     this.buttons.dataset.for = now;
@@ -307,15 +310,25 @@ export class QueueView implements View {
       out: "This queue is paused: it hands out no jobs.",
       all: "This queue is paused: it accepts no new jobs and hands out none." };
     set_text(this.paused, words[pause]);
-    show(this.paused, pause !== "none");
+    show(this.paused, pause !== "none" && !adopted);
+    this.draw_adopted(adopted);
     const settings = h("a.button", { href: settings_link(this.ref), title: "Settings (s)" },
       "Settings");
-    if (!state.may("operate")) return replace(this.buttons, settings);
+    if (!state.may("operate") || adopted) return replace(this.buttons, settings);
     replace(this.buttons, settings,
       h("button", { click: () => this.add(), title: "Add a job (a)" }, "Add a job…"),
       pause === "none"
         ? h("button", { click: () => this.turn_pause(), title: "Pause (p)" }, "Pause…")
         : h("button.primary", { click: () => this.turn_pause(), title: "Resume (p)" }, "Resume"));
+  }
+
+  private draw_adopted(adopted: Stats["adopted"]): void {
+    show(this.adopted, !!adopted);
+    if (!adopted) return;
+    const name = (key: Item) => shown(segment_of_item(key));
+    set_text(this.adopted, `This queue shows plain Redis keys: what waits is in ${
+      adopted.pending.map(name).join(", ")}, what runs in ${name(adopted.active)}. `
+      + "Their clients add and take the jobs; limits and pauses of this queue do not hold them.");
   }
 
   // --- Actions ---
@@ -333,8 +346,9 @@ export class QueueView implements View {
 
   key(key: string, row: string | null): boolean {
     if (this.missing) return false;
-    if (key === "a") this.add();
-    else if (key === "p") this.turn_pause();
+    const own = !this.answer?.stats.adopted;
+    if (key === "a" && own) this.add();
+    else if (key === "p" && own) this.turn_pause();
     else if (key === "s") location.hash = settings_link(this.ref);
     else return row !== null && this.row_key(key, row);
     return true;

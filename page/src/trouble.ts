@@ -1,7 +1,7 @@
 // What is wrong with a queue, and which queue an operator should look at first.
 import { plural } from "./format";
 import { series_of } from "./history";
-import type { QueueLine } from "./types";
+import type { QueueLine, Stats } from "./types";
 import { segment_of } from "./bytes";
 
 export interface Trouble {
@@ -14,6 +14,11 @@ const PAUSES: Record<string, string> = { in: "paused: accepts no jobs",
 
 export function failed_lately(db: number, line: QueueLine): number {
   return series_of(db, segment_of(line, "name") ?? "").failed_lately(line.stats);
+}
+
+// It is not known which clients take the members of plain Redis keys.
+export function lacks_worker(stats: Stats): boolean {
+  return stats.pending > 0 && stats.active === 0 && stats.waiting_pops === 0 && !stats.adopted;
 }
 
 function is_full({ stats, max_waiting = 0, max_total = 0 }: QueueLine): boolean {
@@ -31,7 +36,7 @@ export function trouble_of(db: number, line: QueueLine): Trouble[] {
   if (is_full(line)) found.push({ kind: "full", words: "full" });
   if (PAUSES[paused]) found.push({ kind: "paused", words: PAUSES[paused] });
   const out = paused === "out" || paused === "all";
-  if (stats.pending > 0 && stats.active === 0 && stats.waiting_pops === 0 && !out) {
+  if (lacks_worker(stats) && !out) {
     found.push({ kind: "idle", words: "no worker" });
   }
   return found;

@@ -58,7 +58,12 @@ export interface Stats extends Counts {
   since: number;
   // Ended jobs that are kept.
   kept?: Record<string, number>;
+  // The queue shows these plain Redis keys.
+  adopted?: { pending: Item[]; active: Item };
 }
+
+// A text, or bytes that are not UTF-8.
+export type Item = string | { base64: string };
 
 // Members that may hold any bytes: if they are not UTF-8, `x` is null and `x_base64` is present.
 export interface Named {
@@ -108,10 +113,11 @@ export interface Job {
   pri: string;
   group: string | null;
   group_base64?: string;
-  keys: (string | { base64: string })[];
+  keys: Item[];
   tags: Record<string, string | null>;
   cost: number;
-  enqueued: number;
+  // Null: nothing tells it, as with a score that is no time.
+  enqueued: number | null;
   not_before: number | null;
   ttl_left_ms: number | null;
   lease_ms: number;
@@ -119,9 +125,9 @@ export interface Job {
   attempts: number;
   crashes: number;
   retries_left: number | null;
-  needs: (string | { base64: string })[];
-  after?: (string | { base64: string })[];
-  dependents?: (string | { base64: string })[];
+  needs: Item[];
+  after?: Item[];
+  dependents?: Item[];
   dependents_count?: number;
   lease: number | null;
   worker: string | null;

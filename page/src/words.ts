@@ -26,7 +26,7 @@ const REASONS: Record<string, (words: string[]) => string> = {
   reserved: () => "The remaining slots are reserved for more urgent bands.",
   queue_cap: ([use]) => `It is next, but the queue is full: ${slots(use)}.`,
   no_worker: () => "It is next, but no worker is asking for jobs.",
-  next: () => "It is next, but none of the waiting workers accepts it.",
+  next: () => "It is next. If workers wait, none of them accepts it.",
   fair_share: () => "It is first in its band, but another group has a greater claim.",
   behind: ([n]) => `${plural(Number(n), "job")} ${Number(n) === 1 ? "is" : "are"} before it.`,
 };

@@ -250,6 +250,16 @@ def test_requests_of_a_job_s_page(options):
     play(options, "requests")
 
 
+def test_an_adopted_queue(options):
+    """A queue that shows plain Redis keys says so, and nothing that only other queues have."""
+    def prepare(server, _):
+        connection = server.connect()
+        connection.call("Q.ADOPT", "old", "PENDING", "waiting", "ACTIVE", "running")
+        # Scores that are no times.
+        connection.call("ZADD", "waiting", "1", "m1", "2", "m2")
+    play(options, "adopted", prepare=prepare)
+
+
 @alone
 def test_hostile_bytes(options):
     """Ids, payloads, names, errors that look like HTML are text; none makes an element."""

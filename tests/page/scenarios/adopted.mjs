@@ -1,0 +1,25 @@
+import { Visit, assert, scenario } from "./browser.mjs";
+
+await scenario(async (browser) => {
+  const visit = await Visit.open(browser);
+  const { page } = visit;
+  await visit.log_in();
+  await visit.see(".card", "old");
+  // It is not known which clients take the members.
+  await visit.see_none(".card .pill", "no worker");
+  await visit.open_queue("old");
+  await visit.see("main.queue .sum", "what waits is in waiting, what runs in running");
+  await visit.see(".job-row", "m1");
+  await visit.see(".note", "It is next. If workers wait, none of them accepts it.");
+  // No age is made up where the score is no time.
+  await visit.see_none(".time", "waits");
+  await visit.see_none(".figure", "no worker takes jobs");
+  // Nothing is offered that is refused, by click or by key.
+  assert.deepEqual(await page.locator(".page-head .buttons > *").allTextContents(), ["Settings"]);
+  await page.keyboard.press("a");
+  await page.keyboard.press("p");
+  assert.equal(await page.locator("dialog").count(), 0);
+  await visit.open_job("old", "m1");
+  await visit.see(".figure", "no time is known");
+  await visit.close();
+});
