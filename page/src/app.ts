@@ -5,7 +5,7 @@ import { find_session, log_in, log_in_by_password, log_out, on_change, state,
   take_token_of_address } from "./api";
 import { segment_of, segment_of_text, shown } from "./bytes";
 import { set_server_time } from "./clock";
-import { close_dialog, dialog_is_open, field, tell } from "./dialogs";
+import { close_dialog, dialog_is_open, field, put_aside, tell } from "./dialogs";
 import { h, replace, set_text, show } from "./dom";
 import { duration, moment } from "./format";
 import { JobView } from "./job";
@@ -151,9 +151,25 @@ function log_in_fields(): LogInFields {
     password: input("password", "password", "current-password") };
 }
 
+// The user that is logged in, and the dialog that the end of his token has interrupted: he finds it
+// again after the next log-in, if that is at the same place.
+let known_as = "";
+let interrupted: { who: string; at: string; bring_back: () => void } | null = null;
+
+function interrupt(): void {
+  const bring_back = put_aside();
+  if (!state.token_ended) interrupted = null;
+  else if (bring_back) interrupted = { who: known_as, at: location.hash, bring_back };
+}
+
+function resume(): void {
+  if (interrupted?.who === known_as && interrupted.at === location.hash) interrupted.bring_back();
+  interrupted = null;
+}
+
 function show_log_in(): void {
   close_view();
-  close_dialog();
+  interrupt();
   document.title = "Log in · Sluice";
   const tokens = state.session?.tokens !== false;
   const fields = log_in_fields();
@@ -216,8 +232,10 @@ function follow(): void {
     return;
   }
   shown_role = rights;
-  if (role === null) show_log_in();
-  else open_view();
+  if (role === null) return show_log_in();
+  known_as = `${user} ${role}`;
+  open_view();
+  resume();
 }
 
 function draw_health(): void {

@@ -22,6 +22,38 @@ export function close_dialog(): void {
   open_dialog?.close();
 }
 
+// Takes a dialog with fields away; what is returned brings it back, with all that was entered.
+export function put_aside(): (() => void) | null {
+  const dialog = open_dialog;
+  close_dialog();
+  if (dialog === null || dialog.querySelector("form") === null) return null;
+  return () => {
+    close_dialog();
+    show_it(dialog);
+  };
+}
+
+function show_it(dialog: HTMLDialogElement): void {
+  document.body.append(dialog);
+  open_dialog = dialog;
+  dialog.showModal();
+}
+
+// What was done may take along the button that has opened the dialog: then the view's heading is
+// in focus, not nothing.
+function follow_focus(opener: Element | null): void {
+  if (opener === null || opener === document.body) return;
+  const observer = new MutationObserver(() => {
+    if (document.activeElement === opener) return;
+    observer.disconnect();
+    const heading = document.querySelector<HTMLElement>("main h1");
+    if (heading === null || document.activeElement !== document.body) return;
+    heading.tabIndex = -1;
+    heading.focus({ preventScroll: true });
+  });
+  observer.observe(document.body, { childList: true, subtree: true });
+}
+
 function open_it(dialog: HTMLDialogElement): void {
   close_dialog();
   dialog.addEventListener("close", () => {
@@ -32,9 +64,7 @@ function open_it(dialog: HTMLDialogElement): void {
   dialog.addEventListener("click", (event) => {
     if (event.target === dialog) dialog.close();
   });
-  document.body.append(dialog);
-  open_dialog = dialog;
-  dialog.showModal();
+  show_it(dialog);
 }
 
 export function ask(question: Question): void {
@@ -42,6 +72,7 @@ export function ask(question: Question): void {
   const confirm = h(question.danger ? "button.primary.danger" : "button.primary",
     { type: "submit" }, question.confirm);
   const dialog = h("dialog", { "aria-label": question.title });
+  const opener = document.activeElement;
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     confirm.disabled = true;
@@ -49,11 +80,12 @@ export function ask(question: Question): void {
     try {
       await question.done(() => !dialog.open);
       dialog.close();
+      follow_focus(opener);
     } catch (error) {
+      confirm.disabled = false;
       if (!dialog.open) return failure(question.title, error);
       fault.textContent = words_of_error(error);
       fault.hidden = false;
-      confirm.disabled = false;
     }
   };
   dialog.append(h("form", { submit, novalidate: true },

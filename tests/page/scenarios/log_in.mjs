@@ -1,4 +1,23 @@
-import { Visit, add, api, assert, base, scenario, tokens } from "./browser.mjs";
+import { Visit, add, api, assert, base, queue, scenario, tokens } from "./browser.mjs";
+
+// What somebody was writing when the token ended is not shown to another one.
+async function another_after(browser) {
+  const made = await api("POST", "/api/v1/tokens", { role: "operate" }, tokens.admin);
+  const visit = await Visit.open(browser);
+  const { page } = visit;
+  visit.faults.allowed.push("status of 401");
+  await visit.log_in(made.token);
+  await visit.open_queue("mail");
+  await visit.see(".job-row", "m1");
+  await page.keyboard.press("a");
+  await page.fill("dialog textarea", "a secret");
+  await api("DELETE", `/api/v1/tokens/${made.id}`, null, tokens.admin);
+  await page.fill("input[name=token]", tokens.admin);
+  await page.keyboard.press("Enter");
+  await visit.see(".job-row", "m1");
+  assert.equal(await page.locator("dialog").count(), 0);
+  await visit.close();
+}
 
 await scenario(async (browser) => {
   await add("mail", "m1");
@@ -54,6 +73,7 @@ await scenario(async (browser) => {
   await guest.see(".job-row", "m1");
   await guest.page.keyboard.press("a");
   await guest.page.waitForSelector("dialog");
+  await guest.page.fill("dialog textarea", "a long text");
   let refused = 0;
   guest.page.on("response", (response) => { refused += response.status() === 401 ? 1 : 0; });
   await api("DELETE", `/api/v1/tokens/${made.id}`, null, tokens.admin);
@@ -64,7 +84,18 @@ await scenario(async (browser) => {
   assert.equal(await guest.page.locator(".job-row").count(), 0);
   // Nor is anything left above the log-in.
   assert.equal(await guest.page.locator("dialog").count(), 0);
+  // The same user finds after the log-in what was being written.
+  await guest.page.fill("input[name=token]", tokens.operate);
+  await guest.page.keyboard.press("Enter");
+  await guest.page.waitForSelector("dialog");
+  assert.equal(await guest.page.inputValue("dialog textarea"), "a long text");
+  await guest.page.fill("dialog input[name=id]", "written");
+  await guest.click("dialog button.primary", "Add");
+  await guest.see(".job-row", "written");
+  assert.equal((await api("GET", `${queue("mail")}/jobs/written?with=payload`)).payload,
+    "a long text");
   await guest.close();
+  await another_after(browser);
 
   const admin = await Visit.open(browser);
   await admin.log_in(tokens.admin);

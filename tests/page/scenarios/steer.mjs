@@ -288,6 +288,20 @@ async function cancel_all(visit) {
   assert.equal((await job("late", "d2")).state, "delayed");
 }
 
+// The button that has asked goes with what was done: the heading is in focus, not nothing.
+async function focus_afterwards(visit) {
+  const { page } = visit;
+  await add("late", "gone");
+  await visit.open_job("late", "gone");
+  await page.locator(".page-head button", { hasText: "To the front" }).waitFor();
+  await page.locator(".page-head button", { hasText: "Cancel…" }).focus();
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("dialog");
+  await page.keyboard.press("Enter");
+  await visit.see(".verdict", "It was cancelled");
+  await page.waitForFunction(() => document.activeElement.matches("main h1"));
+}
+
 async function keys(visit) {
   const { page } = visit;
   await visit.click(".tabs button", "pending");
@@ -318,6 +332,6 @@ await scenario(async (browser) => {
   await visit.open_queue("mail");
   await visit.play([move, move_back, change_priority, cancel, cancel_running, pause_and_add,
     undo_pause_and_add, forget_all, retry_all, keys, next_jobs, run_now, tried_again, cancel_without_undo, run_again,
-    cancel_all]);
+    cancel_all, focus_afterwards]);
   await visit.close();
 });
