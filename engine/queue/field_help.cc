@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "engine/base/durations.h"
+#include "engine/base/numbers.h"
+#include "engine/queue/queue_config_fields.h"
 #include "engine/queue/queue_error.h"
 
 namespace sluice {
@@ -93,6 +95,9 @@ constexpr FieldHelp kPoppedWith = {"with", "tags, progress, error, group or need
 constexpr FieldHelp kGetWith = {"with", "payload, result or dependents",
                                 "payload result dependents", ""};
 
+// The lease that a command names, beside the option of that name.
+constexpr FieldHelp kLeaseToken = {"lease", "the number of a lease, as the pop gave it", "", ""};
+
 constexpr Bytes kDurations[] = {"delay", "boost",   "ttl",   "maxrun", "grace",
                                 "older", "maxwait", "block", "wait"};
 
@@ -128,6 +133,37 @@ size_t distance(Bytes a, Bytes b, size_t most) {
     }
   }
   return row[b.size()];
+}
+
+// The level whose fields a Q.CONFIG is about.
+ConfigLevel level_of(std::span<const std::string> command) {
+  if (command.size() < 3) return ConfigLevel::kQueue;
+  if (equals_ignore_case(command[2], "GROUP")) return ConfigLevel::kGroup;
+  if (equals_ignore_case(command[2], "KEY")) return ConfigLevel::kKey;
+  return equals_ignore_case(command[2], "WORKER") ? ConfigLevel::kWorker : ConfigLevel::kQueue;
+}
+
+// Says that the field stands at another level.
+FieldAdvice advise_level(Bytes field, ConfigLevel level) {
+  static constexpr Bytes kWhose[] = {"the queue", "a rule for groups", "a rule for keys",
+                                     "a rule for workers"};
+  FieldAdvice advice;
+  for (const ConfigRow& row : config_fields()) {
+    if (row.stands_at(level)) advice.allowed.emplace_back(row.name);
+  }
+  advice.detail =
+      std::string(kWhose[static_cast<size_t>(level)]) + " has no field " + std::string(field);
+  return advice;
+}
+
+// Whether the lease that the command names is no lease; the option LEASE may be another fault.
+bool names_no_lease(std::span<const std::string> command) {
+  const bool named = command.size() > 3 && (equals_ignore_case(command[0], "Q.ACK") ||
+                                            equals_ignore_case(command[0], "Q.NACK") ||
+                                            equals_ignore_case(command[0], "Q.TOUCH"));
+  if (!named || command[3] == "*") return false;
+  const auto token = parse_i64(command[3]);
+  return !token || *token < 1 || *token > kMaxExact;
 }
 
 FieldAdvice advise_name(Bytes field) {
@@ -224,6 +260,11 @@ FieldAdvice advise(Bytes field, std::span<const std::string> command,
   const bool of_rule = equals_ignore_case(field, "group") || equals_ignore_case(field, "key") ||
                        equals_ignore_case(field, "worker");
   if (configures && row == nullptr && !of_rule) return advise_name(field);
+  if (configures && row != nullptr && find_config_row(row->name, level_of(command)) == nullptr) {
+    return advise_level(row->name, level_of(command));
+  }
+  const bool of_token = equals_ignore_case(field, kLeaseToken.name) && names_no_lease(command);
+  if (of_token) row = &kLeaseToken;
   FieldAdvice advice;
   const bool is_duration = std::any_of(std::begin(kDurations), std::end(kDurations),
                                        [&](Bytes name) { return equals_ignore_case(name, field); });
@@ -235,7 +276,7 @@ FieldAdvice advise(Bytes field, std::span<const std::string> command,
     takes = kDuration;
   }
   if (takes_band(field)) advice.allowed.insert(advice.allowed.end(), bands.begin(), bands.end());
-  const Bytes given = given_value(field, command);
+  const Bytes given = of_token ? Bytes(command[3]) : given_value(field, command);
   advice.nearest = nearest_word(given, advice.allowed);
   const bool is_band = equals_ignore_case(field, "pri") || equals_ignore_case(field, "default_pri");
   std::string form = is_band && !bands.empty() ? listed(bands) + ", or a number from 0 to 255"
