@@ -131,6 +131,7 @@ void ServerInfo::server(InfoWriter& out) {
   out.field("run_id", shared_.run_id);
   out.field("tcp_port", static_cast<int64_t>(listeners_.port() != 0 ? listeners_.port()
                                                                     : listeners_.tls_port()));
+  out.field("http_port", static_cast<int64_t>(listeners_.http_port()));
   out.field("server_time_usec", now_us);
   out.field("uptime_in_seconds", uptime_s);
   out.field("uptime_in_days", uptime_s / 86400);

@@ -111,6 +111,16 @@ def test_lost_amid_many(options):
                   ["cancelled", "cancelled", "pending"], "states")
 
 
+def test_a_backup_finds_the_port(options):
+    """A backup needs no --http where the server has chosen its HTTP port."""
+    server, sluice = serve(options, {**DURABLE, "http-port": "auto",
+                                     "http-token": f"admin >{ADMIN_TOKEN}"})
+    with server.connect() as connection, scratch() as directory:
+        connection.call("SAVE")
+        sluice.must("backup", os.path.join(directory, "backup"), SLUICE_HTTP_TOKEN=ADMIN_TOKEN)
+        require_equal(os.listdir(directory), ["backup"], "files")
+
+
 def test_a_backup_by_sentinel(options):
     """A backup is of the server that Sentinel names, whatever has its HTTP port on this host."""
     server, sluice = serve(options, {

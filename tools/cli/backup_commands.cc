@@ -18,6 +18,7 @@
 #include "storage/copy_stream.h"
 #include "tools/cli/context.h"
 #include "tools/cli/failure.h"
+#include "tools/cli/replies.h"
 
 namespace sluice::cli {
 
@@ -117,8 +118,7 @@ CopySource source_of(Context& context) {
     source.host = endpoint->host;
     port = endpoint->port;
   } else {
-    const RespValue reply = context.connection.call({"CONFIG", "GET", "http-port"});
-    if (reply.items.size() == 2) port = reply.items[1].text;
+    port = info_field(context.connection.call({"INFO", "server"}).text, "http_port");
     // Sentinels have named it with the first command.
     source.host = context.connection.address().host;
   }

@@ -44,14 +44,6 @@ json queue_json(const Context& context, const std::string& queue, const RespValu
   return line;
 }
 
-// The value of a line "name:value" of INFO.
-std::string info_field(const std::string& info, const std::string& name) {
-  const size_t begin = info.find("\n" + name + ":");
-  if (begin == std::string::npos) return {};
-  const size_t from = begin + name.size() + 2;
-  return info.substr(from, info.find_first_of("\r\n", from) - from);
-}
-
 void print_server(Context& context) {
   const RespValue reply = context.connection.try_call({"INFO"});
   // A user who may not run INFO still sees the queues.

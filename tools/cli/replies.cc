@@ -114,4 +114,11 @@ double number_of(const RespValue& map, Bytes name, Bytes member) {
   return value == nullptr ? 0 : value->as_number();
 }
 
+std::string info_field(const std::string& info, const std::string& name) {
+  const size_t begin = info.find("\n" + name + ":");
+  if (begin == std::string::npos) return {};
+  const size_t from = begin + name.size() + 2;
+  return info.substr(from, info.find_first_of("\r\n", from) - from);
+}
+
 }  // namespace sluice::cli

@@ -26,5 +26,7 @@ std::string text_of(const RespValue& map, Bytes name);
 int64_t integer_of(const RespValue& map, Bytes name, int64_t otherwise = 0);
 // The number of a member of a member: number_of(stats, "wait_ms", "p50").
 double number_of(const RespValue& map, Bytes name, Bytes member);
+// The value of a line "name:value" of INFO; empty if it is missing.
+std::string info_field(const std::string& info, const std::string& name);
 
 }  // namespace sluice::cli
