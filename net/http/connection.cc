@@ -127,8 +127,8 @@ void HttpConnection::take_input() {
   const size_t head = find_head_end(unread, head_seen_);
   head_seen_ = head == 0 ? unread.size() : 0;
   if (head != 0 && head <= limits.max_head_bytes) return take_head(head);
-  const size_t line = unread.find('\n');
-  if (line == Bytes::npos && unread.size() > limits.max_target_bytes + 64) {
+  if (unread.front() == '*') return refuse(problem(400, "BADREQUEST", "This port speaks HTTP."));
+  if (unread.size() > limits.max_target_bytes + 64 && unread.find('\n') == Bytes::npos) {
     return refuse(problem(414, "URITOOLONG", "The request target is too long."));
   }
   if (unread.size() > limits.max_head_bytes) {

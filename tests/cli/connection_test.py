@@ -111,6 +111,13 @@ def test_lost_amid_many(options):
                   ["cancelled", "cancelled", "pending"], "states")
 
 
+def test_another_port_of_the_server(options):
+    """At the HTTP port the program is told so at once, and it says so."""
+    server, sluice = serve(options, {"http-port": "auto"})
+    sluice.port = server.http_port
+    sluice.fails(NO_CONNECTION, "is it an HTTP port? -p takes the server's port", "status")
+
+
 def test_a_backup_finds_the_port(options):
     """A backup needs no --http where the server has chosen its HTTP port."""
     server, sluice = serve(options, {**DURABLE, "http-port": "auto",

@@ -167,6 +167,8 @@ def test_methods_versions_and_encodings(options):
                 "Content-Type": kind}), 422, "BADFIELD")
     for data, status, code in [
             (b"GET /healthz HTTP/2.0\r\n" + HOST + b"\r\n", 505, "BADVERSION"),
+            # A client of Redis waits for the answer to this.
+            (b"*1\r\n$4\r\nPING\r\n", 400, "BADREQUEST"),
             (JOBS + AUTHORIZED + b"Transfer-Encoding: gzip, chunked\r\n\r\n", 501, "BADREQUEST"),
             (JOBS + AUTHORIZED + b"Expect: a pony\r\nContent-Length: 2\r\n\r\n", 417,
              "BADREQUEST")]:

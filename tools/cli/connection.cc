@@ -196,7 +196,9 @@ void Connection::close() {
 void Connection::fail(std::string why) {
   if (why.empty()) why = context_ == nullptr ? "not enough memory" : context_->errstr;
   const bool no_resp = context_ != nullptr && context_->reader->err == REDIS_ERR_PROTOCOL;
+  const bool is_http = no_resp && why.find("\"H\"") != std::string::npos;
   if (no_resp) why = "not a Redis protocol reply: " + why;
+  if (is_http) why += "; is it an HTTP port? -p takes the server's port";
   const bool is_lost = is_connected_ && !no_resp;
   if (is_lost && may_change_) why += "; the change may have been made";
   close();
