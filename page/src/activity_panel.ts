@@ -3,15 +3,16 @@ import type { QueueRef } from "./api";
 import { segment_of } from "./bytes";
 import { KeyedList, h, replace, set_text } from "./dom";
 import { moment } from "./format";
-import { EventFeed, draw_soon } from "./live";
-import type { FeedState } from "./live";
+import { draw_soon } from "./live";
+import { EventFeed } from "./streams";
+import type { StreamState } from "./streams";
 import type { QueueEvent } from "./types";
 import { Panel, empty, job_anchor } from "./view";
 import { event_in_words } from "./words";
 
 const SHOWN_EVENTS = 30;
 
-const FEED_WORDS: Record<FeedState, string> = {
+const FEED_WORDS: Record<StreamState, string> = {
   live: "live", waiting: "connecting…", paused: "paused",
   sampled: "a sample: too many to follow", off: "" };
 

@@ -1,11 +1,11 @@
 // A job as it happens: what its worker reports and logs, and when something has changed.
-import { ApiError, headers, job_path, open } from "./api";
+import { job_path } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of, text_of, shown } from "./bytes";
-import { EventParser, is_awake } from "./live";
+import { is_awake } from "./live";
+import { Stream } from "./streams";
+import type { StreamPart } from "./streams";
 
-const FIRST_RETRY_MS = 500;
-const LAST_RETRY_MS = 10_000;
 // The newest lines of a long log are shown; the rest on request, as far as a server keeps one.
 const SHOWN_LOG = 64 * 1024;
 const MOST_LOG = 1024 * 1024;
@@ -33,75 +33,31 @@ export class JobFeed {
   // Earlier bytes are no longer kept.
   begins_late = false;
   progress: { text: string; time: number } | null = null;
-  private abort: AbortController | null = null;
-  private timer = 0;
-  private stopped = false;
   private ended = false;
   private last_id: string | null = null;
-  private retry_ms = FIRST_RETRY_MS;
-  private readonly turn = () => {
-    if (is_awake()) this.begin();
-    else this.end();
-  };
+  private readonly stream: Stream;
 
   // `changed`: its state or place; `heard`: progress or log.
-  constructor(private ref: QueueRef, private id: string, private changed: () => void,
-              private heard: () => void) {
-    document.addEventListener("visibilitychange", this.turn);
-    this.turn();
+  constructor(ref: QueueRef, id: string, private changed: () => void, private heard: () => void) {
+    this.stream = new Stream({ path: job_path(ref, id, "/stream"),
+      wants: () => is_awake() && !this.ended, last_id: () => this.last_id,
+      took: (parts) => parts.forEach((part) => this.take(part)),
+      // It is gone; the poll of the page tells it.
+      refused: (status) => { this.ended ||= status === 404; } });
   }
 
   stop(): void {
-    this.stopped = true;
-    document.removeEventListener("visibilitychange", this.turn);
-    this.end();
+    this.stream.stop();
   }
 
   // A job that had ended lives again.
   again(): void {
     if (!this.ended) return;
     this.ended = false;
-    this.begin();
+    this.stream.turn();
   }
 
-  private end(): void {
-    clearTimeout(this.timer);
-    this.abort?.abort();
-    this.abort = null;
-  }
-
-  private begin(): void {
-    if (this.stopped || this.ended || this.abort) return;
-    this.abort = new AbortController();
-    void this.read(this.abort);
-  }
-
-  private async read(abort: AbortController): Promise<void> {
-    try {
-      const extra: Record<string, string> = { Accept: "text/event-stream" };
-      if (this.last_id !== null) extra["Last-Event-ID"] = this.last_id;
-      const response = await open(job_path(this.ref, this.id, "/stream"),
-        { headers: headers(extra), signal: abort.signal });
-      const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
-      const parser = new EventParser();
-      for (;;) {
-        const { done, value } = await reader.read();
-        if (done || this.abort !== abort) break;
-        this.retry_ms = FIRST_RETRY_MS;
-        parser.take(value, (type, data, id) => this.take(type, data, id));
-      }
-    } catch (error) {
-      // It is gone; the poll of the page tells it.
-      if (error instanceof ApiError && error.status === 404) this.ended = true;
-    }
-    if (this.abort !== abort) return;
-    this.end();
-    if (this.stopped || this.ended || !is_awake()) return;
-    this.timer = window.setTimeout(() => this.begin(), this.retry_ms);
-    this.retry_ms = Math.min(this.retry_ms * 2, LAST_RETRY_MS);
-  }
-
-  private take(type: string, data: string, id: string): void {
+  private take({ type, data, id }: StreamPart): void {
     if (id) this.last_id = id;
     if (type === "state" || type === "position") return this.changed();
     const part = JSON.parse(data) as Record<string, unknown>;
