@@ -74,11 +74,11 @@ export class WaitWindow {
       const came = difference(sample.bands.get(key) ?? [], first.bands.get(key) ?? []);
       all.push(...came);
       if (came.length > 0) this.waits.set(key, wait_of(came));
-      else if (band.pending > 0) this.waits.set(key, still(band.oldest_ms ?? 0));
+      else if (waits(band)) this.waits.set(key, still(band.oldest_ms ?? 0));
     }
     const oldest = Math.max(0, ...bands.map((band) => band.pending ? band.oldest_ms ?? 0 : 0));
     if (all.length > 0) this.whole = wait_of(all.sort(([a], [b]) => a - b));
-    else if (bands.some((band) => band.pending > 0)) this.whole = still(oldest);
+    else if (bands.some(waits)) this.whole = still(oldest);
   }
 
   // In milliseconds; null: unknown, or nothing started and nothing waits.
@@ -90,6 +90,11 @@ export class WaitWindow {
   of_all(): Wait | null {
     return this.whole;
   }
+}
+
+// Whether a job waits, and since when it does. Scores of plain Redis keys may be no times.
+function waits(band: Band): boolean {
+  return band.pending > 0 && band.oldest_ms !== null;
 }
 
 function still(ms: number): Wait {

@@ -13,6 +13,9 @@ await scenario(async (browser) => {
   await visit.see(".note", "It is next. If workers wait, none of them accepts it.");
   // No age is made up where the score is no time.
   await visit.see_none(".time", "waits");
+  await visit.see(".lane", "2 pending");
+  await visit.see_none(".lane", "first waits");
+  await visit.see_figure("Wait p95", "–");
   await visit.see_none(".figure", "no worker takes jobs");
   // Nothing is offered that is refused, by click or by key.
   assert.deepEqual(await page.locator(".page-head .buttons > *").allTextContents(), ["Settings"]);
