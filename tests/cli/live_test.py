@@ -125,14 +125,17 @@ def test_the_question_is_seen_wherever_the_output_goes(options):
     """At a terminal nothing is deleted without yes, with --json or the outputs in files either."""
     server, sluice = serve(options)
     with server.connect() as connection:
-        for words in ["delete", "q"], ["cancel", "q", "--all"], ["purge", "q", "--all"]:
+        for asked, words in (("delete q with", ["delete", "q"]),
+                             ("cancel all jobs of q that have not ended",
+                              ["cancel", "q", "--all"]),
+                             ("purge all jobs of q that have ended", ["purge", "q", "--all"])):
             for more in "2>/dev/null", ">/dev/null 2>&1", "--json 2>/dev/null":
                 connection.call("Q.ADD", "q", "ended", "", "IFDUP", "KEEP")
                 connection.call("Q.CANCEL", "q", "ended")
                 connection.call("Q.ADD", "q", "waits", "", "IFDUP", "KEEP")
                 before = connection.call("Q.STATS", "q").value
                 terminal = Terminal(["sh", "-c", f'exec "$@" {more}', "sh", *sluice.words(*words)])
-                terminal.read_until(r"\[y/N\] ")
+                terminal.read_until(asked + r"[^?]*\? \[y/N\] ")
                 os.write(terminal.mine, b"n\n")
                 require_equal(terminal.end()[0], SERVER_ERROR, f"{words} {more}")
                 after = connection.call("Q.STATS", "q").value
