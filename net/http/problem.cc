@@ -28,7 +28,7 @@ constexpr ErrorStatus kStatuses[] = {
     {"GROUPFULL", 429, "The group is full."},
     {"LOADING", 503, "The data is being loaded."},
     {"MASTERDOWN", 503, "This standby does not know how old its data is."},
-    {"MISCONF", 503, "The disk has failed."},
+    {"MISCONF", 503, ""},  // the disk or the log has failed or is full: the error says which
     {"NEEDFAILED", 409, "A required job did not complete."},
     {"NOAUTH", 401, "A token is required."},
     {"NOJOB", 404, "No such job."},
@@ -118,6 +118,7 @@ HttpResponse problem_of_error(Bytes error) {
   const auto* row = std::find_if(std::begin(kStatuses), std::end(kStatuses),
                                  [&](const ErrorStatus& each) { return each.code == code; });
   if (row == std::end(kStatuses)) return problem(422, "INVALID", rest);
+  if (row->detail.empty()) return problem(row->status, code, rest);
   json members = members_of(row->status, code, row->detail);
   while (rest.find('=') != Bytes::npos) {
     const size_t word_end = std::min(rest.find(' '), rest.size());

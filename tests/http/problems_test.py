@@ -482,6 +482,14 @@ def test_streams_have_no_gap_whatever_happens(options):
     print(f"  {total} events, {[reader.connections for reader in readers]} connections")
 
 
+def test_503_while_the_disk_is_nearly_full(options):
+    """MISCONF says what holds the change up: the disk is full, and has not failed."""
+    directives = {"appendonly": "yes", "min-free-disk": "1000000gb"}
+    with serve(options, directives) as server, Client(server, ADMIN_TOKEN) as client:
+        members = require_problem(client.post(JOBS, {"payload": "x"}), 503, "MISCONF")
+        require(members["detail"].startswith("The disk is nearly full"), members)
+
+
 def test_503_for_what_the_journal_did_not_keep(options):
     """A job that is not on the disk when the journal fails answers 503; each with 201 is kept."""
     server = serve(options, {"appendonly": "yes", "appendfsync": "always"})
@@ -510,7 +518,8 @@ def test_503_for_what_the_journal_did_not_keep(options):
             thread.join()
         require(refused, "nobody was told of the failure")
         for answer in refused:
-            require_problem(answer, 503, "MISCONF")
+            members = require_problem(answer, 503, "MISCONF")
+            require("the server is stopping" in members["detail"], members)
         server.process = None
         server.start()
         with Client(server, ADMIN_TOKEN) as client:
