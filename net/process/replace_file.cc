@@ -26,11 +26,12 @@ bool write_all(int file, const std::string& text) {
 // On failure, errno holds the reason. The data must be synced before the rename: otherwise the file
 // may be empty after a power failure.
 bool write_synced(const std::string& path, const std::string& replaced, const std::string& text) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file < 0) return false;
-  // The new file must not be readable for anyone who could not read the old one.
+  // The new file must not be readable for anyone who could not read the old one, not for a moment.
   struct stat old {};
   const bool known = ::stat(replaced.c_str(), &old) == 0;
+  const int file =
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, known ? 0600 : 0666);
+  if (file < 0) return false;
   const bool good = (!known || ::fchmod(file, old.st_mode & 07777) == 0) && write_all(file, text) &&
                     ::fsync(file) == 0;
   const int error = errno;

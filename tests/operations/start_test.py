@@ -41,11 +41,21 @@ static void note(const char* what, const char* first, const char* second) {
   if (write(file, line, size) != size) abort();
   close(file);
 }
-int fsync(int file) {
+static void note_file(const char* what, int file, const char* second) {
   char link[64], path[512] = "";
   snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
-  if (readlink(link, path, sizeof(path) - 1) > 0) note("fsync", path, "-");
+  if (readlink(link, path, sizeof(path) - 1) > 0) note(what, path, second);
+}
+int fsync(int file) {
+  note_file("fsync", file, "-");
   return ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(file);
+}
+int fchmod(int file, mode_t mode) {
+  struct stat before;
+  char rights[16] = "?";
+  if (fstat(file, &before) == 0) snprintf(rights, sizeof(rights), "%o", before.st_mode & 0777);
+  note_file("fchmod", file, rights);
+  return ((int (*)(int, mode_t))dlsym(RTLD_NEXT, "fchmod"))(file, mode);
 }
 int rename(const char* from, const char* to) {
   note("rename", from, to);
@@ -273,7 +283,7 @@ def test_attacks_in_the_log(options):
 
 
 def test_small_files_are_synced(options):
-    """CONFIG REWRITE and ACL SAVE: the new file is synced before its name, then the directory."""
+    """CONFIG REWRITE and ACL SAVE: synced before and after the rename, never readable by others."""
     with scratch() as directory:
         environment = preload(directory, options, "calls", NOTED_CALLS)
         calls = environment["NOTED_CALLS"] = os.path.join(directory, "calls")
@@ -291,8 +301,8 @@ def test_small_files_are_synced(options):
                     noted = [line.split() for line in file]
                 new = noted[0][1]
                 require(new.startswith(path + "."), noted)
-                require_equal(noted, [["fsync", new, "-"], ["rename", new, path],
-                                      ["fsync", directory, "-"]], words)
+                require_equal(noted, [["fchmod", new, "600"], ["fsync", new, "-"],
+                                      ["rename", new, path], ["fsync", directory, "-"]], words)
 
 
 def test_a_new_directory_is_synced(options):
