@@ -280,6 +280,8 @@ def test_wrong_passwords_are_limited(options):
             members = require_problem(answer, 429, "TOOMANYTRIES")
             require_equal((answer.headers["retry-after"], members["retry_after_ms"]),
                           ("60", 60000))
+        with Client(server, ADMIN_TOKEN) as another:
+            require_problem(log_in(another, "carol"), 429, "TOOMANYTRIES")
         client.expect(200, "GET", QUEUES, token=secret)
         client.expect(200, "GET", QUEUES)
 
