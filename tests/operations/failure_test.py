@@ -99,6 +99,11 @@ def test_out_of_memory(options):
             for size in (5000, 50):
                 wait_until(lambda size=size: connection.call("RPUSH", "others", "x" * size)
                            .raw.startswith(b"-OOM"), what="a refusal: RPUSH grows")
+            # What is queued takes memory, too.
+            connection.call("MULTI")
+            wait_until(lambda: connection.call("GET", "k0").raw.startswith(b"-OOM"),
+                       what="a refusal in MULTI")
+            require(connection.call("EXEC").raw.startswith(b"-EXECABORT"), "EXEC")
             require_equal(connection.call("LPOP", "jobs").raw, b"$1\r\na\r\n")
             require_equal(connection.call("GET", "k0").value, b"x" * 100_000)
             for victim in range(20):

@@ -380,8 +380,16 @@ TEST_CASE("a password asks new connections, not those that speak already") {
   CHECK(before->unrestricted.load());
   CHECK_EQ(acl.authenticate("default", "sesame"), before);
   CHECK_EQ(acl.authenticate("default", ""), nullptr);
+  acl.set_default_password("another");
+  CHECK_EQ(acl.authenticate("default", "sesame"), nullptr);
   acl.set_default_password("");
   CHECK_EQ(acl.user_at_connect(), before);
+}
+
+TEST_CASE("nobody is the default user while it is off") {
+  Acl acl;
+  REQUIRE_EQ(set_user(acl, "default", "off"), "");
+  CHECK_EQ(acl.user_at_connect(), nullptr);
 }
 
 TEST_CASE("connections of a deleted user may do nothing any more") {
@@ -418,12 +426,15 @@ TEST_CASE("users come from lines or from a file, all or none") {
            "detected, no change to the previously active ACL rules was performed");
   CHECK_FALSE(acl.load_text("user bob on\nuser bob off\n", "f.acl").ok());
   CHECK_FALSE(acl.exists("bob"));
+  const std::shared_ptr<User> alice = acl.find("alice");
   CHECK(acl.load_text("user bob on nopass\r\nuser eve off", "f.acl").ok());
   CHECK_NE(acl.authenticate("bob", "x"), nullptr);
   CHECK(acl.exists("eve"));
   // According to the file alice is gone, and the default user, which it does not mention, is as at
   // the first start.
   CHECK_FALSE(acl.exists("alice"));
+  CHECK(alice->deleted.load());
+  CHECK_EQ(alice->rules()->describe(), AclRules(false).describe());
   CHECK_NE(acl.user_at_connect(), nullptr);
   CHECK_EQ(acl.text(),
            "user bob on nopass resetchannels -@all\nuser default on nopass ~* &* +@all\n"

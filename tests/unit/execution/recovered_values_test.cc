@@ -135,3 +135,10 @@ TEST_CASE("a stream comes back with its nodes, its groups and what is pending") 
                     {"XINFO", "STREAM", "s", "FULL"},
                     {"XINFO", "STREAM", "empty"}});
 }
+
+TEST_CASE("what one trim has taken from many nodes of a stream does not come back") {
+  std::vector<std::vector<std::string>> fill;
+  for (int i = 1; i <= 1000; ++i) fill.push_back({"XADD", "s", std::to_string(i), "f", "v"});
+  fill.push_back({"XTRIM", "s", "MAXLEN", "50"});
+  check_kept(fill, {{"XLEN", "s"}, {"XRANGE", "s", "-", "+", "COUNT", "2"}});
+}

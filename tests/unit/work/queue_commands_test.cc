@@ -337,6 +337,23 @@ TEST_CASE("an update that differs in what it may not change is refused and chang
         "updated");
 }
 
+TEST_CASE("an update changes the options that it names, and no others") {
+  QueueTalk q;
+  q.add("a", "LEASE 1000 MAXRUN 2000 RETRY 1 TTL 9000");
+  q.pass(4000);
+  const auto options = [&] {
+    return q.job("a", {"lease_ms", "max_run_ms", "retries_left", "ttl_left_ms"});
+  };
+  q.say("Q.ADD q a x IFDUP UPDATE LEASE 3000");
+  CHECK(options() == "3000 2000 1 5000");
+  q.say("Q.ADD q a x IFDUP UPDATE MAXRUN 4000 RETRY 5 TTL 9000");
+  CHECK(options() == "3000 4000 5 9000");
+  q.say("Q.ADD q a x IFDUP UPDATE BACKOFF 60000 60000");
+  q.pop();
+  q.nack("a");
+  CHECK(q.state("a") == "delayed");
+}
+
 TEST_CASE("a successor waits under an active id, the last one wins, and begins at attempt 1") {
   QueueTalk q;
   q.say("Q.CONFIG q SET retry 3");

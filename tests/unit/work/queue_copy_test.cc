@@ -242,4 +242,19 @@ TEST_CASE("leases of a queue run out under its new name, though nothing else tou
   }
 }
 
+TEST_CASE("a copied job has the rest of its time to live, and its log over a restart") {
+  QueueServer server;
+  server.set_clock(1'700'000'000'000, 1000);
+  server.connect(1);
+  for (const char* id : {"a", "b"}) show(server, {"Q.ADD", "q", id, "1", "TTL", "1000"});
+  server.pass(400);
+  show(server, {"Q.POP", "1", "q"});
+  show(server, {"Q.TOUCH", "q", "a", "1", "LOG", "lines"});
+  CHECK(show(server, {"COPY", "q", "copy"}) == "1");
+  CHECK(field(server, "copy", "a", "ttl_left_ms") == "600");
+  CHECK(field(server, "copy", "b", "ttl_left_ms") == "600");
+  server.restart(1);
+  CHECK(show(server, {"Q.LOG", "copy", "a"}).find("lines") != std::string::npos);
+}
+
 }  // namespace sluice::test

@@ -435,4 +435,22 @@ TEST_CASE("from the oldest on, what is left is told") {
   CHECK(q.say("Q.EVENTS q - TYPE failed") == "[]");
 }
 
+TEST_CASE("a job that is purged is told as forgotten") {
+  QueueTalk q;
+  q.add("a");
+  q.drain();
+  q.say("Q.PURGE q a");
+  CHECK(q.say("Q.EVENTS q - TYPE forgotten").find(" forgotten a ") != std::string::npos);
+}
+
+TEST_CASE("events that are too old do not come back with a restart") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET events 100:1000");
+  q.add("a");
+  q.pass(1000);
+  CHECK(q.say("Q.EVENTS q -") == "[]");
+  q.restart(1);
+  CHECK(q.say("Q.EVENTS q -") == "[]");
+}
+
 }  // namespace

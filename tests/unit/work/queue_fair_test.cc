@@ -70,6 +70,19 @@ TEST_CASE("what a group ran while nobody else asked is no debt") {
   }
 }
 
+TEST_CASE("a group pays for each slot of its jobs") {
+  FairTalk q;
+  q.say("Q.CONFIG q SET max_active 3");
+  for (int i = 0; i < 12; ++i) {
+    q.add("large" + std::to_string(i), "GROUP large COST 3");
+    q.add("small" + std::to_string(i), "GROUP small");
+  }
+  int large = 0;
+  for (int i = 0; i < 12; ++i) large += q.run_next()[0] == 'l' ? 1 : 0;
+  CHECK(large >= 2);
+  CHECK(large <= 4);
+}
+
 TEST_CASE("nor is it where one other group asks from then on") {
   FairTalk q;
   q.run_alone(200);

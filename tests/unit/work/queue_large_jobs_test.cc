@@ -92,6 +92,21 @@ TEST_CASE("a cost is refused above what the cap may be lowered to") {
   CHECK(q.say("Q.ADD q a x COST 3 IFDUP REPLACE") == "-BADFIELD field=cost");
 }
 
+TEST_CASE("an adaptive cap goes on from where it is, also after a restart") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET max_active 1 adaptive 1:9:100:1000:1 retain_completed 0");
+  const auto run = [&](int jobs) {
+    for (int i = 0; i < jobs; ++i) q.add("j" + std::to_string(i));
+    CHECK(q.drain() != "");
+  };
+  run(200);
+  q.restart(4);
+  q.add("a b c d e");
+  CHECK(q.pop("COUNT 9") == "a b c");
+  q.say("Q.CONFIG q SET adaptive 5:9:100:1000:1");
+  CHECK(q.pop("COUNT 9") == "d e");
+}
+
 TEST_CASE("a cost is refused above what is left beside the slots that are reserved") {
   QueueTalk q;
   q.say("Q.CONFIG q SET max_active 5 reserve HIGH:2");

@@ -99,6 +99,28 @@ TEST_CASE("a successor has the TTL of its predecessor, a replacement that of its
   CHECK(q.job("b", {"payload", "ttl_left_ms"}) == "new 400");
 }
 
+TEST_CASE("a replacement has nothing of the active job but its id, and all of its own addition") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET lease_ms 5000");
+  q.add("a", "PRI HIGH COST 2 LEASE 1000 TTL 9000");
+  q.pass(100);
+  q.pop();
+  q.touch("a", "PROGRESS half");
+  q.say("Q.ADD q a new IFDUP REPLACE DELAY 500");
+  q.pass(100);
+  q.nack("a", "FAIL ERROR broken");
+  CHECK(q.job("a", {"state", "pri", "cost", "lease_ms"}) == "delayed NORMAL 1 5000");
+  CHECK(q.job("a", {"error", "progress", "enqueued"}) ==
+        "null null " + std::to_string(q.wall_ms()));
+  q.pass(400);
+  CHECK(q.job("a", {"state", "ttl_left_ms"}) == "pending null");
+  q.pop();
+  q.add("b");
+  q.say("Q.ADD q a newer IFDUP REPLACE BOOST 60000");
+  q.ack("a");
+  CHECK(q.drain() == "a b");
+}
+
 TEST_CASE("an acknowledgement may be repeated when a successor has taken over") {
   QueueTalk q;
   q.add("a");
@@ -156,6 +178,25 @@ TEST_CASE("a replacement of another group meets its limits, and counts there") {
   q.find_queue("q")->check();
 }
 
+TEST_CASE("the group of a successor is forgotten with it") {
+  QueueTalk q;
+  q.add("a");
+  q.pop();
+  q.say("Q.ADD q a new IFDUP REPLACE GROUP g");
+  q.say("Q.CANCEL q a GRACE 0");
+  q.say("Q.PURGE q WHERE ALL");
+  CHECK(q.find_queue("q")->lanes.groups().size() == 0);
+}
+
+TEST_CASE("a job that has ended tells how long it ran") {
+  QueueTalk q;
+  q.add("a");
+  q.pop();
+  q.pass(30);
+  q.ack("a");
+  CHECK(q.job("a", {"run_ms"}) == "30");
+}
+
 TEST_CASE("why: no slot is left, whoever is first") {
   QueueTalk q;
   q.say("Q.CONFIG q SET max_active 1");
@@ -164,6 +205,17 @@ TEST_CASE("why: no slot is left, whoever is first") {
   q.pop();
   CHECK(q.job("b", {"why"}) == "queue_cap 1/1");
   CHECK(q.job("c", {"why"}) == "queue_cap 1/1");
+}
+
+TEST_CASE("the backoff of a job has its own bound") {
+  QueueTalk q;
+  q.add("a", "RETRY 9 BACKOFF 1 1");
+  for (int i = 0; i < 9; ++i) {
+    q.pop();
+    q.nack("a");
+    q.pass(1);
+    CHECK(q.state("a") == "pending");
+  }
 }
 
 TEST_CASE("a full queue says so before a full group does, also where it displaces") {
@@ -218,6 +270,16 @@ TEST_CASE("MAXRUN goes on over DEBUG RELOAD") {
   q.pass(199);
   CHECK(q.state("a") == "active");
   q.pass(1);
+  CHECK(q.job("a", {"state", "error"}) == "failed max_run");
+}
+
+TEST_CASE("MAXRUN holds for a run that a restart has met") {
+  QueueTalk q;
+  q.pass(5000);
+  q.add("a", "MAXRUN 1000 LEASE 60000 RETRY 0");
+  q.pop();
+  q.restart(4);
+  q.pass(1000);
   CHECK(q.job("a", {"state", "error"}) == "failed max_run");
 }
 

@@ -283,6 +283,13 @@ TEST_CASE("who ends the runs of a dead worker does not speak for it") {
   }
 }
 
+TEST_CASE_FIXTURE(Fixture, "a worker that has got nothing of a queue without jobs is forgotten") {
+  say("Q.CONFIG q SET max_active 1");
+  CHECK(pop("WORKER w") == "null");
+  pass(60'000);
+  CHECK(find_queue("q")->workers.by_name().empty());
+}
+
 TEST_CASE_FIXTURE(Fixture, "a worker that waited before the queue began is shown") {
   CHECK(say_as(1, "Q.POP 1 new WORKER w BLOCK 0") == "(waits)");
   CHECK(say_as(2, "Q.POP 1 new WORKER v BLOCK 0 MATCH k") == "(waits)");

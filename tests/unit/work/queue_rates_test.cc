@@ -116,6 +116,16 @@ TEST_CASE("jobs that are given back let a rate admit no more than its burst at o
   }
 }
 
+TEST_CASE("a token that was given back is there after a restart") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET rate 1/60000");
+  q.add("a");
+  q.pop();
+  q.nack("a", "SILENT");
+  q.restart(1);
+  CHECK(q.pop() == "a");
+}
+
 TEST_CASE("a run that took no token of a rate gives none back") {
   for (const std::string level : kLevels) {
     CAPTURE(level);

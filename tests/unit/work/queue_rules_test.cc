@@ -342,9 +342,11 @@ TEST_CASE("Q.RETRY makes a terminal job wait again as new") {
   QueueTalk q;
   q.add("a", "TTL 100");
   q.pop();
-  q.nack("a", "FATAL");
+  q.touch("a", "PROGRESS half");
+  q.nack("a", "FATAL ERROR broken");
   CHECK(q.say("Q.RETRY q a") == "pending");
   CHECK(q.job("a", {"attempts", "payload", "ttl_left_ms"}) == "0 p-a 100");
+  CHECK(q.job("a", {"error", "progress"}) == "null null");
   CHECK(q.say("Q.RETRY q nobody").rfind("-NOJOB id=nobody", 0) == 0);
   q.pop();
   q.ack("a");
@@ -356,6 +358,20 @@ TEST_CASE("Q.RETRY makes a terminal job wait again as new") {
   q.ack("b");
   CHECK(q.say("Q.RETRY q b") == "pending");
   CHECK(q.pop("COUNT 2") == "b a");
+}
+
+TEST_CASE("retried jobs wait behind those that wait, in the order of the retries, and no longer") {
+  QueueTalk q;
+  q.add("a b");
+  q.drain();
+  q.add("late", "DELAY 60000");
+  q.say("Q.CANCEL q late");
+  q.pass(1);
+  q.add("c");
+  q.pass(1);
+  for (const char* id : {"b", "a", "late"})
+    CHECK(q.say(std::string("Q.RETRY q ") + id) == "pending");
+  CHECK(q.drain() == "c b a late");
 }
 
 TEST_CASE("retention keeps so many, so long, so many bytes") {

@@ -587,6 +587,8 @@ TEST_CASE("the holder of a cancelled lease hears it by a push") {
   const std::vector<RespValue> messages = q.take_messages(1);
   REQUIRE(messages.size() == 1);
   CHECK(messages[0].show() == "[q.cancel q a " + q.lease("a") + " stop]");
+  q.say("Q.CANCEL q a GRACE 0");
+  CHECK(q.take_messages(1).size() == 1);
 }
 
 }  // namespace

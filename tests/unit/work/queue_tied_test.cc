@@ -59,6 +59,31 @@ TEST_CASE("a lost connection is known by its own leases") {
   CHECK(q.find_queue("q")->tied.size() == 1);
 }
 
+TEST_CASE("a repeated pop ties its leases to the connection that repeats it") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET disconnect_grace_ms 50");
+  q.add("a");
+  q.say_as(1, "Q.POP 1 q TIED WORKER w REQID r");
+  q.say_as(2, "Q.POP 1 q TIED WORKER w REQID r");
+  q.disconnect(1);
+  q.pass(50);
+  CHECK(q.state("a") == "active");
+  q.disconnect(2);
+  q.pass(50);
+  CHECK(q.state("a") == "pending");
+}
+
+TEST_CASE("a TOUCH ties no lease that was not tied") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET disconnect_grace_ms 50");
+  q.add("a");
+  q.pop();
+  q.say_as(1, "Q.TOUCH q a " + q.lease("a"));
+  q.disconnect(1);
+  q.pass(50);
+  CHECK(q.state("a") == "active");
+}
+
 TEST_CASE("a TOUCH ties the lease to the connection that sent it") {
   QueueTalk q;
   q.say("Q.CONFIG q SET disconnect_grace_ms 0");

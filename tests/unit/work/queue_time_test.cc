@@ -262,4 +262,12 @@ TEST_CASE("a generated id comes once, also after DEL, within a unit and from ano
   CHECK(q.say("Q.ADD q * x", "id") != next);
 }
 
+TEST_CASE("keys expire by the wall clock, also where nobody touches them") {
+  QueueTalk q;
+  q.say("SET k v PX 5000");
+  q.step_wall(5000);
+  q.run_timers();
+  CHECK(q.say("DBSIZE") == "0");
+}
+
 }  // namespace
