@@ -57,6 +57,7 @@ export async function* follow(
         return await link.call(wordsOf(queue, after, options), CONNECT_MS, BLOCK_MS + SLACK_MS)
       })
       for (const entry of reply === null ? [] : arrayOf(reply)) {
+        if (link.closed) return
         const event = readEvent(entry)
         after = event.seq
         if (event.type !== 'none') yield event  // `none` only says how far the server has read

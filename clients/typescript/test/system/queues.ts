@@ -152,6 +152,13 @@ await play({
       break
     }
     const chosen: string[] = []
+    const aborting = new AbortController()
+    let heard = 0
+    for await (const _event of queue.events({ from: 0, signal: aborting.signal })) {
+      ++heard
+      aborting.abort()
+    }
+    assert.equal(heard, 1)
     for await (const event of queue.events({ from: 0, id: ['job-7', 'job-9'] })) {
       if (chosen.push(event.id) === 2) break
     }
