@@ -186,14 +186,14 @@ def test_without_events(options):
 
 
 def test_without_rights(options):
-    """A user who may not read events gets results all the same."""
-    user = "u on nopass ~* +@all -q.events -client"
-    with options.server({"user": user}) as server:
-        url = f"redis://u:x@127.0.0.1:{server.port}"
-        with Queue(EXEC, url) as queue:
-            job = queue.add("y")
-            call_later(0.3, end_job, server, EXEC, ("RESULT", b'"x"'))
-            require_equal(job.result(20), "x")
+    """A user who may not read events, or not be woken, gets results all the same."""
+    for rights in ("-q.events -client", "-client", "-client|unblock"):
+        with options.server({"user": f"u on nopass ~* +@all {rights}"}) as server, \
+                Queue(EXEC, f"redis://u:x@127.0.0.1:{server.port}") as queue:
+            for payload in "yz":
+                job = queue.add(payload)
+                call_later(0.3, end_job, server, EXEC, ("RESULT", b'"x"'))
+                require_equal(job.result(20), "x")
 
 
 def test_results_across_kills(options):

@@ -181,7 +181,7 @@ class Results:
         assert link is not None
         read: set[bytes] = set()  # Their state was read after the event `cursor`.
         while True:
-            client = self._client or link.call("CLIENT", "ID")
+            client = self._client or self._client_of(link)
             with self._lock:
                 ids = set(self._waits)
                 asked = self._seen = self._asked
@@ -200,6 +200,14 @@ class Results:
             for event in reply or ():
                 cursor = int(event[0])
                 read.discard(event[3])
+
+    def _client_of(self, link: Link) -> Any:
+        """What CLIENT UNBLOCK names; None if the user may not use CLIENT."""
+        try:
+            return link.call("CLIENT", "ID")
+        except errors.NoPermission:
+            self._may_unblock = False
+            return None
 
     def _events(self, cursor: int, ids: set[bytes]) -> wire.Words:
         block = BLOCK if self._may_unblock else BLOCK_ALONE
