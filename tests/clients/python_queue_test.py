@@ -144,11 +144,14 @@ def test_closed_between_repeats(options):
 
 
 def test_close(options):
-    """What is called after close() raises Unreachable, and opens no connection."""
+    """close() ends loops over events; what is called after it raises Unreachable, and opens no
+    connection."""
     with options.server() as server, server.connect() as connection:
         queue = Queue(EXEC, url_of(server.port))
         queue.add(1, "a")
-        queue.close()
+        queue.add(2, "b")
+        seen = [(event.id, queue.close()) for event in queue.events("-")]
+        require_equal(seen, [("a", None)], "events after the end")
         for call in (queue.add, queue.get, queue.cancel, queue.result, queue.events):
             raised(Unreachable, call, "a")
         wait_until(lambda: info(connection)["connected_clients"] == "1", what="no connection")

@@ -336,6 +336,8 @@ class Queue:
                 reply = link.call("Q.EVENTS", self._key, since, *words, *block,
                                   patience=patience)
                 for event in map(event_of, reply or ()):
+                    if self._closed:
+                        return
                     since = event.seq
                     if event.type != "none":
                         yield event
