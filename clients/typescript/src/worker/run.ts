@@ -259,6 +259,8 @@ function readJob<Payload>(popped: Popped, codec: Codec): WorkerJob<Payload> {
 
 function needResults(reply: Reply | undefined, codec: Codec): ReadonlyMap<string, unknown> {
   if (reply === null || reply === undefined) return NO_RESULTS
-  return new Map([...mapOf(reply)].map(([id, bytes]) =>
-    [id, bytes === null ? undefined : codec.decode(bytesOf(bytes))]))
+  return new Map([...mapOf(reply)].map(([id, result]) => {
+    const bytes = orNull(result, bytesOf)
+    return [id, bytes === null || bytes.length === 0 ? undefined : codec.decode(bytes)]
+  }))
 }

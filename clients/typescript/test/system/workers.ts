@@ -216,6 +216,18 @@ await play({
     assert.equal((await first.stats())['pending'], 1)
   },
 
+  'results of the jobs that one needs': async () => {
+    const queue = newQueue<number, unknown>()
+    await queue.add(1, { id: 'some' })
+    await queue.add(0, { id: 'none' })
+    const job = await queue.add(2, { need: ['some', 'none'] })
+    await new Worker<number, unknown>(queue.name, ({ payload, needResults }) => {
+      if (payload === 2) return [...needResults].sort()
+      return payload === 1 ? { a: [1] } : undefined
+    }, { url, with: ['needResults'], burst: true, signals: false }).run()
+    assert.deepEqual(await job.result(), [['none', null], ['some', { a: [1] }]])
+  },
+
   'burst ends without jobs, maxJobs after that many': async () => {
     const queue = newQueue<number, number>()
     await queue.addMany(Array.from({ length: 30 }, (_, payload) => ({ payload })))
