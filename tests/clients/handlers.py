@@ -93,3 +93,8 @@ def crash(job):
         time.sleep(600)
     job.progress("half")
     return [os.getpid(), job.payload]
+
+
+def needs(job):
+    """Returns its payload, or the results that it needed."""
+    return job.extra["need_results"] if job.payload == "needs" else job.payload

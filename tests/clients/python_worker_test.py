@@ -13,6 +13,7 @@ from harness.proxy import DROP, PASS, Proxy
 from harness.python_client import raised, url_of
 from harness.servers import Server
 
+import handlers
 from sluice import (AsyncQueue, Cancelled, Fatal, NotCompleted, Queue, Retry, Worker, errors,
                     tracing)
 
@@ -288,6 +289,18 @@ def test_options_of_pops(options):
                               ("other", 3, {}, "")])
         require_equal(queue.stats()["pending"], 1)
         require_equal(first.get().fields["attempts"], 1)
+
+
+def test_results_that_are_needed(options):
+    """A job gets the decoded results of those that it needed, None for one without a result."""
+    for processes in (False, True):
+        with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+            queue.add({"a": [1]}, "some")
+            queue.add(None, "none")
+            job = queue.add("needs", needs=["some", "none"])
+            Worker(EXEC, handlers.needs, url_of(server.port), with_="need_results", burst=True,
+                   processes=processes).run()
+            require_equal(job.result(60), {"some": {"a": [1]}, "none": None})
 
 
 def test_burst_and_max_jobs(options):

@@ -50,8 +50,14 @@ class WorkerJob:
         return f"<sluice.WorkerJob {self.id} of {self.queue}, attempt {self.attempt}>"
 
     def decode(self) -> None:
-        """For the worker. Raises CodecError for a payload that cannot be decoded."""
+        """For the worker. Raises CodecError for a payload that cannot be decoded, or the result of
+        a job that this one needed."""
         self.payload = decode(self._codec, self.held.payload, "payload")
+        needed = self.extra.get("need_results")
+        if needed is not None:
+            results = {id: decode(self._codec, data, f"the result of {id}") if data else None
+                       for id, data in needed.items()}
+            self.extra = {**self.extra, "need_results": results}
 
     @property
     def cancelled(self) -> Optional[str]:

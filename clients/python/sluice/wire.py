@@ -10,7 +10,7 @@ Word = Union[bytes, str, int, float]
 Words = tuple[Word, ...]
 
 # Fields of replies that are maps: flat arrays in RESP2.
-_MAPS = ("tags", "by_priority", "rejected", "wait_ms", "run_ms", "rates", "need_results", "kept")
+_MAPS = ("tags", "by_priority", "rejected", "wait_ms", "run_ms", "rates", "kept")
 JOB_TIMES = ("enqueued", "not_before", "deadline", "started", "finished")
 STATS_TIMES = ("since", "seen")
 
@@ -122,7 +122,7 @@ def pairs(reply: Any) -> Iterator[tuple[str, Any]]:
 
 
 def fields_of(reply: Any, times: Sequence[str] = JOB_TIMES) -> dict[str, Any]:
-    """A map with its inner maps. Texts are str; `payload`, `result` and `progress` stay bytes.
+    """A map with its inner maps. Texts are str; payload, result(s) and progress stay bytes.
 
     `x_ms` becomes `x` in seconds. `times` are those of the clock: they become unix seconds.
     """
@@ -130,6 +130,8 @@ def fields_of(reply: Any, times: Sequence[str] = JOB_TIMES) -> dict[str, Any]:
     for name, value in pairs(reply):
         if name in _MAPS and value is not None and not isinstance(value, int):
             value = {key: _plain(inner) for key, inner in pairs(value)}
+        elif name == "need_results" and value is not None:
+            value = dict(pairs(value))
         elif isinstance(value, list):
             value = [_plain(inner) for inner in value]
         elif name not in ("payload", "result", "progress"):
