@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/base/hash.h"
+#include "engine/execution/engine.h"
 
 namespace sluice {
 
@@ -40,6 +41,18 @@ bool parse_random_request(const Call& call, Bytes with_word, RandomRequest& requ
   request.with_values = with_given;
   request.distinct = count >= 0;
   request.count = static_cast<uint64_t>(count < 0 ? -count : count);
+  return true;
+}
+
+bool is_too_long(Call& call, uint64_t count, size_t begin) {
+  // No table of Lua holds more values, and no reply of 512 MB.
+  constexpr uint64_t kMostRepeats = 1U << 26;
+  ByteBuffer* const out = call.reply.buffer();
+  const uint64_t limit = call.engine.options().max_bulk_bytes.load(std::memory_order_relaxed);
+  const bool fits = out == nullptr || out->size() - begin <= limit;
+  if (fits && count <= kMostRepeats) return false;
+  if (out != nullptr) out->resize(begin);
+  fail(call, "ERR the reply would be longer than proto-max-bulk-len");
   return true;
 }
 

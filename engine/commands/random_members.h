@@ -22,6 +22,9 @@ struct RandomRequest {
 // false with the error replied.
 bool parse_random_request(const Call& call, Bytes with_word, RandomRequest& request);
 void reply_random_missing(Call& call, const RandomRequest& request);
+// Whether an answer with `count` repeats, which begins at `begin` of the reply's buffer if there is
+// one, is longer than proto-max-bulk-len or must become so. An error has taken its place then.
+bool is_too_long(Call& call, uint64_t count, size_t begin);
 
 // A pseudo-random number, not for secrets.
 uint64_t random_number();
@@ -61,9 +64,13 @@ void reply_random(Call& call, const RandomRequest& request, const Map& map, Writ
   if (!request.has_count) return write_name(map.random(random_number()));
   const bool pairs = request.with_values && call.reply.protocol() == 3;
   if (!request.distinct) {
-    // The client's count may be up to 2^62. The reply grows node by node, and its limit stops it.
+    // The client's count may be up to 2^63.
+    const ByteBuffer* const out = call.reply.buffer();
+    const size_t begin = out == nullptr ? 0 : out->size();
+    if (is_too_long(call, request.count, begin)) return;
     call.reply.array(request.with_values && !pairs ? request.count * 2 : request.count);
     for (uint64_t i = 0; i < request.count; ++i) {
+      if (is_too_long(call, request.count, begin)) return;
       const auto* node = map.random(random_number());
       if (pairs) call.reply.array(2);
       write_name(node);

@@ -96,6 +96,28 @@ def test_bulk_limit(options):
             require(data.startswith(b"-ERR Protocol error: invalid bulk length") and closed, data)
 
 
+def test_answers_with_repeats(options):
+    """A count of repeats, which nothing else bounds: an error, also in EXEC and in scripts."""
+    endless = (("SRANDMEMBER", "set", "-9223372036854775807"),
+               ("ZRANDMEMBER", "sorted", "-9223372036854775807"),
+               ("HRANDFIELD", "hash", "-4611686018427387903", "WITHVALUES"),
+               ("HRANDFIELD", "hash", "-60000000", "WITHVALUES"))
+    with options.server({"proto-max-bulk-len": "1mb"}) as server, server.connect() as connection:
+        connection.pipeline([("SADD", "set", "a"), ("ZADD", "sorted", 1, "a"),
+                             ("HSET", "hash", "f", "v")])
+        for command in endless:
+            for _ in range(2):
+                reply = connection.call(*command).raw
+                require(reply.startswith(b"-ERR the reply would be longer"), reply[:100])
+        for command in endless[:3]:
+            reply = connection.call("EVAL", "return redis.call(unpack(ARGV))", 0, *command).raw
+            require(reply.startswith(b"-ERR the reply would be longer"), reply[:100])
+        replies = connection.pipeline([("MULTI",), endless[0], ("SCARD", "set"), ("EXEC",)])
+        require(b"-ERR the reply" in replies[-1].raw and replies[-1].raw.endswith(b"\r\n:1\r\n"),
+                replies[-1].raw[:100])
+        require_equal(len(connection.call("SRANDMEMBER", "set", -1000).value), 1000)
+
+
 def test_query_buffer_limit(options):
     """client-query-buffer-limit: a request beyond it closes the connection."""
     with options.server({"client-query-buffer-limit": "1mb"}) as server:
