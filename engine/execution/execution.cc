@@ -489,7 +489,7 @@ void Execution::observe() {
   unit_.observer = observed ? &observer_ : nullptr;
 }
 
-void Execution::handle(Call& call) {
+uint64_t Execution::handle(Call& call) {
   const Command& command = call.command;
   // MONITOR shows a script before its commands, and other commands after they have run, as in Redis
   // (SELECT in the new database, EXEC after its commands).
@@ -519,6 +519,7 @@ void Execution::handle(Call& call) {
     note_slow(call, ticks);
   }
   if (monitored && (command.flags & (kSkipMonitor | kAdmin)) == 0) show_to_monitors(call);
+  return ticks;
 }
 
 // Any read of a script counts as a read of all keys that it has declared, as in Redis.
@@ -585,15 +586,15 @@ void Execution::log_slow(const Call& call, uint64_t ticks) {
                          engine_.options().slow_log_max_entries.load(std::memory_order_relaxed));
 }
 
-void Execution::run_nested(Client& client, const Command& command, std::span<const Bytes> args,
-                           Reply& reply) {
+uint64_t Execution::run_nested(Client& client, const Command& command, std::span<const Bytes> args,
+                               Reply& reply) {
   KeyRef first_key;
   const ShardMask needed = shards_of(command, args, first_key);
   // A script locks further shards by itself; it may need more than when it was queued.
   CHECK((command.flags & kScriptShards) != 0 || (needed & ~locked_) == 0);
   observe();  // CONFIG SET may precede it in the same transaction
   Call call{engine_, *this, client, unit_, command, args, reply, true, first_key};
-  handle(call);
+  return handle(call);
 }
 
 }  // namespace sluice

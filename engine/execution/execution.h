@@ -71,9 +71,10 @@ class Execution {
   bool lock_if_type(int database, Bytes name, Type type);
 
   // Runs another command inside this one, under the present locks: EXEC, scripts, waiters. The
-  // shards of its keys must be locked. The caller checks arity and permissions (check()).
-  void run_nested(Client& client, const Command& command, std::span<const Bytes> args,
-                  Reply& reply);
+  // shards of its keys must be locked. The caller checks arity and permissions (check()). Returns
+  // the processor's ticks that it took.
+  uint64_t run_nested(Client& client, const Command& command, std::span<const Bytes> args,
+                      Reply& reply);
 
   // Puts an entry that was made elsewhere, replacing the value of its key. Returns false if there
   // was one. Part of the lock hold like a command: finish() ends it.
@@ -142,7 +143,7 @@ class Execution {
   void begin_unit();
   void observe();
   // Runs the handler, and updates statistics, SLOWLOG and MONITOR.
-  void handle(Call& call);
+  uint64_t handle(Call& call);
   // Tracking of keys, around a command.
   void remember_reads(const Call& call);
   void end_tracked(Client& client, const Command& command, RespReply& reply);

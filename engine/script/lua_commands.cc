@@ -146,7 +146,8 @@ int LuaMachine::call_command(lua_State* lua, bool raise_errors) {
   if (!refused) {
     if ((command->flags & kWrite) != 0) wrote_.store(true, std::memory_order_relaxed);
     reply_.begin(client_.protocol);
-    call_->execution.run_nested(client_, *command, args_, reply_);
+    const uint64_t ticks = call_->execution.run_nested(client_, *command, args_, reply_);
+    if (pace_.add_command(ticks)) set_hook(1);
     CHECK(reply_.complete());
     refused = reply_.failed();
     dropped = reply_.dropped();

@@ -14,8 +14,8 @@ namespace sluice {
 
 namespace {
 
-// Frequent enough for a clock of milliseconds, rare enough to cost nothing.
-constexpr int kInstructionsPerLook = 100'000;
+// A busy script lets others be served this often.
+constexpr int64_t kPollUs = 1000;
 // The clock is checked after the instruction that has requested this much memory.
 constexpr uint64_t kGivenPerLook = 4U << 20;
 // One instruction may read or copy the largest block (a concatenation, a comparison). So larger
@@ -76,7 +76,8 @@ void LuaMachine::open_state() {
   luaL_ref(lua_, LUA_REGISTRYINDEX);
   luaL_checkstack(reply_stack_, LuaReply::kStackSlots, nullptr);
   reply_.attach(*this, reply_stack_);
-  set_hook(kInstructionsPerLook);
+  hook_instructions_ = 0;  // the new state has no hook
+  set_hook(static_cast<int>(pace_.instructions()));
 }
 
 LuaMachine::~LuaMachine() { lua_close(lua_); }
@@ -172,6 +173,8 @@ void LuaMachine::begin_run(Call& call, uint32_t flags, std::atomic<bool>& reache
   read_only_ = read_only || (flags & kScriptNoWrites) != 0;
   begin_us_ = 0;
   depth = 0;
+  pace_.begin();
+  set_hook(static_cast<int>(pace_.instructions()));
   // A script leaves nothing that the next one could reach; functions may, in their upvalues.
   if (kind_ == SandboxKind::kScripts) largest_bytes_ = 0;
   wrote_.store(false, std::memory_order_relaxed);
@@ -228,10 +231,7 @@ void LuaMachine::clean_up() {
     busy_.store(false, std::memory_order_release);
     scripts_.leave_busy(*this);
   }
-  if (killed_.load(std::memory_order_relaxed)) {
-    killed_.store(false, std::memory_order_relaxed);
-    set_hook(kInstructionsPerLook);
-  }
+  killed_.store(false, std::memory_order_relaxed);
   memory_.trim_buffer(lua_);
   collect_after_run();
 }
@@ -265,25 +265,27 @@ void LuaMachine::note_allocation(uint64_t old_size, uint64_t new_size) {
   largest_bytes_ = std::max(largest_bytes_, new_size);
   // Refused allocations count as well: they may follow a long copy, and may be repeated.
   given_bytes_ += new_size - old_size;
-  if (given_bytes_ < kGivenPerLook || hook_instructions_ == 1) return;
+  if (given_bytes_ < kGivenPerLook) return;
   if (call_ != nullptr || registration_ != nullptr) set_hook(1);
 }
 
 void LuaMachine::set_hook(int instructions) {
+  if (instructions == hook_instructions_) return;
   hook_instructions_ = instructions;
   lua_sethook(lua_, &LuaMachine::count_hook, LUA_MASKCOUNT, instructions);
 }
 
 void LuaMachine::count_hook(lua_State* lua, lua_Debug*) {
   LuaMachine& machine = of(lua);
+  machine.pace_.begin_look();
   machine.look(lua);
+  machine.pace_.end_look();
   machine.given_bytes_ = 0;
   // Lua's own steps come too late if a script makes a few large texts.
   machine.memory_.make_room(lua, machine.memory_.limit_bytes() / 8);
   const uint64_t largest = std::min(machine.largest_bytes_, machine.memory_.bytes());
-  const int instructions = static_cast<int>(std::clamp<uint64_t>(
-      kTouchedPerLook / std::max<uint64_t>(largest, 1), 1, kInstructionsPerLook));
-  if (instructions != machine.hook_instructions_) machine.set_hook(instructions);
+  machine.set_hook(static_cast<int>(std::clamp<uint64_t>(
+      kTouchedPerLook / std::max<uint64_t>(largest, 1), 1, machine.pace_.instructions())));
 }
 
 void LuaMachine::look(lua_State* lua) {
@@ -308,8 +310,8 @@ bool LuaMachine::keep_serving() {
     scripts_.looks().fetch_add(1, std::memory_order_relaxed);
     return true;
   }
+  const int64_t now_us = engine_.server().steady_time_us();
   if (!busy_.load(std::memory_order_relaxed)) {
-    const int64_t now_us = engine_.server().steady_time_us();
     // Nearly all scripts end before the first check and never read the clock.
     if (begin_us_ == 0) begin_us_ = now_us;
     if (now_us - begin_us_ < threshold_ms * 1000) {
@@ -321,8 +323,12 @@ bool LuaMachine::keep_serving() {
     engine_.server().log_warning("A script has been running for " +
                                  std::to_string((now_us - begin_us_) / 1000) +
                                  " ms; SCRIPT KILL or FUNCTION KILL can stop it");
+    polled_us_ = 0;
   }
-  engine_.server().poll_events();
+  if (now_us - polled_us_ >= kPollUs) {
+    polled_us_ = now_us;
+    engine_.server().poll_events();
+  }
   return !killed();
 }
 

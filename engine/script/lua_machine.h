@@ -27,6 +27,7 @@
 #include "engine/execution/call.h"
 #include "engine/script/compiled_scripts.h"
 #include "engine/script/function_library.h"
+#include "engine/script/look_pace.h"
 #include "engine/script/lua_memory.h"
 #include "engine/script/lua_reply.h"
 #include "engine/script/lua_sandbox.h"
@@ -212,6 +213,8 @@ class LuaMachine {
   uint64_t given_bytes_ = 0;    // since the hook last fired
   uint64_t largest_bytes_ = 0;  // the largest block asked for in this run
   int hook_instructions_ = 0;
+  LookPace pace_;
+  int64_t polled_us_ = 0;  // when others were last served
   size_t work_ = 0;
   std::atomic<bool> busy_{false};
   std::atomic<bool> wrote_{false};

@@ -228,6 +228,7 @@ void append_template(const Substitution& work, Bytes whole) {
     const size_t percent = std::min(rest.find('%'), rest.size());
     work.out.append(rest.substr(0, percent));
     if (percent == rest.size()) return;
+    LuaMachine::of(work.lua).pay(work.lua, 1);
     // As in Lua 5.1, a percent sign at the end stands for the NUL after the text.
     const char c = percent + 1 < rest.size() ? rest[percent + 1] : '\0';
     if (c < '0' || c > '9') {

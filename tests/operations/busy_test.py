@@ -21,6 +21,7 @@ SCRIPTS = {
     "match": "string.match(string.rep('a', 1e5), string.rep('(a*)', 20) .. 'b')",
     "gmatch": "for _ in string.gmatch(string.rep('a', 1e5), string.rep('a?', 1e4) .. 'b') do end",
     "gsub": "string.gsub(string.rep('a', 1e7), 'a*b', '')",
+    "gsub with a long template": "string.gsub(string.rep('a', 1e3), '', string.rep('%0x', 3e5))",
     "set": "string.find(string.rep('a', 1e7), '[' .. string.rep('b', 1e6) .. ']')",
     "plain": "local s = string.rep('a', 6e7) while true do string.find(s, 'b', 1, true) end",
     "rep": "while true do local s = string.rep('x', 1e8) end",
@@ -32,6 +33,10 @@ SCRIPTS = {
                     "while true do table.concat(t, ',') end",
     "table.insert": "local t = {} for i = 1, 4e6 do t[i] = i end "
                     "while true do table.insert(t, 1, 0) end",
+    "short calls": "local t = {} for i = 1, 5e3 do t[i] = 1e99 end "
+                   "local f = string.rep('%99.9f', 5e3) "
+                   "while true do string.format(f, unpack(t)) end",
+    "commands": "while true do redis.call('LCS', 'long:1', 'long:2', 'LEN') end",
     "sha1hex": "local s = string.rep('x', 1e8) while true do redis.sha1hex(s) end",
     "loadstring": "local s = 'x = ' .. string.rep('a or ', 2e5) .. 'a' "
                   "while true do loadstring(s) end",
@@ -100,6 +105,8 @@ def require_soon(server, name, script, threshold_s):
 def test_others_are_answered(options):
     """PING within busy-reply-threshold + 250 ms, the script's end within 250 ms of SCRIPT KILL."""
     with options.server({"busy-reply-threshold": "100"}) as server:
+        with server.connect() as connection:
+            connection.call("MSET", "long:1", "ab" * 1500, "long:2", "ba" * 1500)
         for name, script in SCRIPTS.items():
             require_soon(server, name, script, 0.1)
 
