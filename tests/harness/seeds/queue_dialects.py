@@ -83,19 +83,31 @@ class Dialect:
             reply = self.client.eval(self.script, len(self.keys), *self.keys, cap)
             return self._popped(reply), None
         if way == "registered":
-            return self._popped(self.registered(keys=self.keys, args=[cap])), None
+            return self._popped(self._sent_again(
+                lambda: self.registered(keys=self.keys, args=[cap]))), None
         if way == "multi":
             unit = self.client.pipeline(transaction=True)
             unit.eval(self.script, len(self.keys), *self.keys, cap)
             unit.scard(ACTIVE)
             reply, active = unit.execute()
             return self._popped(reply), active
+        return self._popped(self._sent_again(lambda: self._by_sha(cap))), None
+
+    def _by_sha(self, cap):
         try:
-            reply = self.client.evalsha(self.registered.sha, len(self.keys), *self.keys, cap)
+            return self.client.evalsha(self.registered.sha, len(self.keys), *self.keys, cap)
         except redis.exceptions.NoScriptError:
             assert self.client.script_load(self.script) == self.registered.sha
-            reply = self.client.evalsha(self.registered.sha, len(self.keys), *self.keys, cap)
-        return self._popped(reply), None
+            return self.client.evalsha(self.registered.sha, len(self.keys), *self.keys, cap)
+
+    @staticmethod
+    def _sent_again(send):
+        """Both load a script that is not known, once: the server may be killed after that."""
+        while True:
+            try:
+                return send()
+            except redis.exceptions.NoScriptError:
+                continue
 
     def event(self, job_id):
         return self.client.get(EVENT + job_id)
