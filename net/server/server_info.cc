@@ -131,7 +131,6 @@ void ServerInfo::server(InfoWriter& out) {
   out.field("run_id", shared_.run_id);
   out.field("tcp_port", static_cast<int64_t>(listeners_.port() != 0 ? listeners_.port()
                                                                     : listeners_.tls_port()));
-  out.field("http_port", static_cast<int64_t>(listeners_.http_port()));
   out.field("server_time_usec", now_us);
   out.field("uptime_in_seconds", uptime_s);
   out.field("uptime_in_days", uptime_s / 86400);
@@ -143,6 +142,7 @@ void ServerInfo::server(InfoWriter& out) {
   out.field("config_file", shared_.config.file());
   out.field("io_threads_active", int64_t{shared_.io_threads.size() > 1});
   out.field("sluice_version", kSluiceVersion);
+  out.field("sluice_http_port", static_cast<int64_t>(listeners_.http_port()));
   char ahead_s[32];
   std::snprintf(ahead_s, sizeof(ahead_s), "%.3f",
                 static_cast<double>(shared_.engine->queue_clock.ahead_ms()) / 1000);

@@ -118,7 +118,7 @@ CopySource source_of(Context& context) {
     source.host = endpoint->host;
     port = endpoint->port;
   } else {
-    port = info_field(context.connection.call({"INFO", "server"}).text, "http_port");
+    port = info_field(context.connection.call({"INFO", "server"}).text, "sluice_http_port");
     // Sentinels have named it with the first command.
     source.host = context.connection.address().host;
   }
