@@ -25,6 +25,12 @@ Found<Queue> find_own_queue(Call& call, const KeyRef& key) {
   return Found<Queue>::refusal();
 }
 
+Queue* find_awaited_queue(Call& call, const KeyRef& key) {
+  const Entry* entry = call.find(key);
+  if (entry == nullptr || entry->type() != Type::kQueue) return nullptr;
+  return call.waiter->queue.queue_gone ? nullptr : &entry->object<Queue>();
+}
+
 Queue* find_or_create_queue(Call& call, const KeyRef& key) {
   const Entry* entry = call.find_or_create(key, Type::kQueue);
   return entry == nullptr ? nullptr : &entry->object<Queue>();

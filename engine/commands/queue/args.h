@@ -29,7 +29,10 @@ Found<Queue> find_queue(Call& call, const KeyRef& key);
 // The same for commands that need a queue of jobs: one that has adopted plain Redis keys (Q.ADOPT)
 // is refused with ADOPTED.
 Found<Queue> find_own_queue(Call& call, const KeyRef& key);
-// The same, but makes a missing queue. Null only if it is refused.
+// For a waiter that is served: the queue in which it has waited, or null if that has gone, also if
+// another one has its name now.
+Queue* find_awaited_queue(Call& call, const KeyRef& key);
+// Like find_queue, but makes a missing queue. Null only if it is refused.
 Queue* find_or_create_queue(Call& call, const KeyRef& key);
 // Removes the queue that find_or_create_queue has made for a command that then failed. Does nothing
 // if the queue existed before (`existed`).

@@ -23,10 +23,7 @@ bool has_ended(const Waiter& waiter, const Entry& entry) {
 // Also called when the queue was removed, and for Q.ADD when the time is over.
 void serve_awaited(Call& call, Bytes name) {
   const KeyRef key(name);
-  const Entry* entry = call.find(key);
-  const bool is_queue =
-      entry != nullptr && entry->type() == Type::kQueue && !call.waiter->queue.queue_gone;
-  reply_awaited(call, key, is_queue ? &entry->object<Queue>() : nullptr, call.waiter->queue.job_id,
+  reply_awaited(call, key, find_awaited_queue(call, key), call.waiter->queue.job_id,
                 static_cast<const AwaitedJob&>(*call.waiter->request));
 }
 

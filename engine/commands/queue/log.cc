@@ -61,10 +61,7 @@ void reply_log(Call& call, const Queue* queue, Bytes id, const LogRequest& reque
 
 // Also called when the queue was removed, and when the time is over.
 void serve_log(Call& call, Bytes name) {
-  const Entry* entry = call.find(KeyRef(name));
-  const bool is_queue =
-      entry != nullptr && entry->type() == Type::kQueue && !call.waiter->queue.queue_gone;
-  reply_log(call, is_queue ? &entry->object<Queue>() : nullptr, call.waiter->queue.job_id,
+  reply_log(call, find_awaited_queue(call, KeyRef(name)), call.waiter->queue.job_id,
             static_cast<const LogRequest&>(*call.waiter->request));
 }
 

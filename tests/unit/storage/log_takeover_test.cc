@@ -95,14 +95,20 @@ TEST_CASE("a takeover applies whole commits before the first hole, and removes w
   CHECK(result.found.last_seq == 73);
 }
 
+// Epoch 1 with the frames 1 to 9, of which etcd has lost the fifth. Returns the epoch's value.
+std::string put_frames_with_hole(FakeRemoteService& service) {
+  std::string fence = encode_epoch(epoch_of(1));
+  service.put_epoch(fence);
+  uint32_t chain = 0;
+  for (uint64_t seq = 1; seq <= 9; ++seq) chain = put_frame(service, seq, seq, chain);
+  service.erase_frame(5);
+  return fence;
+}
+
 TEST_CASE("a takeover that misses what was acknowledged removes nothing") {
   for (const uint64_t acknowledged : {4, 5}) {
     FakeRemoteService service(1);
-    const std::string fence = encode_epoch(epoch_of(1));
-    service.put_epoch(fence);
-    uint32_t chain = 0;
-    for (uint64_t seq = 1; seq <= 9; ++seq) chain = put_frame(service, seq, seq, chain);
-    service.erase_frame(5);
+    const std::string fence = put_frames_with_hole(service);
     Node node(service);
     node.log->beat(fence, encode_beat({1, 1, acknowledged, acknowledged, 0}),
                    [](const RemoteAnswer&) {});
@@ -120,11 +126,7 @@ TEST_CASE("a takeover that misses what was acknowledged removes nothing") {
 TEST_CASE("a takeover that misses what another node has removes nothing") {
   for (const Lsn known : {4, 5}) {
     FakeRemoteService service(1);
-    const std::string fence = encode_epoch(epoch_of(1));
-    service.put_epoch(fence);
-    uint32_t chain = 0;
-    for (uint64_t seq = 1; seq <= 9; ++seq) chain = put_frame(service, seq, seq, chain);
-    service.erase_frame(5);
+    const std::string fence = put_frames_with_hole(service);
     Node node(service);
     node.begin(fence, 2, {"cluster", "1", 0, 0, 0, 0}, known);
     CHECK(node.finish().status.ok() == (known == 4));
