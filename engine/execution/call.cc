@@ -108,6 +108,12 @@ void Call::block(std::span<const Bytes> keys, std::shared_ptr<Waiter> blocked) {
 }
 
 bool parse_timeout(const Call& call, size_t argument, int64_t& timeout_ms) {
+  // Whole seconds are usual, and rounding a long double takes longer than the rest of a command.
+  const auto whole_seconds = parse_i64(call.args[argument]);
+  if (whole_seconds && *whole_seconds >= 0 && *whole_seconds <= INT64_MAX / 1000) {
+    timeout_ms = *whole_seconds * 1000;
+    return true;
+  }
   const auto seconds = parse_long_double(call.args[argument]);
   if (!seconds) return fail(call, "ERR timeout is not a float or out of range");
   const long double ms = *seconds * 1000;

@@ -27,7 +27,7 @@ Queue::~Queue() { jobs.for_each(Job::destroy); }
 
 void Queue::insert(Job* job, uint64_t id_hash) {
   // The jobs of a checkpoint arrive in the order of the map that was walked.
-  if (replaying_ && jobs.size() == jobs.kMaxOrdered) jobs.reserve_by_density();
+  if (is_replaying() && jobs.size() == jobs.kMaxOrdered) jobs.reserve_by_density();
   jobs.insert(job, id_hash);
   place(job);
 }
@@ -125,7 +125,7 @@ void Queue::place(Job* job) {
   if (job->state == JobState::kActive && job->run()->worker != nullptr) {
     workers.add_run(job->run()->worker, job);
   }
-  if (replaying_) return;
+  if (is_replaying()) return arrivals_->add(job);
   // A damaged record may have a blocked job without needs. Allocates the extras now, because memory
   // is counted next.
   if (job->state == JobState::kBlocked) job->extras();
@@ -159,7 +159,7 @@ void Queue::unplace(Job* job) {
   if (job->state == JobState::kActive && job->run()->worker != nullptr) {
     workers.remove_run(job->run()->worker, job);
   }
-  if (replaying_) return;
+  if (is_replaying()) return arrivals_->remove(job);
   count_in(job, false);
   unplace_later(job);
   bool found = true;

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "engine/base/bytes.h"
+#include "engine/queue/arrivals.h"
 #include "engine/queue/event_log.h"
 #include "engine/queue/job.h"
 #include "engine/queue/lanes.h"
@@ -97,8 +98,8 @@ class Queue {
   // Until end_replay() jobs are only in the map of ids: records come in any order, and most are
   // superseded by later ones, so the indexes are filled once, in their own order. Orders, counts
   // and slots must not be read before. For a queue without jobs.
-  void begin_replay() { replaying_ = true; }
-  bool is_replaying() const { return replaying_; }
+  void begin_replay() { arrivals_ = std::make_unique<Arrivals>(); }
+  bool is_replaying() const { return arrivals_ != nullptr; }
   // Calls `pulse` repeatedly.
   void end_replay(const std::function<void()>& pulse);
   // The end of a unit of records that were applied to the indexes themselves (a standby).
@@ -266,7 +267,7 @@ class Queue {
   template <class Change>
   void change_log(Job* job, Change change);
   void check_gauges();
-  void place_all(const std::function<void()>& pulse);
+  void place_all(const Arrivals& arrivals, const std::function<void()>& pulse);
   // Whether it can be the last job of its band without being in its order (Band::later).
   void place_later(Job* job);
   void unplace_later(Job* job);
@@ -293,8 +294,8 @@ class Queue {
   // Made on demand; may be null.
   mutable std::unique_ptr<Forecast> forecast_;
 
-  bool replaying_ = false;
-  std::array<bool, 2> told_levels_{};  // of groups, of keys: their configuration has changed
+  std::unique_ptr<Arrivals> arrivals_;  // null: it is not replaying
+  std::array<bool, 2> told_levels_{};   // of groups, of keys: their configuration has changed
   std::array<uint64_t, kJobStates> counts_{};
   size_t job_bytes_ = 0;       // of all jobs: Job::memory_bytes(), without the map of ids
   size_t awaiting_bytes_ = 0;  // of dependents, followers, and the indexes of releases

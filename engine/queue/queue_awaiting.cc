@@ -89,7 +89,7 @@ void Queue::put_awaiting(const std::string& need, const std::vector<Job*>& waiti
 void Queue::add_release(uint64_t number, const std::string& need, bool after, bool completed) {
   // A release of this number has not changed. If its need differs, the record is damaged.
   if (releases.by_number().contains(number)) return;
-  if (!replaying_ && awaiting(after).contains(need)) {
+  if (!is_replaying() && awaiting(after).contains(need)) {
     // Nothing that waits came later than the record.
     begin_release(number, need, after, completed);
     return;

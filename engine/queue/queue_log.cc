@@ -8,7 +8,7 @@ namespace sluice {
 template <class Change>
 void Queue::change_log(Job* job, Change change) {
   // During a replay nothing is counted yet.
-  if (replaying_) return change(job->extras().log);
+  if (is_replaying()) return change(job->extras().log);
   const bool is_ended = is_terminal(job->state);
   uint64_t& retained = ended_bytes[ended_kind(job->state)];
   job_bytes_ -= job->memory_bytes();

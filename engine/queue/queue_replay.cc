@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/check.h"
 #include "engine/base/prefetch_line.h"
 #include "engine/queue/queue.h"
 
@@ -28,6 +29,11 @@ constexpr auto is_before = [](const Placing& a, const Placing& b) {
 
 void sort(Placings places) { std::sort(places.begin(), places.end(), is_before); }
 
+// The one that begins with the least Placing. It is empty if both are.
+Placings& least_of(Placings& one, Placings& other) {
+  return other.empty() || (!one.empty() && !is_before(other[0], one[0])) ? one : other;
+}
+
 // From this number on a second thread pays off.
 constexpr size_t kMany = 1 << 14;
 // Some hundred of these batches pass in a second.
@@ -48,19 +54,66 @@ Placing placing_of(Job* job) {
   return {rank_key(job->rank), job->seq, job, is_plain(job) ? job->lane : nullptr};
 }
 
+// Adds the jobs that are not plain to `others`. Returns false if the plain ones are not in order.
+bool read_arrivals(std::span<Job* const> table, std::vector<Placing>& others,
+                   const std::function<void()>& pulse) {
+  Placing last{};
+  for (size_t i = 0; i < table.size(); ++i) {
+    if (i % kJobsPerPulse == 0) pulse();
+    if (i + kAhead < table.size()) prefetch_line(table[i + kAhead]);
+    if (table[i] == nullptr) continue;
+    const Placing next = placing_of(table[i]);
+    if (next.lane == nullptr) {
+      others.push_back(next);
+    } else if (is_before(next, last)) {
+      return false;
+    } else {
+      last = next;
+    }
+  }
+  return true;
+}
+
+// The Placings of the plain jobs of a table. There are only some at a time, as all of them would
+// take more memory than the map of ids.
+class PlainJobs {
+ public:
+  explicit PlainJobs(std::span<Job* const> table) : table_(table) {}
+
+  // The next ones, each of which was given to visit(). None: there are no more.
+  template <class Visit>
+  Placings next(Visit visit) {
+    placings_.clear();
+    for (; at_ < table_.size() && placings_.size() < kMost; ++at_) {
+      if (at_ + kAhead < table_.size()) prefetch_line(table_[at_ + kAhead]);
+      if (table_[at_] == nullptr || !is_plain(table_[at_])) continue;
+      placings_.push_back(placing_of(table_[at_]));
+      visit(table_[at_]);
+    }
+    return placings_;
+  }
+
+ private:
+  static constexpr size_t kMost = 4096;
+
+  std::span<Job* const> table_;
+  size_t at_ = 0;
+  std::vector<Placing> placings_;
+};
+
 }  // namespace
 
 void Queue::end_replay(const std::function<void()>& pulse) {
-  if (!replaying_) return;
-  replaying_ = false;
+  if (!is_replaying()) return;
+  const std::unique_ptr<Arrivals> arrivals = std::move(arrivals_);
   workers.clear_runs();
-  place_all(pulse);
+  place_all(*arrivals, pulse);
   lanes.end_replay();
   events.end_replay();
 }
 
 void Queue::take_told(const ConfigChange& change) {
-  if (replaying_ || change.scope != ConfigScope::kLevel) {
+  if (is_replaying() || change.scope != ConfigScope::kLevel) {
     return reconfigure(change, SIZE_MAX, nullptr);
   }
   if (change.level == ConfigLevel::kWorker) return;
@@ -77,10 +130,15 @@ void Queue::end_told() {
   lanes.run_rates(queue_ms);
 }
 
-void Queue::place_all(const std::function<void()>& pulse) {
+void Queue::place_all(const Arrivals& arrivals, const std::function<void()>& pulse) {
   std::vector<Placing> all;
-  all.reserve(jobs.size());
-  jobs.for_each([&](Job* job) { all.push_back({0, 0, job, nullptr}); });
+  const bool in_order = arrivals.known() && read_arrivals(arrivals.table(), all, pulse);
+  if (!in_order) {
+    all.clear();
+    all.reserve(jobs.size());
+    jobs.for_each([&](Job* job) { all.push_back({0, 0, job, nullptr}); });
+  }
+  PlainJobs plain(in_order ? arrivals.table() : std::span<Job* const>());
   const auto read = [this, &pulse](Placings places) {
     for (size_t i = 0; i < places.size(); ++i) {
       if (i % kJobsPerPulse == 0) pulse();
@@ -89,9 +147,8 @@ void Queue::place_all(const std::function<void()>& pulse) {
       if (places[i].lane != nullptr) count_in(places[i].job, true);
     }
   };
-  const auto place_next = [this, &pulse](Placings& places) {
+  const auto place_next = [this](Placings& places) {
     const Placing& next = places.front();
-    if (places.size() % kJobsPerPulse == 0) pulse();
     if (next.lane != nullptr) {
       lanes.add_ticket(next.lane, next.major, next.minor, next.job, queue_ms);
     } else {
@@ -113,9 +170,14 @@ void Queue::place_all(const std::function<void()>& pulse) {
   read(high);
   sort(high);
   sorted.wait();
-  while (!low.empty() && !high.empty()) place_next(is_before(high[0], low[0]) ? high : low);
-  while (!low.empty()) place_next(low);
-  while (!high.empty()) place_next(high);
+  Placings arrived;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    if (i % kJobsPerPulse == 0) pulse();
+    if (arrived.empty()) arrived = plain.next([this](const Job* job) { count_in(job, true); });
+    Placings& least = least_of(arrived, least_of(low, high));
+    CHECK(!least.empty());
+    place_next(least);
+  }
 }
 
 }  // namespace sluice
