@@ -65,6 +65,21 @@ TEST_CASE("DBSIZE waits for the changes that it counts, by itself, in MULTI and 
   CHECK(it.reading.finish() == 2);
 }
 
+TEST_CASE("messages and events of keys wait for the unit of their command") {
+  Fixture it;
+  it.engine.set_notified_events(kEventKeyspace | kEventAll);
+  const auto inbox = std::make_shared<Inbox>();
+  it.reader.client.port = inbox;
+  it.reader.run({"SUBSCRIBE", "news", "__keyspace@0__:a"});
+  it.writer.run({"SET", "a", "1"});
+  CHECK(inbox->gates == std::vector<Lsn>{1});
+  it.writer.run({"MULTI"});
+  it.writer.run({"SET", "b", "1"});
+  it.writer.run({"PUBLISH", "news", "b is set"});
+  it.writer.run({"EXEC"});
+  CHECK(inbox->gates == std::vector<Lsn>{1, 2});
+}
+
 TEST_CASE("a line of MONITOR waits for the unit of its command") {
   Fixture it;
   const auto inbox = std::make_shared<Inbox>();
