@@ -174,6 +174,15 @@ def sets_of_keys(bench):
         bench.hold("match", place.hold_of("Q.POP 1 queue COUNT 256 MATCH all"))
 
 
+def own_keys(bench):
+    with Place(bench) as place:
+        place.fill("queue", "redis.call('Q.ADD', KEYS[1], i, '', 'GROUP', 'g', 'KEY', 'k' .. i)",
+                   bench.queues, "jobs with a key each")
+        place.call("Q.CONFIG", "queue", "SET", "fair", "on")
+        place.settle()
+        bench.hold("own-keys", place.hold_of("Q.POP 1 queue", "Q.POP 1 queue COUNT 16"))
+
+
 # -- Many queues and keys --------------------------------------------------------------------------
 
 
@@ -322,6 +331,7 @@ SCENES = [
         *move_rows(kind, what), Row(f"unlink-{kind}", f"UNLINK of {what}")])
       for kind, what in (("zset", "a sorted set"), ("hash", "a hash"))),
     Scene(sets_of_keys, [Row("match", "Q.POP MATCH among many sets of keys, COUNT 256")]),
+    Scene(own_keys, [Row("own-keys", "Q.POP from a group whose jobs have a key each, fair on")]),
     Scene(strings, [
         Row("set-string", "SET of a large string, appendonly no", SET_MS),
         Row("set-string-rss", "its memory at most", COPIES, "copies"),

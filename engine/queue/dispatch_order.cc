@@ -47,8 +47,9 @@ DispatchChoice first_in_order(const Queue& queue, std::span<const std::string> m
     if (keep_reserve && lacks_reserved_slots(queue, number, 1)) continue;
     // The ticket decides the age: in a LIFO lane the job takes the earliest ticket.
     const int band = effective_band(queue, *lane->first_ticket(), now_ms);
-    if (best.job == nullptr || std::tie(band, lane->ready_key) < std::tie(best.band, best.place)) {
-      best = {lane->first(), band, lane->ready_key};
+    const ReadyKey place = queue.lanes.place(lane);
+    if (best.job == nullptr || std::tie(band, place) < std::tie(best.band, best.place)) {
+      best = {lane->first(), band, place};
       if (number <= queue.config.values().reserve.band) urgent = best;
     }
     if (queue.config.values().aging_ms == 0) break;
@@ -158,8 +159,10 @@ void Lanes::put_back(const Taken& taken, int64_t now_ms) {
   bands_[lane->band]->pending.insert(rank_key(ticket->rank), ticket->seq, ticket);
   if (++group->pending == 1) put_in_backlog(group);
   for (Key* key : lane->keys->keys) refresh_key(key, now_ms);
-  const bool limited = group->limiter.max_active != 0 || group->limiter.rate.tokens != 0;
-  limited ? refresh_group(group, now_ms) : refresh_lane(lane, now_ms);
+  refresh_lane(lane, now_ms);
+  if (group->limiter.max_active != 0 || group->limiter.rate.tokens != 0) {
+    refresh_group(group, now_ms);
+  }
 }
 
 void Lanes::restore(Limiter& limiter, const Limiter& before, const Refill& refill) {

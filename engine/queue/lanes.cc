@@ -19,7 +19,10 @@ uint64_t address(const void* pointer) { return reinterpret_cast<uintptr_t>(point
 
 Lanes::~Lanes() {
   lanes_.for_each([](Lane* lane) { delete lane; });
-  groups_.for_each([](Group* group) { delete group; });
+  groups_.for_each([](Group* group) {
+    for (BandClass* own : group->own) delete own;
+    delete group;
+  });
   keys_.for_each([](Key* key) { delete key; });
 }
 
@@ -69,7 +72,7 @@ KeySet* Lanes::join_keys(std::span<const Bytes> names, int64_t now_ms) {
       if (turn_of(ConfigLevel::kKey)) key->limiter.bound_arrival(now_ms);
       keys_.insert(key, hash);
     }
-    note_set(key, set.get());
+    note_set(key, set.get(), now_ms);
     set->keys.push_back(key);
     if (!key->open) ++set->closed;
   }
@@ -114,6 +117,8 @@ Lane* Lanes::join(uint8_t band, Bytes group_name, std::span<const Bytes> key_nam
     lane = new Lane(id);
     lane->in_class = join_class(band, keys);
     ++lane->in_class->lanes;
+    // It has lost its class to itself.
+    if (Lane* own = lane->in_class->own; own != nullptr) refresh_lane(own, now_ms);
     ++keys->lanes;
     lane->at_group = static_cast<uint32_t>(group->lanes.size());
     group->lanes.push_back(lane);
@@ -128,8 +133,10 @@ void Lanes::leave(Lane* lane) {
 }
 
 void Lanes::drop_lane(Lane* lane) {
-  CHECK(lane->tickets.empty() && lane->gated.empty() && lane->stack.empty() && !lane->ready);
+  CHECK(lane->tickets.empty() && lane->gated.empty() && lane->stack.empty());
+  CHECK(lane->ready_in == nullptr && lane->in_class->own != lane);
   unlist_large(lane);
+  set_shared(lane, false);
   Group* group = lane->group;
   KeySet* keys = lane->keys;
   group->lanes[lane->at_group] = group->lanes.back();
@@ -181,6 +188,7 @@ void Lanes::drop_keys(KeySet* set) {
 
 void Lanes::drop_group(Group* group) {
   CHECK(group->pending == 0);
+  drop_own_classes(group);
   forget_refill(group->limiter, {group, nullptr});
   if (group->limiter.rate.tokens != 0) {
     idle_rates_.keep(ConfigLevel::kGroup, group->name, group->limiter.arrival_us);
@@ -263,52 +271,70 @@ void Lanes::unlist_large(Lane* lane) {
 
 void Lanes::refresh_lane(Lane* lane, int64_t now_ms) {
   unlist_large(lane);
-  bool ready = lane->has_pending();
-  if (ready) {
+  BandClass* ready_in = nullptr;
+  const bool pending = lane->has_pending();
+  const bool own = pending && can_be_own(lane);
+  if (pending) {
     const uint32_t cost = lane->first()->cost();
     Limiter& limiter = lane->group->limiter;
-    if (!limiter.allows(cost, now_ms)) {
-      ready = false;
-      await_refill(limiter, {lane->group, nullptr}, now_ms);
-    } else if (cost > 1) {
-      ready = !is_short(lane->keys, cost);
-      list_large(lane);
+    const bool has_room = limiter.allows(cost, now_ms);
+    if (!has_room) await_refill(limiter, {lane->group, nullptr}, now_ms);
+    if (own) {
+      BandClass* in_class = own_class(lane->group, lane->band);
+      in_class->has_room = has_room;
+      if (lane->keys->closed == 0) ready_in = in_class;
+    } else if (has_room) {
+      ready_in = lane->in_class;
+      if (cost > 1) {
+        if (is_short(lane->keys, cost)) ready_in = nullptr;
+        list_large(lane);
+      }
     }
   }
-  set_ready(lane, ready);
+  set_shared(lane, pending && !own);
+  if (own) {
+    lane->in_class->own = lane;
+  } else if (lane->in_class->own == lane) {
+    lane->in_class->own = nullptr;
+  }
+  set_ready(lane, ready_in);
 }
 
-void Lanes::set_ready(Lane* lane, bool ready) {
-  BandClass* in_class = lane->in_class;
-  if (ready) {
-    const ReadyKey key = ready_key(lane, lane->first_ticket());
-    if (lane->ready && key == lane->ready_key) return;
+void Lanes::set_ready(Lane* lane, BandClass* in_class) {
+  BandClass* const from = lane->ready_in;
+  if (from != nullptr && from != in_class) {
+    const bool found = erase(from->ready, lane->ready_key.major, lane->ready_key.minor, lane);
+    CHECK(found);
+    lane->ready_in = nullptr;
+    refresh_class(from, nullptr);
+  }
+  if (in_class == nullptr) return;
+  const ReadyKey key = key_in(in_class, lane);
+  if (from != in_class || key != lane->ready_key) {
     // Most queues have one class with one lane, whose place moves with each pop.
-    const bool moved = lane->ready && in_class->ready.rekey_only(key.major, key.minor);
-    if (lane->ready && !moved) {
+    const bool moved = from == in_class && in_class->ready.rekey_only(key.major, key.minor);
+    if (from == in_class && !moved) {
       const bool found = erase(in_class->ready, lane->ready_key.major, lane->ready_key.minor, lane);
       CHECK(found);
     }
     lane->ready_key = key;
-    lane->ready = true;
+    lane->ready_in = in_class;
     if (!moved) insert(in_class->ready, key.major, key.minor, lane);
-  } else {
-    if (!lane->ready) return;
-    const bool found = erase(in_class->ready, lane->ready_key.major, lane->ready_key.minor, lane);
-    CHECK(found);
-    lane->ready = false;
+  } else if (in_class->group == nullptr) {
+    return;
   }
   refresh_class(in_class, nullptr);
 }
 
 void Lanes::refresh_class(BandClass* in_class, const Key* flipped) {
   OpenClasses& all = bands_[in_class->band]->open;
+  const bool is_own = in_class->group != nullptr;
   const bool ready = !in_class->ready.empty();
-  const bool open = ready && in_class->keys->closed == 0;
-  const ReadyKey place = ready ? in_class->ready.front().value->ready_key : ReadyKey{};
+  const bool open = ready && (is_own ? in_class->has_room : in_class->keys->closed == 0);
+  const ReadyKey place = ready ? this->place(in_class->ready.front().value) : ReadyKey{};
   const bool same_place = place == in_class->place;
   if (open == in_class->open && same_place && flipped == nullptr) return;
-  const bool at_keys = !same_place || flipped != nullptr;
+  const bool at_keys = !is_own && (!same_place || flipped != nullptr);
   if (at_keys) unplace_at_keys(in_class, flipped);
   const bool stays =
       open && in_class->open && (same_place || all.rekey_only(place.major, place.minor));
@@ -322,10 +348,6 @@ void Lanes::refresh_class(BandClass* in_class, const Key* flipped) {
   if (at_keys) place_at_keys(in_class, flipped);
 }
 
-void Lanes::refresh_group(Group* group, int64_t now_ms) {
-  for (Lane* lane : group->lanes) refresh_lane(lane, now_ms);
-}
-
 void Lanes::refresh_key(Key* key, int64_t now_ms) {
   const bool open = key->limiter.allows(1, now_ms);
   if (!open) await_refill(key->limiter, {nullptr, key}, now_ms);
@@ -335,7 +357,13 @@ void Lanes::refresh_key(Key* key, int64_t now_ms) {
       set->closed = open ? set->closed - 1 : set->closed + 1;
       // While two other keys are closed, the class is in no index, whatever this key does.
       if (set->closed > (open ? 1 : 2)) continue;
-      for (BandClass* in_class : set->classes) refresh_class(in_class, key);
+      for (BandClass* in_class : set->classes) {
+        if (in_class->own != nullptr) {
+          refresh_lane(in_class->own, now_ms);
+        } else {
+          refresh_class(in_class, key);
+        }
+      }
     }
   }
   const std::vector<Lane*> large = key->large;
@@ -496,6 +524,9 @@ size_t Lanes::walk_index_bytes() const {
       bytes += in_class->ready.memory_bytes();
     }
   }
+  groups_.for_each([&](const Group* group) {
+    for (const BandClass* own : group->own) bytes += own->ready.memory_bytes();
+  });
   keys_.for_each([&](const Key* key) {
     for (const auto& [band, open] : key->open_classes) bytes += open.memory_bytes();
   });
@@ -505,16 +536,22 @@ size_t Lanes::walk_index_bytes() const {
 void Lanes::check(int64_t now_ms) const {
   lanes_.for_each([&](const Lane* lane) {
     lane->tickets.check();
+    const bool own = lane->in_class->own == lane;
     bool ready = lane->has_pending();
-    if (ready) {
+    CHECK((lane->at_group < lane->group->shared) == (ready && !own));
+    if (own) {
+      CHECK(ready && can_be_own(lane));
+      ready = lane->keys->closed == 0;
+    } else if (ready) {
       const uint32_t cost = lane->first()->cost();
       ready =
           lane->group->limiter.allows(cost, now_ms) && (cost == 1 || !is_short(lane->keys, cost));
     }
-    CHECK(lane->ready == ready);
-    // Until its turn, a group may not reflect a change of `fair`.
-    if (ready && !is_reconfiguring()) {
-      CHECK(lane->ready_key == ready_key(lane, lane->first_ticket()));
+    CHECK((lane->ready_in != nullptr) == ready);
+    if (ready) {
+      CHECK(lane->ready_in == (own ? own_class(lane->group, lane->band) : lane->in_class));
+      // Until its turn, a group may not reflect a change of `fair`.
+      if (!is_reconfiguring()) CHECK(lane->ready_key == key_in(lane->ready_in, lane));
     }
     if (lane->lifo) CHECK(lane->stack.size() == lane->tickets.size() + lane->gated.size());
   });
@@ -523,7 +560,10 @@ void Lanes::check(int64_t now_ms) const {
     for (const Key* key : lane->keys->keys) pending[key] += lane->tickets.size();
   });
   uint64_t limited = 0;
-  groups_.for_each([&](const Group* group) { limited += is_limited(group->limiter) ? 1 : 0; });
+  groups_.for_each([&](const Group* group) {
+    limited += is_limited(group->limiter) ? 1 : 0;
+    check_own_classes(group, now_ms);
+  });
   keys_.for_each([&](const Key* key) {
     CHECK(key->open == key->limiter.allows(1, now_ms));
     CHECK(key->pending == pending[key]);

@@ -8,16 +8,24 @@
 // first open class. A full group removes its own lanes from the index, a full key removes its sets
 // of keys, and neither touches a job.
 //
+// Where jobs have keys of their own, a group has as many classes as jobs, each with one lane. Such
+// lanes are in the *own class* of their group and band instead, so that they move together when the
+// group's room or share changes: an own class is open if it has a ready lane and its group has
+// room.
+//
 // Costs: adding, removing or admitting a job takes O((1 + s) log n), where s is the number of lanes
-// of its group (which move only when the group's room or its fair share changes), times its keys
-// that are in several sets. A key that fills or empties costs the number of distinct sets that
-// contain it.
+// of its group that are in no own class (which move only when the group's room or its fair share
+// changes), times its keys that are in several sets. A key that fills or empties costs the number
+// of distinct sets that contain it.
 //
 // Invariants (check() verifies them):
 // 1. A lane is in its class's index exactly if it has a pending job, its group allows the first
-//    one, and no key of its set lacks the slots for this job alone.
-// 2. A class is in its band's index exactly if it has a ready lane and no key of its set is closed.
-// 3. The key of a lane there is ready_key(lane), that of a class is its first lane's.
+//    one, and no key of its set lacks the slots for this job alone. It is in an own class's index
+//    exactly if it is an own lane with a pending job, and no key of its set is closed.
+// 2. A class is in its band's index exactly if it has a ready lane and no key of its set is closed,
+//    an own class if it has a ready lane and its group has room.
+// 3. The key of a lane there is ready_key(lane), in an own class without the share, which is the
+//    same for all; that of a class is place() of its first lane.
 // 4. A class with a ready lane is in the index of a key of its set, where that has one, exactly if
 //    no other key of the set is closed.
 // Rates allow more as time passes: run_rates() applies that, so call it before next().
@@ -86,9 +94,9 @@ struct Lane {
   OrderedIndex<Job*> gated;
   OrderedIndex<Job*> stack;
 
-  bool ready = false;
-  ReadyKey ready_key;  // its place while it is ready
-  bool large = false;  // listed at its keys, because the first job costs several slots
+  BandClass* ready_in = nullptr;  // the class in whose index it is; null: it is not ready
+  ReadyKey ready_key;             // its key there
+  bool large = false;             // listed at its keys, because the first job costs several slots
 
   bool has_pending() const { return !tickets.empty(); }
   // The job that the next pop takes from this lane. REQUIRES: has_pending().
@@ -110,10 +118,13 @@ struct LaneOrder {
 };
 
 struct BandClass {
-  KeySet* keys = nullptr;
+  KeySet* keys = nullptr;  // null: an own class
+  Group* group = nullptr;  // of an own class
   uint8_t band = 0;
   OrderedIndex<Lane*, LaneOrder> ready;
   uint64_t lanes = 0;
+  Lane* own = nullptr;    // its only lane, if that belongs to the own class of its group
+  bool has_room = false;  // of an own class: the group allows a job of one slot
   bool open = false;
   // The place of its first ready lane. Without one, a default value that no lane has.
   ReadyKey place;
@@ -266,6 +277,8 @@ class Lanes {
 
   // The dispatch place of a lane whose first ticket is this one.
   ReadyKey ready_key(const Lane* lane, const Job* ticket) const;
+  // That of a ready lane.
+  ReadyKey place(const Lane* lane) const;
 
   // --- Looking ahead (dispatch_order.h) ---
   // The state before a trial admission of a ready lane's first job, which undoes it. Trials are
@@ -322,7 +335,7 @@ class Lanes {
   KeySet* join_keys(std::span<const Bytes> names, int64_t now_ms);
   BandClass* join_class(uint8_t band, KeySet* keys);
   // Adds a set to a key. A key that is in many sets gets an index of their classes.
-  void note_set(Key* key, KeySet* set);
+  void note_set(Key* key, KeySet* set, int64_t now_ms);
   // Adds a due ticket to its band and its lane.
   void enter(Lane* lane, uint64_t rank_key, uint64_t seq, Job* job);
   void drop_lane(Lane* lane);
@@ -347,7 +360,19 @@ class Lanes {
   void place_at_keys(BandClass* in_class, const Key* flipped);
   void unplace_at_keys(BandClass* in_class, const Key* flipped);
   static void check_classes(const Key* key);
-  void set_ready(Lane* lane, bool ready);
+  // Moves the lane to the index of a class; null: to none.
+  void set_ready(Lane* lane, BandClass* in_class);
+  // The key of a lane in the index of a class.
+  ReadyKey key_in(const BandClass* in_class, const Lane* lane) const;
+  // Own classes (lanes_own.cc). The class is made if it does not exist.
+  static bool can_be_own(const Lane* lane);
+  static BandClass* own_class(Group* group, uint8_t band);
+  static void drop_own_classes(Group* group);
+  void check_own_classes(const Group* group, int64_t now_ms) const;
+  // Sets whether refresh_group() visits the lane.
+  static void set_shared(Lane* lane, bool shared);
+  // Like refresh_group(), when the keys of lanes have changed, too.
+  void refresh_all(Group* group, int64_t now_ms);
   // Whether some key of the set lacks this many slots.
   static bool is_short(const KeySet* set, uint32_t cost);
   static void list_large(Lane* lane);

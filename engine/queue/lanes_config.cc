@@ -45,7 +45,7 @@ void Lanes::reconfigure(Group* group, int64_t now_ms, std::vector<BoundRate>* bo
   if (bound != nullptr && limiter.bound_arrival(now_ms)) {
     bound->push_back({ConfigLevel::kGroup, group->name, group->virtual_ms, limiter.arrival_us});
   }
-  refresh_group(group, now_ms);
+  refresh_all(group, now_ms);
 }
 
 void Lanes::reconfigure(Key* key, int64_t now_ms, std::vector<BoundRate>* bound) {

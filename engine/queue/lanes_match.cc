@@ -18,7 +18,7 @@ bool has_indexed(const KeySet* set, const Key* flipped) {
 
 }  // namespace
 
-void Lanes::note_set(Key* key, KeySet* set) {
+void Lanes::note_set(Key* key, KeySet* set, int64_t now_ms) {
   key->sets.push_back(set);
   if (key->is_indexed) {
     ++set->indexed;
@@ -32,6 +32,9 @@ void Lanes::note_set(Key* key, KeySet* set) {
       if (in_class->ready.empty() || !each->is_open_beside(key)) continue;
       const ReadyKey& place = in_class->place;
       insert(key->open_classes[in_class->band], place.major, place.minor, in_class);
+    }
+    for (BandClass* in_class : each->classes) {
+      if (in_class->own != nullptr) refresh_lane(in_class->own, now_ms);
     }
   }
 }
@@ -61,9 +64,9 @@ Lane* Lanes::next(uint8_t number, std::span<const std::string> match) const {
   const Band* band = bands_[number].get();
   if (band == nullptr || band->open.empty()) return nullptr;
   if (match.empty()) return band->open.front().value->ready.front().value;
-  const BandClass* best = nullptr;
-  const auto offer = [&](const BandClass* in_class) {
-    if (best == nullptr || in_class->place < best->place) best = in_class;
+  Lane* best = nullptr;
+  const auto offer = [&](Lane* lane) {
+    if (best == nullptr || place(lane) < place(best)) best = lane;
   };
   for (const std::string& name : match) {
     const Key* key = keys_.find(name);
@@ -71,17 +74,20 @@ Lane* Lanes::next(uint8_t number, std::span<const std::string> match) const {
     if (key->is_indexed) {
       const auto found = key->open_classes.find(number);
       if (found != key->open_classes.end() && !found->second.empty()) {
-        offer(found->second.front().value);
+        offer(found->second.front().value->ready.front().value);
       }
       continue;
     }
     for (const KeySet* set : key->sets) {
       for (const BandClass* in_class : set->classes) {
-        if (in_class->band == number && in_class->open) offer(in_class);
+        if (in_class->band != number) continue;
+        if (in_class->open) offer(in_class->ready.front().value);
+        Lane* own = in_class->own;
+        if (own != nullptr && own->ready_in != nullptr && own->ready_in->open) offer(own);
       }
     }
   }
-  return best == nullptr ? nullptr : best->ready.front().value;
+  return best;
 }
 
 // An index holds exactly the classes that it should, each under its place.

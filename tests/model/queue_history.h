@@ -100,7 +100,8 @@ class HistoryGenerator {
   std::string queue() { return drawn_queue_ = chance(80) ? "one" : "two"; }
   std::string id() { return drawn_id_ = "j" + std::to_string(pick(kIds)); }
   std::string group() { return one_of({"g.1", "g.2", "g.3"}); }
-  std::string key() { return one_of({"k.a", "k.b", "k.c"}); }
+  // Some that many jobs name, others that mostly have one job at a time.
+  std::string key() { return chance(60) ? one_of({"k.a", "k.b", "k.c"}) : "k." + number(0, 12); }
   std::string band() { return number(0, 4); }
 
   // Mostly the present lease of the job, sometimes an invalid one.

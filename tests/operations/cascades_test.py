@@ -211,6 +211,28 @@ def test_timers_due_at_once(options):
         require_slices(options, timers_due_at_once(MANY, option, state))
 
 
+def own_keys(count):
+    """A group whose jobs have a key each: its share and its cap change with each run."""
+    def prepare(connection, _server):
+        connection.call("Q.CONFIG", "queue", "SET", "fair", "on")
+        connection.call("Q.CONFIG", "queue", "GROUP", "g", "SET", "max_active", "2")
+        fill(connection.call, "queue",
+             "redis.call('Q.ADD', KEYS[1], i, '', 'GROUP', 'g', 'KEY', 'k' .. i)", count)
+
+    def run_some(connection):
+        for _ in range(20):
+            id_, lease = connection.call("Q.POP", "1", "queue", "BRIEF").value[0][1:3]
+            connection.call("Q.ACK", "queue", id_, lease)
+
+    return Case("runs of a group whose jobs have a key each", prepare, run_some,
+                lambda connection: stat(connection, "completed") == 20)
+
+
+def test_own_keys(options):
+    """A run of a group whose jobs have a key each."""
+    require_slices(options, own_keys(MANY))
+
+
 def dying_at(passes):
     return {**os.environ, "SLUICE_KILL_POINT": f"inside_release:{passes}"}
 

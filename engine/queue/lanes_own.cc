@@ -1,0 +1,98 @@
+// Own classes: lanes whose keys no other lane has move together with their group (lanes.h).
+#include <algorithm>
+#include <utility>
+
+#include "engine/base/check.h"
+#include "engine/queue/lanes.h"
+
+namespace sluice {
+
+namespace {
+
+BandClass* find_own_class(const Group* group, uint8_t band) {
+  const auto at = std::find_if(group->own.begin(), group->own.end(),
+                               [band](const BandClass* own) { return own->band == band; });
+  return at == group->own.end() ? nullptr : *at;
+}
+
+}  // namespace
+
+// Lanes of several slots depend on the room of their own keys, and indexed keys list classes.
+// REQUIRES: has_pending().
+bool Lanes::can_be_own(const Lane* lane) {
+  const KeySet* set = lane->keys;
+  return !set->keys.empty() && set->indexed == 0 && lane->in_class->lanes == 1 &&
+         lane->first()->cost() == 1;
+}
+
+BandClass* Lanes::own_class(Group* group, uint8_t band) {
+  BandClass* own = find_own_class(group, band);
+  if (own != nullptr) return own;
+  own = new BandClass();
+  own->group = group;
+  own->band = band;
+  group->own.push_back(own);
+  return own;
+}
+
+void Lanes::drop_own_classes(Group* group) {
+  for (BandClass* own : group->own) {
+    CHECK(own->ready.empty() && !own->open);
+    delete own;
+  }
+  group->own.clear();
+}
+
+void Lanes::set_shared(Lane* lane, bool shared) {
+  Group* group = lane->group;
+  if ((lane->at_group < group->shared) == shared) return;
+  const uint32_t to = shared ? group->shared++ : --group->shared;
+  std::swap(group->lanes[lane->at_group], group->lanes[to]);
+  group->lanes[lane->at_group]->at_group = lane->at_group;
+  lane->at_group = to;
+}
+
+void Lanes::refresh_group(Group* group, int64_t now_ms) {
+  // From the end: a lane that is no longer shared changes places with one that has been visited.
+  for (uint32_t i = group->shared; i-- > 0;) refresh_lane(group->lanes[i], now_ms);
+  if (group->own.empty()) return;
+  const bool has_room = group->limiter.allows(1, now_ms);
+  if (!has_room && group->pending != 0) await_refill(group->limiter, {group, nullptr}, now_ms);
+  for (BandClass* own : group->own) {
+    own->has_room = has_room;
+    refresh_class(own, nullptr);
+  }
+}
+
+void Lanes::refresh_all(Group* group, int64_t now_ms) {
+  const std::vector<Lane*> lanes = group->lanes;
+  for (Lane* lane : lanes) refresh_lane(lane, now_ms);
+  refresh_group(group, now_ms);
+}
+
+ReadyKey Lanes::place(const Lane* lane) const {
+  return lane->ready_in->group == nullptr ? lane->ready_key : ready_key(lane, lane->first_ticket());
+}
+
+ReadyKey Lanes::key_in(const BandClass* in_class, const Lane* lane) const {
+  ReadyKey key = ready_key(lane, lane->first_ticket());
+  // The ranks of the front are less than all others.
+  if (in_class->group != nullptr && config_.values().fair) key.major = 0;
+  return key;
+}
+
+void Lanes::check_own_classes(const Group* group, int64_t now_ms) const {
+  for (BandClass* own : group->own) {
+    CHECK(own->group == group && find_own_class(group, own->band) == own);
+    if (own->ready.empty()) {
+      CHECK(!own->open);
+      continue;
+    }
+    CHECK(own->has_room == group->limiter.allows(1, now_ms));
+    CHECK(own->open == own->has_room);
+    if (!is_reconfiguring()) CHECK(own->place == place(own->ready.front().value));
+    CHECK(bands_[own->band]->open.contains(own->place.major, own->place.minor, own) == own->open);
+  }
+}
+
+}  // namespace sluice
