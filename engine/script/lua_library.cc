@@ -175,7 +175,10 @@ Status LuaMachine::run_library(Registration& registration, bool known) {
     return refusal(std::move(error));
   }
   registration_ = &registration;
-  begin_pace();
+  begin_us_ = 0;
+  depth = 0;
+  pace_.begin();
+  set_hook(static_cast<int>(pace_.instructions()));
   // Libraries may take half of the limit, so that there is room for their functions to run.
   memory_.set_limit_bytes(
       engine_.options().script_memory_limit_bytes.load(std::memory_order_relaxed) / 2);

@@ -171,7 +171,10 @@ void LuaMachine::begin_run(Call& call, uint32_t flags, std::atomic<bool>& reache
   reaches_further_ = &reaches_further;
   flags_ = flags;
   read_only_ = read_only || (flags & kScriptNoWrites) != 0;
-  begin_pace();
+  begin_us_ = 0;
+  depth = 0;
+  pace_.begin();
+  set_hook(static_cast<int>(pace_.instructions()));
   // A script leaves nothing that the next one could reach; functions may, in their upvalues.
   if (kind_ == SandboxKind::kScripts) largest_bytes_ = 0;
   wrote_.store(false, std::memory_order_relaxed);
@@ -264,13 +267,6 @@ void LuaMachine::note_allocation(uint64_t old_size, uint64_t new_size) {
   given_bytes_ += new_size - old_size;
   if (given_bytes_ < kGivenPerLook) return;
   if (call_ != nullptr || registration_ != nullptr) set_hook(1);
-}
-
-void LuaMachine::begin_pace() {
-  begin_us_ = 0;
-  depth = 0;
-  pace_.begin();
-  set_hook(static_cast<int>(pace_.instructions()));
 }
 
 void LuaMachine::set_hook(int instructions) {

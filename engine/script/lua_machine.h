@@ -139,8 +139,6 @@ class LuaMachine {
   // Called after every allocation. If much was requested, the hook fires at the next instruction.
   void note_allocation(uint64_t old_size, uint64_t new_size);
   void set_hook(int instructions);
-  // When Lua begins to run what a caller has sent.
-  void begin_pace();
   void collect_after_run();
   static void count_hook(lua_State* lua, lua_Debug* debug);
   void set_array(int name_slot, std::span<const Bytes> values);
