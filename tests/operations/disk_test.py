@@ -14,6 +14,7 @@ import time
 
 import harness
 from harness import info, require, require_equal, wait_until
+from harness.http_client import Client, serve
 from harness.resp import encode
 from harness.servers import ServerError
 from harness.surroundings import SYNC_S, slow_disk
@@ -175,6 +176,20 @@ def test_nobody_hears_of_a_change_before_its_sync(options):
             require(took_s >= SYNC_S, f"what {commands} does was heard after {took_s:.3f} s")
             for _ in commands:
                 writer.read_reply()
+
+
+def test_http_answers_after_the_sync(options):
+    """An add over HTTP is answered once its own change is synced, not the one before it."""
+    directives = {"appendonly": "yes", "appendfsync": "always"}
+    with slow_disk() as environment, \
+            serve(options, directives, environment=environment) as server:
+        client = Client(server)
+        for payload in ("first", "second"):
+            began = time.monotonic()
+            answer = client.request("POST", "/api/v1/queues/queue/jobs", {"payload": payload})
+            took_s = time.monotonic() - began
+            require_equal(answer.status, 201)
+            require(took_s >= SYNC_S, f"the {payload} add was answered after {took_s:.3f} s")
 
 
 GROWS = [
