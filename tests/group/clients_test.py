@@ -37,6 +37,8 @@ SHARE = "redis-py,bullmq"
 KILLS = 2
 REST_S = 2.0
 CALM_S = 0.5
+# Workers may have much left. A program whose jobs no longer run ends by itself.
+DRAIN_S = 1200
 WORKERS = 2
 SIDEKIQ_THREADS = 5
 TOLD = re.compile(r"acknowledged (\d+) repeated (\d+) twice (\d+)")
@@ -167,7 +169,7 @@ def play(options, name, seed):
                     for _ in range(options.kills)]
         program.tell("enough")
         acknowledged, repeated, twice = map(int, TOLD.fullmatch(
-            program.wait_for("acknowledged")).groups())
+            program.wait_for("acknowledged", DRAIN_S)).groups())
         program.wait_for(libraries.HOLDS)
         require(acknowledged > 5 * options.kills, f"only {acknowledged} acknowledged")
         load.verify()
