@@ -1,7 +1,8 @@
 // Names, ids and payloads are arbitrary bytes. Inside the page they are strings of one form,
 // segments: percent-encoded as URLs need it, and equal exactly when the bytes are.
 
-const decoder = new TextDecoder("utf-8", { fatal: true });
+// A byte order mark is a part of a name like any other.
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const encoder = new TextEncoder();
 
 // Characters that the path of a URL can contain unencoded.
