@@ -15,6 +15,8 @@ export interface Target {
   ref: QueueRef;
   id: string;
   job: Pick<Job, "state" | "pri"> & Partial<Pick<Job, "not_before">>;
+  // A member of plain Redis keys, of which the queue keeps nothing once it has left them.
+  adopted?: boolean;
   // Called after each change.
   changed: () => void;
 }
@@ -72,6 +74,8 @@ export async function run_now(target: Target): Promise<void> {
 const can_be_put_back = (state: string | undefined) => state === "pending";
 const NO_UNDO = "there is no undo for what is delayed or blocked, as it would run at once.";
 const DEPENDENTS = "Jobs that need it are cancelled with it, and stay so.";
+const ADOPTED = "will be removed from the Redis keys at once. No worker is told, and there is no "
+  + "undo.";
 
 async function put_back(target: Target): Promise<void> {
   await act(`${shown(target.id)} is waiting again, at the end of its band.`,
@@ -82,6 +86,10 @@ async function put_back(target: Target): Promise<void> {
 
 export function ask_to_cancel(target: Target): void {
   if (!may_operate()) return;
+  if (target.adopted) {
+    const chosen = new Map([[target.id, target.job.state]]);
+    return ask_for_chosen(target.ref, "cancel", chosen, target.changed, true);
+  }
   const active = target.job.state === "active";
   const reason = h("input", { name: "reason", maxlength: 512, placeholder: "by hand" });
   const grace = h("select", { name: "grace" },
@@ -231,7 +239,8 @@ function counted_in_words({ count, cursor }: Counted, from: string): string {
 // changed call by call. If the count is known, no more are changed than the user was told: the walk
 // begins with those that ended first.
 export async function ask_for_all(ref: QueueRef, verb: Verb, from: string, where: object,
-                                  filters: string, changed: () => void): Promise<void> {
+                                  filters: string, changed: () => void,
+                                  adopted = false): Promise<void> {
   if (!may_operate()) return;
   const path = queue_path(ref, `/jobs:${verb}`);
   let known: Counted;
@@ -244,7 +253,7 @@ export async function ask_for_all(ref: QueueRef, verb: Verb, from: string, where
   if (known.count === 0 && known.cursor === null) return notice(`No such job is ${from}.`);
   ask({
     title: `${named(verb)} these ${from} jobs?`,
-    content: [`${many} ${CHOSEN[verb][many.startsWith("1 ") ? 1 : 0]}`,
+    content: [`${many} ${adopted ? ADOPTED : CHOSEN[verb][many.startsWith("1 ") ? 1 : 0]}`,
       filters && `Only these: ${filters}.`].filter((each) => each !== ""),
     confirm: `${named(verb)} them`,
     danger: verb !== "retry",
@@ -293,9 +302,9 @@ interface Outcome {
   error?: { detail: string };
 }
 
-// For jobs that were chosen one by one. `chosen`: their ids and states.
+// For jobs that were chosen one by one. `chosen`: their ids and states; `adopted`: see Target.
 export function ask_for_chosen(ref: QueueRef, verb: Verb, chosen: Map<string, string>,
-                               changed: () => void): void {
+                               changed: () => void, adopted = false): void {
   if (!may_operate()) return;
   const ids = [...chosen.keys()];
   const lost = verb !== "cancel" ? [] : ids.filter((id) =>
@@ -305,9 +314,10 @@ export function ask_for_chosen(ref: QueueRef, verb: Verb, chosen: Map<string, st
   const single = ids.length === 1;
   ask({
     title: single ? `${name} this job?` : `${name} ${plural(ids.length, "job")}?`,
-    content: [single ? `${shown(ids[0])} ${one}` : `${plural(ids.length, "job")} ${several}`,
+    content: [single ? `${shown(ids[0])} ${adopted ? ADOPTED : one}`
+      : `${plural(ids.length, "job")} ${adopted ? ADOPTED : several}`,
       lost.length > 0 && `${count(lost.length)} of ${count(ids.length)} cannot be put back: `
-        + NO_UNDO, verb === "cancel" && DEPENDENTS].filter((each) => each !== false),
+        + NO_UNDO, verb === "cancel" && !adopted && DEPENDENTS].filter((each) => each !== false),
     confirm: single ? `${name} it` : `${name} them`,
     danger: verb !== "retry",
     done: async () => {
@@ -319,7 +329,7 @@ export function ask_for_chosen(ref: QueueRef, verb: Verb, chosen: Map<string, st
       const asked = jobs.filter(({ result }) => result === "signalled");
       const done = jobs.filter((each) => !refused.includes(each) && !asked.includes(each));
       // What had ended before, or still runs, is not put back.
-      const again = done.filter(({ was }) => can_be_put_back(was))
+      const again = done.filter(({ was }) => !adopted && can_be_put_back(was))
         .map((each) => segment_of(each, "id") ?? "");
       if (done.length > 0) {
         notice(`${plural(done.length, "job")} ${told}.`, again.length > 0

@@ -16,7 +16,7 @@ import { GraphPanel } from "./job_graph";
 import { LEAST_MS, Poller, draw_soon } from "./live";
 import { Story } from "./story";
 import { draw_body } from "./tree";
-import type { Band, Job, QueueEvent } from "./types";
+import type { Band, Job, QueueAnswer, QueueEvent } from "./types";
 import { Figure, Stale, Panel, empty, skeleton, show_error, state_pill } from "./view";
 import type { View } from "./view";
 import { eta_of, event_in_words, has_place, is_over, state_in_words } from "./words";
@@ -70,6 +70,8 @@ export class JobView implements View {
   private dispatch_at = -Infinity;
   private job: Job | null = null;
   private bands: string[] = [];
+  // Null: not known yet, as the bands.
+  private adopted: boolean | null = null;
   // With payload and result, which may be large: requested once for each change of the job.
   private bodies: Job | null = null;
   private bodies_of = "";
@@ -123,7 +125,7 @@ export class JobView implements View {
     const first = this.bodies === null;
     const [job] = await Promise.all([first ? this.ask_bodies(signal)
       : request<Job>(job_path(this.ref, this.id), { signal }),
-    this.bands.length === 0 ? this.ask_bands(signal) : null]);
+    this.adopted === null ? this.ask_queue(signal) : null]);
     this.job = job;
     if (!is_over(job.state)) this.feed.again();
     draw_soon(this.draw);
@@ -150,8 +152,11 @@ export class JobView implements View {
     this.dispatch = jobs.findIndex((each) => segment_of(each, "id") === this.id);
   }
 
-  private async ask_bands(signal: AbortSignal): Promise<void> {
-    const { bands } = await request<{ bands: Band[] }>(queue_path(this.ref, "/bands"), { signal });
+  private async ask_queue(signal: AbortSignal): Promise<void> {
+    const [{ bands }, { stats }] = await Promise.all([
+      request<{ bands: Band[] }>(queue_path(this.ref, "/bands"), { signal }),
+      request<QueueAnswer>(queue_path(this.ref), { signal })]);
+    this.adopted = !!stats.adopted;
     this.bands = bands.map((band) => shown(segment_of(band, "name")));
   }
 
@@ -265,17 +270,18 @@ export class JobView implements View {
     if (this.buttons.dataset.for === key) return;
     this.buttons.dataset.for = key;
     replace(this.buttons, ...job_buttons(this.target(job), this.bands),
-      state.may("operate") ? h("button", { title: "Run again as a new job (n)",
+      state.may("operate") && !this.adopted ? h("button", { title: "Run again as a new job (n)",
         click: () => this.run_again() }, "Run again…") : null);
   }
 
   private run_again(): void {
-    if (this.job === null || this.bodies === null) return;
+    if (this.job === null || this.bodies === null || this.adopted) return;
     void ask_to_run_again(this.ref, { ...this.bodies, ...this.job });
   }
 
   private target(job: Job) {
-    return { ref: this.ref, id: this.id, job, changed: () => this.poller.poke() };
+    return { ref: this.ref, id: this.id, job, changed: () => this.poller.poke(),
+      adopted: this.adopted === true };
   }
 
   private draw_facts(job: Job): void {

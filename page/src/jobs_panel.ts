@@ -57,6 +57,7 @@ export class JobsPanel {
   private asked: string | null = null;
   private bands: string[] = [];
   private pending = 0;
+  private adopted = false;
   // Ids and states.
   private readonly chosen = new Map<string, string>();
   private readonly note = h("div", {}, skeleton(5));
@@ -164,7 +165,7 @@ export class JobsPanel {
       return failure("These jobs cannot be chosen", error);
     }
     void ask_for_all(this.ref, this.verb, this.state, where, filters_in_words(this.params),
-      this.poke);
+      this.poke, this.adopted);
   }
 
   stop(): void {
@@ -230,6 +231,7 @@ export class JobsPanel {
 
   draw(stats: Stats): void {
     this.pending = stats.pending;
+    this.adopted = !!stats.adopted;
     if (!this.visible) return;
     this.draw_counts(stats);
     set_text(this.panel.aside, this.order_in_words());
@@ -292,7 +294,7 @@ export class JobsPanel {
     this.selection.dataset.for = key;
     const done = () => this.from === null ? this.turn(null) : this.go(null);
     const act = (verb: "retry" | "cancel" | "purge") =>
-      ask_for_chosen(this.ref, verb, new Map(this.chosen), done);
+      ask_for_chosen(this.ref, verb, new Map(this.chosen), done, this.adopted);
     const button = (text: string, verb: "retry" | "cancel" | "purge", danger = false) =>
       h(danger ? "button.danger" : "button", { click: () => act(verb) }, text);
     replace(this.selection, h("strong", {}, `${number} chosen`),
@@ -328,7 +330,8 @@ export class JobsPanel {
     // Buttons are only created for the row under the pointer or in focus.
     const fill = () => {
       if (row.more.childElementCount > 0) return;
-      const target = { ref: this.ref, id, job: row.job, changed: this.poke };
+      const target = { ref: this.ref, id, job: row.job, changed: this.poke,
+        adopted: this.adopted };
       replace(row.more, ...job_buttons(target, this.bands));
     };
     row.root.addEventListener("pointerenter", fill);

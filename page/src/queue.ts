@@ -358,7 +358,8 @@ export class QueueView implements View {
     const known: Job | undefined = this.jobs.find(id) ?? this.active.find(id)
       ?? this.lanes.find(id);
     if (!known) return false;
-    const target = { ref: this.ref, id, job: known, changed: this.changed };
+    const target = { ref: this.ref, id, job: known, changed: this.changed,
+      adopted: !!this.answer?.stats.adopted };
     const over = is_over(known.state);
     if (key === "c" && !over) ask_to_cancel(target);
     else if (key === "r" && over) ask_to_retry(target);

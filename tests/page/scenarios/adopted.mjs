@@ -24,5 +24,16 @@ await scenario(async (browser) => {
   assert.equal(await page.locator("dialog").count(), 0);
   await visit.open_job("old", "m1");
   await visit.see(".figure", "no time is known");
+  await visit.see(".page-head button", "To the front");
+  await visit.see_none(".page-head button", "Run again");
+  await page.keyboard.press("n");
+  visit.faults.allowed.push("status of 404");
+  // No undo is promised that the queue would refuse.
+  await page.keyboard.press("c");
+  await visit.see("dialog p", "m1 will be removed from the Redis keys at once");
+  await visit.click("dialog button.primary", "Cancel");
+  await visit.see(".notice", "1 job cancelled.");
+  await visit.see_none(".notice button", "Undo");
+  await visit.see(".empty", "No such job");
   await visit.close();
 });
