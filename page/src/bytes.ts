@@ -150,10 +150,18 @@ export function shown(segment: string | null): string {
   return readable;
 }
 
+// What may be a character of several bytes, else one byte of it.
+const HIGH = /%[CD].%[89AB].|%E.(?:%[89AB].){2}|%F.(?:%[89AB].){3}|%[89A-F]./g;
+
+// The text; of one that is not quite UTF-8 all that is, and the other bytes as their numbers.
+export function lenient_text_of(segment: string): string {
+  return text_of(segment) ?? text_of(segment.replace(HIGH, (bytes) =>
+    text_of(bytes) === null ? bytes.replaceAll("%", "\\x").toLowerCase() : bytes)) ?? "";
+}
+
 // The text for people, with its line breaks.
 export function shown_lines(segment: string | null): string {
-  const text = segment === null ? null : text_of(segment);
-  return text === null ? shown(segment) : visible_lines(text);
+  return segment === null ? "" : visible_lines(lenient_text_of(segment));
 }
 
 // Browsers remove these two at the end of a URL's path, however they are encoded.

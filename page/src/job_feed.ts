@@ -1,7 +1,7 @@
 // A job as it happens: what its worker reports and logs, and when something has changed.
 import { job_path } from "./api";
 import type { QueueRef } from "./api";
-import { segment_of, text_of, shown } from "./bytes";
+import { lenient_text_of, segment_of, shown } from "./bytes";
 import { is_awake } from "./live";
 import { Stream } from "./streams";
 import type { StreamPart } from "./streams";
@@ -18,6 +18,9 @@ function lines_at_end(text: string, most: number): string {
   return at < end.length ? end.slice(at) : end;
 }
 
+// The beginning of a character at the end of a segment.
+const HALF = /(?:%[CD].|%E.(?:%[89AB].)?|%F.(?:%[89AB].){0,2})$/;
+
 interface LogPart {
   offset: number;
   next: number;
@@ -30,6 +33,8 @@ export class JobFeed {
   log = "";
   // Where the next byte of the log belongs.
   private at = 0;
+  // A character of which the other bytes have not come yet.
+  private half = "";
   // Earlier bytes are no longer kept.
   begins_late = false;
   progress: { text: string; time: number } | null = null;
@@ -73,14 +78,16 @@ export class JobFeed {
   }
 
   private take_log(part: LogPart): void {
+    if (part.offset !== this.at) this.half = "";
     if (part.offset < this.at) {
       this.log = "";
       this.begins_late = part.offset > 0;
     }
     else if (part.offset > this.at) this.begins_late = true;
     this.at = part.next;
-    const bytes = segment_of(part, "text") ?? "";
-    const whole = this.log + (text_of(bytes) ?? shown(bytes));
+    const bytes = this.half + (segment_of(part, "text") ?? "");
+    this.half = HALF.exec(bytes)?.[0] ?? "";
+    const whole = this.log + lenient_text_of(bytes.slice(0, bytes.length - this.half.length));
     this.log = lines_at_end(whole, MOST_LOG);
     if (this.log !== whole) this.begins_late = true;
     this.heard();

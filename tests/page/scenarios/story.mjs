@@ -56,6 +56,22 @@ async function numbers_and_logs(visit) {
     document.activeElement.scrollTop]), ["log", 0]);
 }
 
+// Bytes that are not UTF-8 leave the rest of a log readable; a character may come in two parts.
+async function odd_logs(visit) {
+  await add("work", "odd", { pri: "CRITICAL" });
+  const [{ lease }] = await pop("work", { id: "odd", lease_ms: 600_000 });
+  const log = (bytes) => settle("odd", lease, "touch",
+    { log_base64: Buffer.from(bytes, "latin1").toString("base64") });
+  await visit.open_job("work", "odd");
+  await log("caf\xe9 one\nline two \xe2\x82");
+  await visit.see("pre[role=log]", /^caf\\xe9 one\nline two $/);
+  await log("\xac\n\xc3(\n");
+  await visit.see("pre[role=log]", /^caf\\xe9 one\nline two €\n\\xc3\(\n$/);
+  await settle("odd", lease, "nack", { mode: "fatal",
+    error_base64: Buffer.from("no caf\xe9\nat all", "latin1").toString("base64") });
+  await visit.see(".headline-error", /^no caf\\xe9\nat all$/);
+}
+
 // A long story is read in parts; the next part is in focus when it has been asked for.
 async function long_story(visit) {
   const { page } = visit;
@@ -108,6 +124,7 @@ await scenario(async (browser) => {
   assert.deepEqual(told.filter((word) => word !== "Reported progress"), ["Added", "Started", "Will be retried", "Started",
     "Completed"]);
   await numbers_and_logs(visit);
+  await odd_logs(visit);
   await long_story(visit);
   await reasons(visit);
   visit.faults.allowed.push("status of 404");
