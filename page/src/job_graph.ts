@@ -9,6 +9,14 @@ import { Panel, job_anchor, state_pill } from "./view";
 
 const MOST_NODES = 30;
 
+// How many of each column are shown: as many of all as there is room for, of none more than that.
+function share(columns: string[][]): number {
+  let most = MOST_NODES;
+  const nodes = () => columns.reduce((sum, ids) => sum + Math.min(ids.length, most), 0);
+  while (nodes() > MOST_NODES) --most;
+  return most;
+}
+
 export class GraphPanel {
   private readonly panel = new Panel("Depends on, and what depends on it", "graph");
   readonly root = this.panel.root;
@@ -19,14 +27,17 @@ export class GraphPanel {
     show(this.root, false);
   }
 
-  private ids(items: Job["needs"] | undefined): string[] {
-    return (items ?? []).map(segment_of_item);
+  // Those it needs, those it comes after, those that wait for it.
+  private columns(job: Job): string[][] {
+    return [job.needs, job.after, job.dependents].map((items) =>
+      (items ?? []).map(segment_of_item));
   }
 
   // The states of the others, when something has happened to the job.
   async ask(job: Job, change: string, signal: AbortSignal): Promise<void> {
-    const nodes = [...this.ids(job.needs), ...this.ids(job.after), ...this.ids(job.dependents)]
-      .filter(is_addressable).slice(0, MOST_NODES);
+    const columns = this.columns(job);
+    const most = share(columns);
+    const nodes = columns.flatMap((ids) => ids.slice(0, most)).filter(is_addressable);
     const key = `${change} ${nodes.join()}`;
     if (key === this.asked_for) return;
     this.asked_for = key;
@@ -42,24 +53,25 @@ export class GraphPanel {
   }
 
   draw(job: Job): void {
-    const up: [string, string[]][] = [["needs", this.ids(job.needs)],
-      ["comes after", this.ids(job.after)]];
-    const down = this.ids(job.dependents);
-    const known = up.some(([, ids]) => ids.length > 0) || down.length > 0;
+    const columns = this.columns(job);
+    const [needs, after, down] = columns;
+    const known = columns.some((ids) => ids.length > 0);
     show(this.root, known);
     if (!known) return;
-    const key = JSON.stringify([up, down, [...this.states], job.state]);
+    const key = JSON.stringify([columns, [...this.states], job.state]);
     if (this.panel.body.dataset.for === key) return;
     this.panel.body.dataset.for = key;
     const all = Number(job.dependents_count ?? down.length);
     set_text(this.panel.aside, all > down.length ? `${plural(all, "job")} wait for it` : "");
-    const column = (title: string, ids: string[], rest = 0) => ids.length === 0 ? null
-      : h("div.graph-column", {}, h("small", {}, title), ...ids.slice(0, MOST_NODES).map((id) =>
+    const most = share(columns);
+    const column = (title: string, ids: string[], of = ids.length) => ids.length === 0 ? null
+      : h("div.graph-column", {}, h("small", {}, title), ...ids.slice(0, most).map((id) =>
         h("div.node", {}, job_anchor(this.ref, id), state_pill(this.states.get(id) ?? "…"))),
-      rest > 0 ? h("small", {}, `and ${count(rest)} more`) : null);
-    replace(this.panel.body, h("div.graph-row", {}, ...up.map(([title, ids]) => column(title, ids)),
+      of > most ? h("small", {}, `and ${count(of - most)} more`) : null);
+    replace(this.panel.body, h("div.graph-row", {}, column("needs", needs),
+      column("comes after", after),
       h("div.graph-column.self", {}, h("small", {}, "this job"),
         h("div.node", {}, job_anchor(this.ref, this.id), state_pill(job.state))),
-      column("wait for it", down, all - down.length)));
+      column("wait for it", down, all)));
   }
 }

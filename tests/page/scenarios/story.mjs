@@ -35,6 +35,17 @@ async function reasons(visit) {
   await visit.see(".words", "paused");
 }
 
+// Some of many are shown on each side, with their states; the others are counted.
+async function many_needs(visit) {
+  const needs = Array.from({ length: 60 }, (_, n) => `n${n}`);
+  for (const id of needs) await add("many", id);
+  await add("many", "user", { needs });
+  await add("many", "last", { needs: ["user"] });
+  await visit.open_job("many", "user");
+  await visit.see(".graph-column", /^needs(n\d+pending){29}and 31 more$/);
+  await visit.see(".graph-column", /^wait for itlastblocked$/);
+}
+
 // Numbers as they are written; of a long log the last whole lines, the rest on request.
 async function numbers_and_logs(visit) {
   await api("PATCH", queue("work"), { log_bytes: 1_000_000 });
@@ -127,6 +138,7 @@ await scenario(async (browser) => {
   await odd_logs(visit);
   await long_story(visit);
   await reasons(visit);
+  await many_needs(visit);
   visit.faults.allowed.push("status of 404");
   await visit.open_job("work", "never-was");
   await visit.see(".empty", "No such job");
