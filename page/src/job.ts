@@ -77,7 +77,6 @@ export class JobView implements View {
   private bodies_of = "";
   private bodies_at = 0;
   private drawn_of: Job | null = null;
-  private drawn_bodies = "";
   private drawn_log = "";
   private whole_log = false;
   // The event that "Show more" will show first.
@@ -310,15 +309,14 @@ export class JobView implements View {
   }
 
   private draw_bodies(job: Job): void {
-    // They may be large: those of the same answer are not looked at again.
-    if (job === this.drawn_of) return;
+    const before = this.drawn_of;
     this.drawn_of = job;
-    const payload = segment_of(job, "payload");
+    // They may be large: the same one is not looked at again, and stays as far open as it is.
+    const same = (name: "payload" | "result") => before !== null && job[name] === before[name]
+      && job[`${name}_base64`] === before[`${name}_base64`];
+    if (!same("payload")) draw_body(this.payload, segment_of(job, "payload"), "It has no payload.");
+    if (same("result")) return;
     const result = segment_of(job, "result");
-    const key = `${payload} ${result}`;
-    if (key === this.drawn_bodies) return;
-    this.drawn_bodies = key;
-    draw_body(this.payload, payload, "It has no payload.");
     draw_body(this.result, result, "");
     show(this.result.root, result !== null);
   }

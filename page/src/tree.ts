@@ -1,8 +1,8 @@
 // Payloads and results for people: JSON as a tree that opens level by level, anything else as text.
 // A large one is folded until it is asked for.
 import { shown, text_of, visible, visible_lines } from "./bytes";
-import { h, replace, set_text } from "./dom";
-import { plural, size } from "./format";
+import { h, replace, set_text, show } from "./dom";
+import { count, plural, size } from "./format";
 import { copy_button } from "./notices";
 import type { Panel } from "./view";
 
@@ -10,6 +10,8 @@ const FOLDED_BYTES = 64 * 1024;
 const OPEN_LEVELS = 2;
 const MOST_ENTRIES = 100;
 const MOST_TEXT = 2000;
+// Megabytes in one piece would hold the browser for seconds.
+const RAW_PART = 256 * 1024;
 
 // JSON whose strings, as names too, begin with S, and whose numbers are strings that begin with N:
 // a number is shown as it is written (of 1234567890123456789 a double keeps 16 digits, of 1.10 no
@@ -73,6 +75,26 @@ function parsed(text: string | null): object | null {
   }
 }
 
+// A text part by part.
+function raw_view(text: string): HTMLElement {
+  const pre = h("pre", { tabindex: 0 });
+  const button = h("button.link", { click: () => {
+    more();
+    if (button.hidden) pre.focus({ preventScroll: true });
+  } });
+  let at = 0;
+  const more = () => {
+    // Not within a character.
+    const end = at + RAW_PART + (/[\ud800-\udbff]/.test(text.charAt(at + RAW_PART - 1)) ? 1 : 0);
+    pre.append(visible_lines(text.slice(at, end)));
+    at = end;
+    show(button, at < text.length);
+    set_text(button, `Show more (${count(Math.max(0, text.length - at))} characters)`);
+  };
+  more();
+  return h("div", {}, pre, button);
+}
+
 // `bytes`: a segment, or null.
 export function draw_body(panel: Panel, bytes: string | null, none: string): void {
   if (bytes === null || bytes === "") {
@@ -86,7 +108,7 @@ export function draw_body(panel: Panel, bytes: string | null, none: string): voi
   const kind = value !== null ? "JSON" : text === null ? "bytes" : "text";
   set_text(panel.aside, `${kind}, ${size(length)}`);
   const spot = h("div");
-  const show_raw = () => replace(spot, h("pre", { tabindex: 0 }, visible_lines(raw())));
+  const show_raw = () => replace(spot, raw_view(raw()));
   const show_tree = () => replace(spot, h("div.tree", {}, node(null, value, 0)));
   const buttons = h("div.buttons.body-buttons", {},
     value === null ? null : h("button.link", { click: show_tree }, "tree"),

@@ -5,6 +5,18 @@ const LEAST_MS = 400;
 // What timers take off.
 const TOLERANCE_MS = 40;
 
+// In pieces that the browser can lay out while one waits.
+async function raw_in_parts(visit, length) {
+  const { page } = visit;
+  const text = page.locator(".panel-body pre:not([role])");
+  await visit.click("button.link", "raw");
+  await visit.see("button.link", "Show more (737,856 characters)");
+  assert.equal((await text.textContent()).length, 262_144);
+  for (let part = 0; part < 3; ++part) await visit.click("button.link", "Show more (");
+  await visit.see_none("button.link", "Show more (");
+  assert.equal(await text.textContent(), "x".repeat(length));
+}
+
 // A payload of a megabyte is converted once, not at each poll; another job can have the same.
 async function large_payload(visit) {
   const { page } = visit;
@@ -27,6 +39,7 @@ async function large_payload(visit) {
     const polled = (response) => response.url().endsWith(`/large/jobs/${id}`);
     for (let look = 0; look < 3; ++look) await page.waitForResponse(polled);
     assert.equal(await page.evaluate(() => window.encoded), encoded, id);
+    if (id === "text") await raw_in_parts(visit, 1_000_000);
   }
   await page.keyboard.press("n");
   await visit.click("dialog button", "Run it again");
@@ -65,10 +78,12 @@ await scenario(async (browser) => {
   await add("work", "j", { payload: "second", ifdup: "UPDATE" });
   await visit.see("pre", "second");
   assert.equal((await bodies()).length, 2);
+  const payload = await page.locator("pre", { hasText: "second" }).elementHandle();
   const [taken] = await pop("work", { lease_ms: 600_000 });
   await visit.see(".verdict .pill", "active");
   await api("POST", `${queue("work")}/jobs/j:ack`, { lease: taken.lease, result: "the result" });
   await visit.see("pre", "the result");
+  assert(await payload.evaluate((element) => element.isConnected), "the payload was drawn anew");
   await pause(2500);
   // One more where the page asks in the very moment of a change.
   const fetched = (await bodies()).length;
