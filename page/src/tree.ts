@@ -26,7 +26,7 @@ function marked(json: string): string {
 function leaf(value: unknown): HTMLElement {
   const kind = value === null ? "null" : typeof value !== "string" ? typeof value
     : value[0] === "N" ? "number" : "string";
-  const text = kind === "string" ? JSON.stringify(visible(String(value).slice(1)))
+  const text = kind === "string" ? visible(JSON.stringify(String(value).slice(1)))
     : kind === "number" ? String(value).slice(1) : String(value);
   const cut = text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT)}…` : text;
   return h("span.leaf", { "data-kind": kind }, cut);

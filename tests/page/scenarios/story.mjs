@@ -50,7 +50,7 @@ async function many_needs(visit) {
 async function numbers_and_logs(visit) {
   await api("PATCH", queue("work"), { log_bytes: 1_000_000 });
   await add("work", "big", { pri: "CRITICAL", payload: '{"user":1234567890123456789,"price":1.10,'
-    + '"10":"\\u0041\\"1.50","2":-1E400,"ok":[true,null]}' });
+    + '"10":"\\u0041\\"1.50","2":-1E400,"ok":[true,null],"lines":"C:\\\\a\\nb\\u202e"}' });
   const [{ lease }] = await pop("work", { id: "big", lease_ms: 600_000 });
   for (let part = 0; part < 3; ++part) {
     await settle("big", lease, "touch", { log: Array.from({ length: 4000 }, (_, n) =>
@@ -59,7 +59,8 @@ async function numbers_and_logs(visit) {
   await visit.open_job("work", "big");
   await visit.see(".tree", "user: 1234567890123456789");
   assert.deepEqual(await visit.page.locator(".tree .entry").allTextContents(),
-    ["user: 1234567890123456789", "price: 1.10", '10: "A\\"1.50"', "2: -1E400", "true", "null"]);
+    ["user: 1234567890123456789", "price: 1.10", '10: "A\\"1.50"', "2: -1E400", "true", "null",
+      'lines: "C:\\\\a\\nb\\u{202e}"']);
   await visit.see("pre[role=log]", /^…\nline \d+\nline [^]*line 11999\n$/);
   await visit.click("button.link", "Show the earlier");
   await visit.see("pre[role=log]", /^line 0\nline 1\n[^]*line 11999\n$/);
