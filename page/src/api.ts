@@ -107,14 +107,14 @@ async function problem_of(response: Response): Promise<ApiError> {
 // Returns a response that is not an error, and updates the state of the server.
 export async function open(path: string, init: RequestInit): Promise<Response> {
   let response: Response;
+  const changes = (init.method ?? "GET") !== "GET";
   try {
     response = await fetch(path, { ...init, cache: "no-store", credentials: "omit" });
   } catch (error) {
     if (init.signal?.aborted && init.signal.reason?.name !== "TimeoutError") throw error;
     set_health("disconnected");
     // What was sent may have arrived.
-    const doubt = (init.method ?? "GET") === "GET" ? ""
-      : " It is not known whether it has done what was asked.";
+    const doubt = changes ? " It is not known whether it has done what was asked." : "";
     throw new Unreachable("The server does not respond." + doubt);
   }
   heard_at = Date.now();
@@ -127,6 +127,10 @@ export async function open(path: string, init: RequestInit): Promise<Response> {
   if (problem.code === "NOTPRIMARY") {
     lead_doubted = true;
     changed();
+  }
+  // What was offered is refused: the token may have another role by now.
+  if (response.status === 403 && changes && session?.role) {
+    void find_session().catch(() => undefined);
   }
   // A wrong password says nothing about the present session.
   if (response.status === 401 && problem.code !== "WRONGPASS" && session?.role) {

@@ -44,15 +44,16 @@ def need_browser():
         require(os.path.exists(needed), f"no {needed}; tools/setup test installs it")
 
 
-def play(options, scenario, tokens=True, prepare=None, directives=None, variables=None):
-    """A scenario with a server of its own."""
+def play(options, scenario, tokens=True, prepare=None, directives=None, variables=None, do=None):
+    """A scenario with a server of its own, which do() gets before what it is told."""
     need_browser()
     server = serve(options, directives, tokens=tokens)
     with Client(server, OPERATE_TOKEN if tokens else None) as client:
         need_page(client)
         if prepare is not None:
             prepare(server, client)
-    return run_scenario(scenario, {"PAGE": address_of(server), **(variables or {})})
+    return run_scenario(scenario, {"PAGE": address_of(server), **(variables or {})},
+                        do=do and (lambda what: do(server, what)))
 
 
 def address_of(server):
@@ -159,7 +160,12 @@ def test_pictures_of_what_is_seldom_seen(options):
 
 def test_log_in(options):
     """Log-in, log-out, roles, a link with a token; without any token the page only reads."""
-    play(options, "log_in")
+    def lower(server, role):
+        roles = {**TOKENS, role: OPERATE_TOKEN}
+        del roles["operate"]
+        server.connect().call("CONFIG", "SET", "http-token",
+                              " ".join(f"{role} >{token}" for role, token in roles.items()))
+    play(options, "log_in", do=lower)
 
 
 USERS = {"user": [f"{name} on >of-{name} ~* +@all {rules}".strip()

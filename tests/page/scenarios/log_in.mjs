@@ -1,4 +1,5 @@
-import { Visit, add, api, assert, base, queue, scenario, tokens } from "./browser.mjs";
+import { Visit, add, api, assert, base, queue, scenario, tell, tokens,
+  until } from "./browser.mjs";
 
 // What somebody was writing when the token ended is not shown to another one.
 async function another_after(browser) {
@@ -16,6 +17,26 @@ async function another_after(browser) {
   await page.keyboard.press("Enter");
   await visit.see(".job-row", "m1");
   assert.equal(await page.locator("dialog").count(), 0);
+  await visit.close();
+}
+
+// A token that gets another role: what it may no longer do is refused once, and offered no more.
+async function lowered(browser) {
+  const visit = await Visit.open(browser);
+  const { page } = visit;
+  visit.faults.allowed.push("status of 403");
+  await visit.log_in();
+  await visit.open_queue("mail");
+  await visit.see(".page-head button", "Pause…");
+  await page.keyboard.press("a");
+  await page.fill("dialog textarea", "a long text");
+  tell("read");
+  await until(async () => (await api("GET", "/api/v1/session")).role === "read", () => "operate");
+  await page.click("dialog button.primary");
+  await visit.see("dialog .fault", "The token's role does not allow this");
+  await visit.see(".bar .who", /^read$/);
+  await visit.see_none(".page-head button", "Pause…");
+  assert.equal(await page.inputValue("dialog textarea"), "a long text");
   await visit.close();
 }
 
@@ -102,4 +123,5 @@ await scenario(async (browser) => {
   await admin.click(".places a", "Server");
   await admin.see(".page-head button", "Checkpoint now");
   await admin.close();
+  await lowered(browser);
 });
