@@ -1,6 +1,6 @@
 // The runs of a job, one under the other, each with its worker, its time and its error.
 import { segment_of, shown, shown_lines } from "./bytes";
-import { h, replace, set_text } from "./dom";
+import { KeyedList, h, replace, set_text, show } from "./dom";
 import { count, duration, moment } from "./format";
 import type { Job, QueueEvent } from "./types";
 import { Panel } from "./view";
@@ -38,35 +38,47 @@ export function attempts_of(events: readonly QueueEvent[]): Attempt[] {
   return attempts;
 }
 
+interface Line {
+  root: HTMLElement;
+  drawn: string;
+}
+
 export class AttemptsPanel {
   private readonly panel = new Panel("Attempts");
   readonly root = this.panel.root;
-  private drawn = "";
+  private readonly note = h("p.dim");
+  private readonly list = new KeyedList<Attempt, Line>(h("ol.attempts"),
+    ({ number, started }) => `${number} ${started}`, () => ({ root: h("li"), drawn: "" }),
+    (line, attempt) => this.update(line, attempt));
+  private now = 0;
+
+  constructor() {
+    this.panel.body.append(this.note, this.list.root);
+  }
 
   draw(job: Job, events: readonly QueueEvent[], now: number): void {
+    this.now = now;
     const attempts = attempts_of(events);
     set_text(this.panel.aside, job.attempts === 0 ? "" : `${count(job.attempts)} so far`
       + (job.retries_left ? `, ${count(job.retries_left)} left` : "")
       + (job.crashes ? `, ${count(job.crashes)} lost` : ""));
-    const running = attempts.at(-1)?.ended === null && job.state === "active";
-    const key = JSON.stringify(attempts) + (running ? Math.floor(now / 1000) : "")
-      + (attempts.length === 0 ? job.attempts : "");
-    if (key === this.drawn) return;
-    this.drawn = key;
-    if (attempts.length === 0) {
-      return replace(this.panel.body, h("p.dim", {}, job.attempts === 0
-        ? "It has not been started yet." : "The events of its runs are no longer kept."));
-    }
+    show(this.note, attempts.length === 0);
+    set_text(this.note, job.attempts === 0 ? "It has not been started yet."
+      : "The events of its runs are no longer kept.");
     // The newest first: its error is what one looks for.
-    replace(this.panel.body, h("ol.attempts", {}, ...[...attempts].reverse().map((each) =>
-      this.line(each, now))));
+    this.list.render(attempts.reverse());
   }
 
-  private line(attempt: Attempt, now: number): HTMLElement {
-    const ran = duration(Math.max(0, (attempt.ended ?? now) - attempt.started));
+  // While one runs the others stay as they are: somebody may be reading their errors.
+  private update(line: Line, attempt: Attempt): void {
+    const ran = duration(Math.max(0, (attempt.ended ?? this.now) - attempt.started));
+    const drawn = JSON.stringify([attempt, ran]);
+    if (drawn === line.drawn) return;
+    line.drawn = drawn;
     const kind = attempt.ended === null ? "active" : attempt.end.startsWith("completed")
       ? "completed" : "failed";
-    return h("li", { "data-state": kind }, h("strong", {}, `#${attempt.number}`),
+    line.root.dataset.state = kind;
+    replace(line.root, h("strong", {}, `#${attempt.number}`),
       h("span.pill", { "data-state": kind }, attempt.end || "running"),
       h("span", {}, attempt.worker ? `by ${attempt.worker}` : "by a worker without a name"),
       h("small", {}, `${moment(attempt.started)}, ran ${ran}`),

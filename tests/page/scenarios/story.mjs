@@ -1,4 +1,4 @@
-import { Visit, add, api, assert, pop, queue, scenario } from "./browser.mjs";
+import { Visit, add, api, assert, pop, queue, scenario, until } from "./browser.mjs";
 
 const settle = (id, lease, verb, body) =>
   api("POST", `${queue("work")}/jobs/${id}:${verb}`, { lease, ...body });
@@ -119,6 +119,13 @@ await scenario(async (browser) => {
   await visit.see(".attempts li", /#1.*failed, to be retried.*try again/);
   const [second] = await pop("work", { lease_ms: 600_000 });
   assert.equal(second.id, "j");
+  // Somebody may be reading the error of the first run while the second one runs.
+  const running = visit.page.locator(".attempts li").filter({ hasText: /#2.*running/ });
+  await running.waitFor();
+  const error = await visit.page.locator(".attempts pre").elementHandle();
+  const told_before = await running.textContent();
+  await until(async () => await running.textContent() !== told_before, () => told_before);
+  assert(await error.evaluate((element) => element.isConnected), "the error was drawn anew");
   await settle("j", second.lease, "touch", { progress: "half" });
   await visit.see(".progress", "half");
   // Colours of a terminal are colours; what else it obeys is left out, other bytes are told.
