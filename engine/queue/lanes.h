@@ -5,8 +5,8 @@
 // job is *ready*: it is in its class's index, by the place of its first job in the dispatch order.
 // A class that has a ready lane and all of whose keys have room is *open*: it is in its band's
 // index, by its first lane. So the next job of a band is the first job of the first lane of its
-// first open class. A full group removes its own lanes from the index, a full key removes its sets
-// of keys, and neither touches a job.
+// first open class. A full group removes its lanes from the indexes, a full key removes its sets of
+// keys, and neither touches a job.
 //
 // Where jobs have keys of their own, a group has as many classes as jobs, each with one lane. Such
 // lanes are in the *own class* of their group and band instead, so that they move together when the
