@@ -1,5 +1,7 @@
 // QuietServer: a minimal ServerPort, for an engine without a server. The test sets its clocks;
 // `on_poll` simulates what arrives while a slow script lets the sockets be served.
+//
+// Threads: several may read the clocks, if these do not step.
 #pragma once
 
 #include <functional>
@@ -44,8 +46,8 @@ class QuietServer final : public ServerPort {
   Status checkpoint() override { return {}; }
   int64_t last_checkpoint_s() override { return 0; }
   Status shutdown(ShutdownMode, bool, bool, bool) override { return {}; }
-  int64_t unix_time_us() override { return wall_us += wall_step_us; }
-  int64_t steady_time_us() override { return steady_us += step_us; }
+  int64_t unix_time_us() override { return stepped(wall_us, wall_step_us); }
+  int64_t steady_time_us() override { return stepped(steady_us, step_us); }
   void sleep_ms(int64_t) override {}
   uint64_t used_memory_bytes() override { return used_bytes; }
   bool purge_memory() override { return true; }
@@ -54,6 +56,12 @@ class QuietServer final : public ServerPort {
     if (on_poll) on_poll();
   }
   void log_warning(const std::string& message) override { warnings.push_back(message); }
+
+ private:
+  static int64_t stepped(int64_t& clock_us, int64_t step_us) {
+    if (step_us != 0) clock_us += step_us;
+    return clock_us;
+  }
 };
 
 }  // namespace sluice::test
