@@ -300,6 +300,13 @@ void Lanes::refresh_lane(Lane* lane, int64_t now_ms) {
   set_ready(lane, ready_in);
 }
 
+ReadyKey Lanes::key_in(const BandClass* in_class, const Lane* lane) const {
+  ReadyKey key = ready_key(lane, lane->first_ticket());
+  // The ranks of the front are less than all others.
+  if (in_class->group != nullptr && config_.values().fair) key.major = 0;
+  return key;
+}
+
 void Lanes::set_ready(Lane* lane, BandClass* in_class) {
   BandClass* const from = lane->ready_in;
   if (from != nullptr && from != in_class) {

@@ -278,7 +278,10 @@ class Lanes {
   // The dispatch place of a lane whose first ticket is this one.
   ReadyKey ready_key(const Lane* lane, const Job* ticket) const;
   // That of a ready lane.
-  ReadyKey place(const Lane* lane) const;
+  ReadyKey place(const Lane* lane) const {
+    if (lane->ready_in->group == nullptr) return lane->ready_key;
+    return ready_key(lane, lane->first_ticket());
+  }
 
   // --- Looking ahead (dispatch_order.h) ---
   // The state before a trial admission of a ready lane's first job, which undoes it. Trials are

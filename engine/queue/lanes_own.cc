@@ -70,17 +70,6 @@ void Lanes::refresh_all(Group* group, int64_t now_ms) {
   refresh_group(group, now_ms);
 }
 
-ReadyKey Lanes::place(const Lane* lane) const {
-  return lane->ready_in->group == nullptr ? lane->ready_key : ready_key(lane, lane->first_ticket());
-}
-
-ReadyKey Lanes::key_in(const BandClass* in_class, const Lane* lane) const {
-  ReadyKey key = ready_key(lane, lane->first_ticket());
-  // The ranks of the front are less than all others.
-  if (in_class->group != nullptr && config_.values().fair) key.major = 0;
-  return key;
-}
-
 void Lanes::check_own_classes(const Group* group, int64_t now_ms) const {
   for (BandClass* own : group->own) {
     CHECK(own->group == group && find_own_class(group, own->band) == own);
