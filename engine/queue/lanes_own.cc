@@ -65,8 +65,9 @@ void Lanes::refresh_group(Group* group, int64_t now_ms) {
 }
 
 void Lanes::refresh_all(Group* group, int64_t now_ms) {
-  const std::vector<Lane*> lanes = group->lanes;
-  for (Lane* lane : lanes) refresh_lane(lane, now_ms);
+  // refresh_group() visits the others.
+  const std::vector<Lane*> rest(group->lanes.begin() + group->shared, group->lanes.end());
+  for (Lane* lane : rest) refresh_lane(lane, now_ms);
   refresh_group(group, now_ms);
 }
 
