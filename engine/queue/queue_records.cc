@@ -247,20 +247,37 @@ bool apply_log(Queue& queue, Bytes id, Bytes value) {
   return true;
 }
 
-void put_job(Queue& queue, Bytes id, RecordedState& state, RecordedRest& rest) {
+void change_job(Queue& queue, Job* job, RecordedState& state) {
+  queue.unplace(job);
+  Worker* worker = job->run() == nullptr ? nullptr : job->run()->worker;
+  const bool other_lane = job->band != state.band || job->lane->lifo != state.lifo;
+  set_state(queue, job, state);
+  if (other_lane) join_again(queue, job, state.lifo);
+  queue.place(job);
+  queue.workers.leave(worker);
+}
+
+// `old`: the job with this id, or null.
+void put_job(Queue& queue, Job* old, Bytes id, uint64_t id_hash, RecordedState& state,
+             RecordedRest& rest) {
   // Joins the lane first, so that a group whose only job is replaced is not forgotten.
   Lane* lane = queue.lanes.join(state.band, rest.group, rest.keys, state.lifo, queue.queue_ms);
   Worker* worker = nullptr;
   std::unique_ptr<JobLog> log;
-  const uint64_t id_hash = hash_bytes(id);
-  if (Job* old = queue.find(id, id_hash)) {
+  const bool needs_extras = state.has_extras || rest.enqueued_ms != state.rank || rest.cost != 1 ||
+                            rest.options != nullptr;
+  if (old != nullptr) {
+    // A checkpoint that began before the job was added may hold it already.
+    if (!needs_extras && old->extras_if() == nullptr && old->rank == state.rank &&
+        old->lane == lane && old->payload() == rest.payload) {
+      queue.lanes.leave(lane);
+      return change_job(queue, old, state);
+    }
     worker = old->run() == nullptr ? nullptr : old->run()->worker;
     if (state.keeps_log) log = queue.take_log(old);
     queue.erase(old);
   }
   Job* job = Job::make(id, rest.payload);
-  const bool needs_extras = state.has_extras || rest.enqueued_ms != state.rank || rest.cost != 1 ||
-                            rest.options != nullptr;
   job->rank = state.rank;
   if (needs_extras) {
     JobExtras& extras = job->extras();
@@ -275,16 +292,6 @@ void put_job(Queue& queue, Bytes id, RecordedState& state, RecordedRest& rest) {
   queue.workers.leave(worker);
 }
 
-void change_job(Queue& queue, Job* job, RecordedState& state) {
-  queue.unplace(job);
-  Worker* worker = job->run() == nullptr ? nullptr : job->run()->worker;
-  const bool other_lane = job->band != state.band || job->lane->lifo != state.lifo;
-  set_state(queue, job, state);
-  if (other_lane) join_again(queue, job, state.lifo);
-  queue.place(job);
-  queue.workers.leave(worker);
-}
-
 bool apply_job(Queue& queue, const Effect& effect) {
   const bool whole = effect.type == EffectType::kJobPut;
   Bytes from = effect.value;
@@ -295,10 +302,11 @@ bool apply_job(Queue& queue, const Effect& effect) {
   if (!decode_event(from, event) || !decode_state(from, base_of(event), state)) return false;
   if (whole && !decode_rest(from, state.rank, rest)) return false;
   if (!from.empty()) return false;
-  Job* job = queue.find(effect.field);
+  const uint64_t id_hash = hash_bytes(effect.field);
+  Job* job = queue.find(effect.field, id_hash);
   const bool adds = count_told_change(queue, job, event, state);
   if (whole) {
-    put_job(queue, effect.field, state, rest);
+    put_job(queue, job, effect.field, id_hash, state, rest);
   } else if (job != nullptr) {
     change_job(queue, job, state);
   }
