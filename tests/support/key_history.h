@@ -59,6 +59,7 @@ class KeyHistory {
 
   std::string key() { return names[random_() % names.size()]; }
   std::string number(unsigned limit) { return std::to_string(random_() % limit); }
+  std::string database() { return pick({"0", "1", std::to_string(kDatabases - 1)}); }
   std::string value() { return pick({"a", "b", "1", "2", "", "a longer text"}); }
   std::string pick(const Words& choices) { return choices[random_() % choices.size()]; }
 
@@ -83,7 +84,7 @@ class KeyHistory {
       case 5:
         return {"DEL", key()};
       case 6:
-        return {"SELECT", number(3)};
+        return {"SELECT", database()};
       case 7:
         if (number(2) == "0") return {"SETRANGE", key(), number(200'000), value()};
         return {"SETBIT", key(), number(100), number(2)};
@@ -92,11 +93,11 @@ class KeyHistory {
       case 9:
         return {"BITFIELD", key(), "OVERFLOW", "FAIL", "INCRBY", "u" + number(9), number(200), "3"};
       case 10:
-        return {"COPY", key(), key(), "DB", number(3), "REPLACE"};
+        return {"COPY", key(), key(), "DB", database(), "REPLACE"};
       case 11:
-        return {"MOVE", key(), number(3)};
+        return {"MOVE", key(), database()};
       case 12:
-        return {"SWAPDB", number(3), number(4)};
+        return {"SWAPDB", database(), pick({"0", "1", "2", "3"})};
       case 13:
         return {"RENAME", key(), key()};
       case 14:
@@ -183,7 +184,7 @@ class WholeHistory : public KeyHistory {
         return {{"MULTI"},
                 {"SET", key(), value()},
                 {"RENAME", key(), key()},
-                {"SWAPDB", "0", number(3)},
+                {"SWAPDB", "0", database()},
                 {"Q.ADD", key(), "*", "p"},
                 {"EXEC"}};
       case 12:

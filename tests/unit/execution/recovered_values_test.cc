@@ -74,6 +74,30 @@ TEST_CASE("a negative zero stays one in a large sorted set, as in Redis") {
   CHECK(session.run({"ZSCORE", "other", "negative"}) == "$2\r\n-0\r\n");
 }
 
+TEST_CASE("what was removed from a collection stays removed, also from a large one") {
+  std::vector<std::vector<std::string>> fill;
+  std::vector<std::vector<std::string>> show;
+  for (const std::string& large : {std::string(), std::string("large ")}) {
+    for (int i = 0; i < (large.empty() ? 5 : 600); ++i) {
+      const std::string name = "m" + std::to_string(i);
+      fill.push_back({"HSET", large + "hash", name, "1"});
+      fill.push_back({"SADD", large + "set", name});
+      fill.push_back({"ZADD", large + "sorted set", "1", name});
+      fill.push_back({"RPUSH", large + "list", name});
+    }
+    fill.push_back({"HDEL", large + "hash", "m1", "m3"});
+    fill.push_back({"SREM", large + "set", "m1", "m3"});
+    fill.push_back({"ZREM", large + "sorted set", "m1", "m3"});
+    fill.push_back({"LREM", large + "list", "0", "m1"});
+    fill.push_back({"RPOP", large + "list"});
+    show.push_back({"HMGET", large + "hash", "m0", "m1", "m2", "m3", "m4"});
+    show.push_back({"SMISMEMBER", large + "set", "m0", "m1", "m2", "m3", "m4"});
+    show.push_back({"ZRANGE", large + "sorted set", "0", "-1"});
+    show.push_back({"LRANGE", large + "list", "0", "-1"});
+  }
+  check_kept(fill, show);
+}
+
 TEST_CASE("a negative zero stays one when the set has shrunk") {
   std::vector<std::vector<std::string>> fill;
   for (int i = 0; i < 200; ++i) fill.push_back({"ZADD", "z", "1", "m" + std::to_string(i)});
