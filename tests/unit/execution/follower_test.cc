@@ -317,6 +317,26 @@ TEST_CASE("nothing happens by itself until the takeover") {
   }
 }
 
+TEST_CASE("an adopted queue follows its keys after the takeover") {
+  Primary primary;
+  primary.run({"ZADD", "work", "1", "a", "2", "b"});
+  primary.run({"Q.ADOPT", "q", "PENDING", "work", "ACTIVE", "busy", "LEASE", "1000"});
+  Standby standby(primary.server, primary.journal);
+  standby.promote(primary.journal, primary.now);
+  for (const Words& words : {Words{"ZPOPMIN", "work"}, Words{"SADD", "busy", "a"}}) {
+    run(standby.session, words);
+  }
+  CHECK(run(standby.session, {"SMEMBERS", "busy"}) == "*1\r\n$1\r\na\r\n");
+  // The lease of the member expires.
+  const Times later = Times::agreeing(kNowMs + 1000, 1000);
+  standby.execution.set_times(later);
+  while (standby.execution.run_timers(later)) {
+  }
+  standby.execution.finish();
+  CHECK(run(standby.session, {"SCARD", "busy"}) == ":0\r\n");
+  CHECK(run(standby.session, {"ZCARD", "work"}) == ":2\r\n");
+}
+
 TEST_CASE("numbers and queue time continue after the takeover") {
   Primary primary;
   primary.run({"Q.ADD", "q", "a", "p"});

@@ -422,6 +422,21 @@ TEST_CASE_FIXTURE(Fixture, "a key of another type is no queue, and its waiters a
   CHECK(served() == "2=a");
 }
 
+TEST_CASE("a waiter ends once: it is served, or it has gone") {
+  for (const bool pops : {false, true}) {
+    Waiter gone;
+    gone.queue.pops = pops;
+    CHECK(gone.give_up());
+    CHECK_FALSE(gone.claim());
+    CHECK_FALSE(gone.is_waiting());
+    Waiter served;
+    served.queue.pops = pops;
+    CHECK(served.claim());
+    CHECK_FALSE(served.give_up());
+    CHECK_FALSE(served.claim());
+  }
+}
+
 TEST_CASE("Q.ACK ... POP takes the options of Q.POP: MATCH, CAP, ID, COUNT and BLOCK") {
   QueueTalk q;
   q.add("a");
