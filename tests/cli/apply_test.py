@@ -195,6 +195,12 @@ def test_apply_asks_at_a_terminal(options):
             os.write(terminal.mine, answer.encode() + b"\n")
             require_equal(terminal.end()[0], 0 if answer == "y" else SERVER_ERROR, repr(answer))
             require_equal(connection.call("EXISTS", "exec").value, int(answer == "y"), repr(answer))
+        terminal = Terminal(sluice.words("apply", "-"))
+        os.write(terminal.mine, b'{"queues": {"exec": {"retry": 2}}}\n\x04')
+        terminal.read_until(r"\[y/N\] ")
+        os.write(terminal.mine, b"y\n")
+        require_equal(terminal.end()[0], 0, "a file that is typed")
+        require_equal(sluice.json("config", "exec", "retry"), {"retry": 2}, "typed")
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 
-from harness import require, require_equal, run, wait_until
+from harness import require, require_equal, run, scratch, wait_until
 from harness.cli import DURABLE, SERVER_ERROR, Follower, Terminal, plain, serve
 from harness.servers import steady_port
 
@@ -150,6 +151,20 @@ def test_add_says_what_it_waits_for(options):
     os.write(terminal.mine, b"typed\n\x04")
     require_equal(terminal.end()[0], 0, "add")
     require_equal(sluice.json("job", "q", "a")["payload"], "typed\n")
+
+
+def test_an_input_that_cannot_be_read(options):
+    """add adds nothing if its payload cannot be read to its end, and apply takes no such file."""
+    _, sluice = serve(options)
+    with scratch() as folder:
+        for words in ["add", "q"], ["diff-config", "-"]:
+            unreadable = os.open(folder, os.O_RDONLY)
+            done = subprocess.run(sluice.words(*words), stdin=unreadable, capture_output=True,
+                                  check=False, timeout=30)
+            os.close(unreadable)
+            require_equal((done.returncode, done.stdout), (SERVER_ERROR, b""), str(words))
+            require(b"cannot read standard input" in done.stderr, repr(done.stderr))
+    sluice.fails(SERVER_ERROR, "there is no queue q", "jobs", "q")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -66,7 +65,7 @@ std::optional<QueueSettings> read_queue(Connection& connection, const std::strin
 }
 
 std::string read_text(const std::string& path) {
-  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+  if (path == "-") return read_input();
   std::ifstream file(path, std::ios::binary);
   try {
     std::string text{std::istreambuf_iterator<char>(file), {}};

@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/numbers.h"
@@ -85,6 +88,15 @@ void require_queue(Connection& connection, const std::string& queue, const char*
 
 void require_queue(Context& context, const char* otherwise) {
   require_queue(context.connection, context.queue(), otherwise);
+}
+
+std::string read_input() {
+  std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  if (std::ferror(stdin) != 0) {
+    throw Failure{kServerError, std::string("cannot read standard input: ") + std::strerror(errno)};
+  }
+  std::clearerr(stdin);
+  return text;
 }
 
 bool is_confirmed(const std::string& question) {

@@ -56,6 +56,10 @@ std::vector<std::string> find_queues(Connection& connection);
 void require_queue(Connection& connection, const std::string& queue, const char* otherwise = "");
 // The same for the command's queue.
 void require_queue(Context& context, const char* otherwise = "");
+// All of standard input. A terminal can be asked a question afterwards. Throws if it cannot be
+// read.
+std::string read_input();
+
 // If standard input is a terminal, asks the question there, wherever the output goes, and returns
 // whether the answer is yes; else true.
 bool is_confirmed(const std::string& question);
