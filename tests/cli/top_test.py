@@ -238,7 +238,7 @@ def test_a_refused_key_says_why(options):
 
 def test_without_a_screen(options):
     """In a pipe and on a terminal that cannot move its cursor top prints plain tables."""
-    _, sluice = serve(options)
+    server, sluice = serve(options)
     require_equal(sluice.must("top"), "no queues\n", "no queues")
     sluice.must("add", "exec", "x")
     lines = sluice.must("top").splitlines()
@@ -253,6 +253,18 @@ def test_without_a_screen(options):
         tables += process.stdout.readline().startswith(b"exec\t")
     process.terminate()
     require_equal(process.wait(10), 0, "after SIGTERM")
+    process.stdout.close()
+    process = subprocess.Popen(sluice.words("top", "--interval", 0.1), stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, env=environment())
+    while not process.stdout.readline().startswith(b"exec\t"):
+        pass
+    server.stop()
+    while not process.stdout.readline().startswith(b"sluice: "):
+        pass
+    lines = [process.stdout.readline() for _ in range(5)]
+    require(all(b"cannot connect" in line for line in lines), f"without a server: {lines}")
+    process.terminate()
+    process.wait(10)
     process.stdout.close()
     code, out, err = sluice.run("top", "--json")
     require(code == USAGE_ERROR and out == "" and "no JSON" in err, f"--json: {code} {err!r}")
