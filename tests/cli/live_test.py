@@ -42,6 +42,7 @@ def test_events(options):
     require_equal(seqs("--after", 29), [30, 31, 32], "--after")
     require_equal(seqs("--after", "-", "--count", 2), [1, 2], "from the oldest")
     require_equal(seqs("--after", "$"), [], "from now")
+    require_equal(seqs("--after", 3, "--count", 2, "--follow"), [4, 5], "no more than --count")
     require_equal(seqs("--type", "started", "--type", "Completed"), [31, 32], "--type")
     require_equal(seqs("--job", "j0"), [1, 31, 32], "--job")
     shown = sluice.must("events", "exec", "--type", "started")
@@ -56,6 +57,12 @@ def test_events(options):
     code, out, err = sluice.run("job", "exec", "j0")
     require_equal(code, 0, "job")
     require("does not go back" in err, err)
+    follower = sluice.spawn("events", "exec", "--after", 31, "--count", 2, "--follow")
+    require(follower.stdout.readline().startswith(b"32\t"), "one that is there")
+    sluice.must("add", "exec", "x", "--id", "j30")
+    require(follower.stdout.readline().startswith(b"33\t"), "one that comes")
+    require_equal(follower.wait(30), 0, "after --count events")
+    follower.communicate()
 
 
 def test_follow_has_no_gap(options):
