@@ -246,6 +246,9 @@ def test_without_a_screen(options):
     shown = Terminal(sluice.words("top"), TERM="dumb")
     require_equal(shown.end()[0], 0, "TERM=dumb")
     require("\x1b" not in shown.text and "exec " in shown.text, repr(shown.text))
+    shown = Terminal(["env", "-u", "TERM", *sluice.words("status")])
+    require_equal(shown.end()[0], 0, "no TERM")
+    require("\x1b" not in shown.text and "exec " in shown.text, repr(shown.text))
     process = subprocess.Popen(sluice.words("top", "--interval", 0.1), stdout=subprocess.PIPE,
                                env=environment())
     tables = 0
