@@ -56,6 +56,11 @@ void print_json(const nlohmann::json& value) {
   std::printf("%s\n", text.c_str());
 }
 
+void tell_of_lost_log(int64_t bytes) {
+  std::fprintf(stderr, "sluice: %lld bytes of the log are no longer kept\n",
+               static_cast<long long>(bytes));
+}
+
 std::span<const Option> selector_options() { return kSelectorOptions; }
 
 void append_selector(const Arguments& arguments, Words& to, bool with_states) {
