@@ -159,5 +159,21 @@ def test_a_silent_sentinel(options):
             require(took_s < 20, f"{words} took {took_s:.1f} s")
 
 
+def test_queues_that_a_user_may_not_read(options):
+    """status leaves out what a user's rights to keys do, and says so; other refusals fail."""
+    server, sluice = serve(options, {"user": "ann on nopass ~ann:* +@all"})
+    for queue in "ann:a", "bob:a", "bob:b":
+        sluice.must("add", queue, "x")
+    user = "--user", "ann", "--pass", "x"
+    code, out, err = sluice.run(*user, "status")
+    require_equal((code, err), (0, "sluice: 2 more may not be read by this user\n"), "status")
+    require("ann:a\t1" in out and "bob" not in out, out)
+    require_equal([queue["name"] for queue in sluice.json(*user, "status")], ["ann:a"], "JSON")
+    sluice.fails(SERVER_ERROR, "NOPERM", *user, "status", "bob:a")
+    with server.connect() as connection:
+        connection.call("ACL", "SETUSER", "ann", "-q.stats")
+    sluice.fails(SERVER_ERROR, "NOPERM", *user, "status")
+
+
 if __name__ == "__main__":
     sys.exit(run(sys.modules[__name__]))
