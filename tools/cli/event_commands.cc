@@ -158,7 +158,7 @@ class EventReader {
 
   void read_to_end() {
     std::vector<RespValue> page;
-    while (left_ > 0 && read_page({}, page)) print_page(page);
+    while (left_ > 0 && std::ferror(stdout) == 0 && read_page({}, page)) print_page(page);
     if (after_ == "-" && follows_) begin_after("$");
   }
 
