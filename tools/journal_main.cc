@@ -2,7 +2,6 @@
 // directory, then the end shown is the end at that moment. `lead` alone changes it.
 #include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <map>
@@ -11,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/base/numbers.h"
 #include "engine/keyspace/describe_effect.h"
 #include "engine/unit/effects.h"
 #include "net/process/version.h"
@@ -77,15 +77,19 @@ std::optional<Arguments> parse_arguments(int count, char** values) {
   } else if (command != "verify") {
     return std::nullopt;
   }
+  const bool prints = arguments.command == Command::kPrint;
+  const bool leads = arguments.command == Command::kLead;
   for (int i = 2; i < count; ++i) {
     const std::string value = values[i];
-    if ((value == "--from" || value == "--to") && i + 1 < count) {
-      (value == "--from" ? arguments.from : arguments.to) = std::strtoull(values[++i], nullptr, 10);
-    } else if (value == "--group" && i + 1 < count && is_group_name(values[i + 1])) {
+    if (prints && (value == "--from" || value == "--to") && i + 1 < count) {
+      const std::optional<Lsn> lsn = parse_u64(values[++i]);
+      if (!lsn) return std::nullopt;
+      (value == "--from" ? arguments.from : arguments.to) = *lsn;
+    } else if (leads && value == "--group" && i + 1 < count && is_group_name(values[i + 1])) {
       arguments.group = values[++i];
-    } else if (value == "--checkpoint") {
+    } else if (prints && value == "--checkpoint") {
       arguments.checkpoint = true;
-    } else if (value == "--no-records") {
+    } else if (prints && value == "--no-records") {
       arguments.records = false;
     } else if (value.starts_with("--") || !arguments.directory.empty()) {
       return std::nullopt;
@@ -406,4 +410,10 @@ int run(int count, char** values) {
 }  // namespace
 }  // namespace sluice
 
-int main(int count, char** values) { return sluice::run(count, values); }
+int main(int count, char** values) {
+  const int code = sluice::run(count, values);
+  // What is not complete shall not pass for intact.
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  std::perror("sluice-journal: cannot write the output");
+  return code == 0 ? 1 : code;
+}

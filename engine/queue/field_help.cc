@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/durations.h"
+#include "engine/base/limits.h"
 #include "engine/base/numbers.h"
 #include "engine/queue/queue_config_fields.h"
 #include "engine/queue/queue_error.h"
@@ -96,7 +97,8 @@ constexpr FieldHelp kGetWith = {"with", "payload, result or dependents",
                                 "payload result dependents", ""};
 
 // The lease that a command names, beside the option of that name.
-constexpr FieldHelp kLeaseToken = {"lease", "the number of a lease, as the pop gave it", "", ""};
+constexpr FieldHelp kLeaseToken = {
+    "lease", "the number of a lease, as the pop gave it, or * with fencing off", "", ""};
 
 constexpr Bytes kDurations[] = {"delay", "boost",   "ttl",   "maxrun", "grace",
                                 "older", "maxwait", "block", "wait"};
@@ -161,8 +163,14 @@ bool names_no_lease(std::span<const std::string> command) {
   const bool named = command.size() > 3 && (equals_ignore_case(command[0], "Q.ACK") ||
                                             equals_ignore_case(command[0], "Q.NACK") ||
                                             equals_ignore_case(command[0], "Q.TOUCH"));
-  if (!named || command[3] == "*") return false;
+  if (!named) return false;
   const auto token = parse_i64(command[3]);
+  if (command[3] == "*") {
+    // Refused with fencing on, if the option is not at fault.
+    const Bytes option = given_value(kLeaseToken.name, command.subspan(2));
+    const auto term_ms = parse_i64(option);
+    return option.empty() || (term_ms && *term_ms >= kMinLeaseMs && *term_ms <= kMaxLeaseMs);
+  }
   return !token || *token < 1 || *token > kMaxExact;
 }
 

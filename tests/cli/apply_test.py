@@ -195,6 +195,39 @@ def test_apply_asks_at_a_terminal(options):
             os.write(terminal.mine, answer.encode() + b"\n")
             require_equal(terminal.end()[0], 0 if answer == "y" else SERVER_ERROR, repr(answer))
             require_equal(connection.call("EXISTS", "exec").value, int(answer == "y"), repr(answer))
+        terminal = Terminal(sluice.words("apply", "-"))
+        os.write(terminal.mine, b'{"queues": {"exec": {"retry": 2}}}\n\x04')
+        terminal.read_until(r"\[y/N\] ")
+        os.write(terminal.mine, b"y\n")
+        require_equal(terminal.end()[0], 0, "a file that is typed")
+        require_equal(sluice.json("config", "exec", "retry"), {"retry": 2}, "typed")
+
+
+def test_what_changes_while_the_question_stands(options):
+    """A plan that no longer holds is not applied; what it leaves alone may change meanwhile."""
+    server, sluice = serve(options)
+    with scratch() as folder, server.connect() as connection:
+        def apply_amid(*change):
+            connection.call("Q.CONFIG", "exec", "GROUP", "ann", "SET", "max_active", 2, "rate",
+                            "5/1000", "weight", 1)
+            terminal = Terminal(sluice.words("apply", path))
+            terminal.read_until(r"\[y/N\] ")
+            connection.call("Q.CONFIG", "exec", *change)
+            os.write(terminal.mine, b"y\n")
+            code = terminal.end()[0]
+            return code, sluice.json("config", "exec", "--group", "ann"), terminal.text
+
+        path = written(folder, {"queues": {"exec": {"groups": {
+            "ann": {"max_active": 2, "weight": 1}}}}})
+        code, rule, text = apply_amid("GROUP", "ann", "SET", "weight", 3)
+        require_equal(code, SERVER_ERROR, text)
+        require("nothing was changed" in text, text)
+        require_equal(rule, {"max_active": 2, "rate": "5/1000", "weight": 3}, "a stale plan")
+        code, rule, text = apply_amid("SET", "retry", 7)
+        require_equal(code, SERVER_ERROR, text)
+        connection.call("Q.CONFIG", "exec", "RESET")
+        code, rule, text = apply_amid("GROUP", "ann", "SET", "paused", "out")
+        require_equal((code, rule), (0, {"max_active": 2, "paused": "out", "weight": 1}), text)
 
 
 if __name__ == "__main__":

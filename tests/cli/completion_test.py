@@ -19,7 +19,16 @@ COMPLETED = [("si", "simulate"), ("-p 7000 si", "-p 7000 simulate"),
              ("--tls --key my.key add jobs --bo", "--tls --key my.key add jobs --boost"),
              ("pause jobs in", "pause jobs in"), ("completion f", "completion fish"),
              ("status --js", "status --json"), ("--cacert {}/auth", "--cacert {}/authority.crt"),
-             ("events q --key {}/auth", "events q --key {}/authority.crt")]
+             ("events q --key {}/auth", "events q --key {}/authority.crt"),
+             ("apply {}/auth", "apply {}/authority.crt"),
+             ("apply a.json --ye", "apply a.json --yes"),
+             ("backup --http h:1 {}/auth", "backup --http h:1 {}/authority.crt"),
+             ("jobs team:a --tag n=v --st", "jobs team:a --tag n=v --state")]
+# The same with names that the server knows.
+NAMED = [("status team:m", "status team:mail"), ("job team:mail rep", "job team:mail report-1"),
+         ('job "a b" on', "job a b one"), ("job team:mail part:", "job team:mail part:2")]
+# At a prompt: a value is typed behind what was completed.
+GOES_ON = ("config q max_ac\t5", "config q max_active=5")
 
 
 def path_of(sluice):
@@ -34,6 +43,7 @@ def bash_completion(sluice, *before):
     def complete(*words):
         words = (*before, *words)
         lines = [script, "COMP_WORDS=(sluice " + " ".join(f"'{word}'" for word in words) + ")",
+                 f"COMP_LINE='sluice {' '.join(words)}'", "COMP_POINT=${#COMP_LINE}",
                  f"COMP_CWORD={len(words)}", "_sluice", 'printf "%s\\n" "${COMPREPLY[@]}"']
         done = subprocess.run(["bash", "--norc", "-uc", "\n".join(lines)], capture_output=True,
                               check=False, timeout=10, env=environment(PATH=path_of(sluice)))
@@ -71,10 +81,13 @@ def test_what_the_server_knows(options):
         connection.call("Q.ADD", "exec", "report-1", "")
         connection.call("Q.ADD", "exec", "report 2", "")
         connection.call("Q.ADD", "mail", "m", "")
+        connection.call("Q.ADD", "ex\u202e", "m", "")
+        connection.call("Q.ADD", "--failing", "m", "")
         connection.call("Q.CONFIG", "mail", "SET", "bands", "now,later", "default_pri", "now")
     complete = bash_completion(sluice, "-p", str(server.port))
     require(set(complete("jobs", "")) >= {"exec", "mail"}, "queues")
     require_equal(complete("jobs", "ex"), ["exec"], "a queue")
+    require_equal(complete("jobs", "--fai"), ["--failed"], "a queue that would be an option")
     require_equal(complete("job", "exec", "rep"), ["report-1"], "an id")
     require_equal(complete("cancel", "exec", "x", "rep"), ["report-1"], "a further id")
     require_equal(complete("add", "mail", "x", "--pri", "la"), ["later"], "a band")
@@ -85,12 +98,23 @@ def test_what_the_server_knows(options):
     require_equal(complete("jobs", "ex"), [], "no server")
 
 
+def serve_names(options):
+    """The program for a server that knows NAMED."""
+    server, sluice = serve(options)
+    with server.connect() as connection:
+        for queue, job in ("team:mail", "report-1"), ("team:mail", "part:2"), ("a b", "one"):
+            connection.call("Q.ADD", queue, job, "")
+    return sluice
+
+
 def in_folder(sluice, shell, folder):
     """(path of the script, [(typed, expected)]) in a folder where a file waits to be completed."""
     script = pathlib.Path(folder, "script")
     script.write_text(sluice.must("completion", shell), encoding="utf-8")
     pathlib.Path(folder, "authority.crt").touch()
-    return script, [(typed.format(folder), became.format(folder)) for typed, became in COMPLETED]
+    port = f"-p {sluice.port} "
+    return script, [*((typed.format(folder), became.format(folder)) for typed, became in COMPLETED),
+                    *((port + typed, port + became) for typed, became in NAMED)]
 
 
 def check_on_terminal(sluice, shell, words, prepare):
@@ -103,7 +127,7 @@ def check_on_terminal(sluice, shell, words, prepare):
                  "echo ready-$((1 + 1))"]
         os.write(terminal.mine, "".join(line + "\n" for line in lines).encode())
         terminal.read_until("ready-2")
-        for typed, became in cases:
+        for typed, became in [*cases, GOES_ON]:
             terminal.text = ""
             os.write(terminal.mine, f"sluice {typed}\t\n".encode())
             terminal.read_until(r"<[^>\n]+>\r\n")
@@ -114,14 +138,14 @@ def check_on_terminal(sluice, shell, words, prepare):
 
 def test_bash(options):
     """bash completes commands, options, values and files at its prompt."""
-    check_on_terminal(Sluice(options, None), "bash", ["bash", "--norc", "--noprofile", "-i"], [])
+    check_on_terminal(serve_names(options), "bash", ["bash", "--norc", "--noprofile", "-i"], [])
 
 
 def test_zsh(options):
     """zsh completes the same."""
     if shutil.which("zsh") is None:
         raise Skipped("no zsh")
-    check_on_terminal(Sluice(options, None), "zsh", ["zsh", "-f", "-i"],
+    check_on_terminal(serve_names(options), "zsh", ["zsh", "-f", "-i"],
                       ["bindkey -e", "autoload -Uz compinit", "compinit -u -D"])
 
 
@@ -129,7 +153,7 @@ def test_fish(options):
     """fish completes the same."""
     if shutil.which("fish") is None:
         raise Skipped("no fish")
-    sluice = Sluice(options, None)
+    sluice = serve_names(options)
     with scratch() as folder:
         script, cases = in_folder(sluice, "fish", folder)
         for typed, became in cases:

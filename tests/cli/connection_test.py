@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import sys
+import time
 
 from harness import require, require_equal, run, scratch
 from harness.cli import DURABLE, NO_CONNECTION, SERVER_ERROR, Sluice, serve
@@ -141,6 +142,37 @@ def test_a_backup_by_sentinel(options):
         path = os.path.join(directory, "backup")
         sluice.must("backup", path, SLUICE_HTTP_TOKEN=ADMIN_TOKEN)
         require_equal(os.listdir(directory), ["backup"], "files")
+
+
+def test_a_silent_sentinel(options):
+    """The next Sentinel is asked soon when one does not answer, for a completion sooner still."""
+    server, sluice = serve(options)
+    sluice.must("add", "exec", "x")
+    with Sentinel("mymaster", server.port) as asked, \
+            socket.create_server((LOOPBACK, 0)) as silent:
+        both = f"{LOOPBACK}:{silent.getsockname()[1]},{LOOPBACK}:{asked.port}"
+        sluice.words = lambda *words: [sluice.path, *words]
+        for words in ["--sentinel", both, "status"], ["--complete", "--sentinel", both, "status"]:
+            begun = time.monotonic()
+            require("exec\t" in sluice.must(*words), f"{words}")
+            took_s = time.monotonic() - begun
+            require(took_s < 20, f"{words} took {took_s:.1f} s")
+
+
+def test_queues_that_a_user_may_not_read(options):
+    """status leaves out what a user's rights to keys do, and says so; other refusals fail."""
+    server, sluice = serve(options, {"user": "ann on nopass ~ann:* +@all"})
+    for queue in "ann:a", "bob:a", "bob:b":
+        sluice.must("add", queue, "x")
+    user = "--user", "ann", "--pass", "x"
+    code, out, err = sluice.run(*user, "status")
+    require_equal((code, err), (0, "sluice: 2 more may not be read by this user\n"), "status")
+    require("ann:a\t1" in out and "bob" not in out, out)
+    require_equal([queue["name"] for queue in sluice.json(*user, "status")], ["ann:a"], "JSON")
+    sluice.fails(SERVER_ERROR, "NOPERM", *user, "status", "bob:a")
+    with server.connect() as connection:
+        connection.call("ACL", "SETUSER", "ann", "-q.stats")
+    sluice.fails(SERVER_ERROR, "NOPERM", *user, "status")
 
 
 if __name__ == "__main__":

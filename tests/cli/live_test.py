@@ -4,10 +4,11 @@
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 
-from harness import require, require_equal, run, wait_until
+from harness import require, require_equal, run, scratch, wait_until
 from harness.cli import DURABLE, SERVER_ERROR, Follower, Terminal, plain, serve
 from harness.servers import steady_port
 
@@ -41,6 +42,7 @@ def test_events(options):
     require_equal(seqs("--after", 29), [30, 31, 32], "--after")
     require_equal(seqs("--after", "-", "--count", 2), [1, 2], "from the oldest")
     require_equal(seqs("--after", "$"), [], "from now")
+    require_equal(seqs("--after", 3, "--count", 2, "--follow"), [4, 5], "no more than --count")
     require_equal(seqs("--type", "started", "--type", "Completed"), [31, 32], "--type")
     require_equal(seqs("--job", "j0"), [1, 31, 32], "--job")
     shown = sluice.must("events", "exec", "--type", "started")
@@ -55,6 +57,12 @@ def test_events(options):
     code, out, err = sluice.run("job", "exec", "j0")
     require_equal(code, 0, "job")
     require("does not go back" in err, err)
+    follower = sluice.spawn("events", "exec", "--after", 31, "--count", 2, "--follow")
+    require(follower.stdout.readline().startswith(b"32\t"), "one that is there")
+    sluice.must("add", "exec", "x", "--id", "j30")
+    require(follower.stdout.readline().startswith(b"33\t"), "one that comes")
+    require_equal(follower.wait(30), 0, "after --count events")
+    follower.communicate()
 
 
 def test_follow_has_no_gap(options):
@@ -150,6 +158,20 @@ def test_add_says_what_it_waits_for(options):
     os.write(terminal.mine, b"typed\n\x04")
     require_equal(terminal.end()[0], 0, "add")
     require_equal(sluice.json("job", "q", "a")["payload"], "typed\n")
+
+
+def test_an_input_that_cannot_be_read(options):
+    """add adds nothing if its payload cannot be read to its end, and apply takes no such file."""
+    _, sluice = serve(options)
+    with scratch() as folder:
+        for words in ["add", "q"], ["diff-config", "-"]:
+            unreadable = os.open(folder, os.O_RDONLY)
+            done = subprocess.run(sluice.words(*words), stdin=unreadable, capture_output=True,
+                                  check=False, timeout=30)
+            os.close(unreadable)
+            require_equal((done.returncode, done.stdout), (SERVER_ERROR, b""), str(words))
+            require(b"cannot read standard input" in done.stderr, repr(done.stderr))
+    sluice.fails(SERVER_ERROR, "there is no queue q", "jobs", "q")
 
 
 if __name__ == "__main__":

@@ -238,13 +238,16 @@ def test_a_refused_key_says_why(options):
 
 def test_without_a_screen(options):
     """In a pipe and on a terminal that cannot move its cursor top prints plain tables."""
-    _, sluice = serve(options)
+    server, sluice = serve(options)
     require_equal(sluice.must("top"), "no queues\n", "no queues")
     sluice.must("add", "exec", "x")
     lines = sluice.must("top").splitlines()
     require(len(lines) == 2 and lines[1].startswith("exec\t1\t0"), str(lines))
     shown = Terminal(sluice.words("top"), TERM="dumb")
     require_equal(shown.end()[0], 0, "TERM=dumb")
+    require("\x1b" not in shown.text and "exec " in shown.text, repr(shown.text))
+    shown = Terminal(["env", "-u", "TERM", *sluice.words("status")])
+    require_equal(shown.end()[0], 0, "no TERM")
     require("\x1b" not in shown.text and "exec " in shown.text, repr(shown.text))
     process = subprocess.Popen(sluice.words("top", "--interval", 0.1), stdout=subprocess.PIPE,
                                env=environment())
@@ -253,6 +256,18 @@ def test_without_a_screen(options):
         tables += process.stdout.readline().startswith(b"exec\t")
     process.terminate()
     require_equal(process.wait(10), 0, "after SIGTERM")
+    process.stdout.close()
+    process = subprocess.Popen(sluice.words("top", "--interval", 0.1), stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, env=environment())
+    while not process.stdout.readline().startswith(b"exec\t"):
+        pass
+    server.stop()
+    while not process.stdout.readline().startswith(b"sluice: "):
+        pass
+    lines = [process.stdout.readline() for _ in range(5)]
+    require(all(b"cannot connect" in line for line in lines), f"without a server: {lines}")
+    process.terminate()
+    process.wait(10)
     process.stdout.close()
     code, out, err = sluice.run("top", "--json")
     require(code == USAGE_ERROR and out == "" and "no JSON" in err, f"--json: {code} {err!r}")

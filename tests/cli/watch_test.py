@@ -79,6 +79,26 @@ def test_each_change_is_a_line(options):
     require_equal(fields[-1][2], "completed, result=42", "the end")
 
 
+def test_a_log_that_is_no_longer_whole(options):
+    """Where older bytes of the log are gone watch says how many; what it has of a line is one."""
+    server, sluice = serve(options)
+    with server.connect() as connection:
+        connection.call("Q.CONFIG", "exec", "SET", "log_bytes", 10)
+        connection.call("Q.ADD", "exec", "a", "x")
+        lease = popped(connection)
+        connection.call("Q.TOUCH", "exec", *lease, "LOG", "one\ntw")
+        watch = Watch(sluice, "exec", "a")
+        watch.wait_for("\tlog\tone")
+        connection.call("Q.TOUCH", "exec", *lease, "LOG", "o\nthree\nfour\n")
+        watch.wait_for("\tlog\tfour")
+        connection.call("Q.ACK", "exec", *lease)
+        code, err = watch.end()
+    require_equal((code, err), (0, "sluice: 3 bytes of the log are no longer kept\n"), "the end")
+    lines = [line.split("\t") for line in watch.lines]
+    require_equal([line[2] for line in lines if line[1] == "log"], ["one", "tw", "hree", "four"],
+                  "the log")
+
+
 def test_exit_codes(options):
     """The exit code says how the job ended, whether it ended before or while it was watched."""
     server, sluice = serve(options)

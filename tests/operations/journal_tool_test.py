@@ -77,6 +77,11 @@ def test_a_whole_directory(options):
             "log: 2 units with 2 records after the checkpoint", f"last lsn {KEYS + 2}",
             f"intact: a server would start with {RECORDS + 2} records"))
         require("record type" not in whole, "verify counts no kinds")
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([tool.program, "print", server.directory], stdout=full,
+                                  stderr=subprocess.PIPE, check=False, timeout=60)
+        require_equal(done.returncode, 1, "exit code of an output that is not complete")
+        require(b"No space left" in done.stderr, repr(done.stderr))
         tool.ask("stat", says=("record type", f": {KEYS}, ", "hash", "sorted", "intact:"))
         printed = tool.ask("print", says=("hash", "field", "sorted", "member"))
         require(units_of(printed)[-2:] == [KEYS + 1, KEYS + 2], printed[-500:])
@@ -98,7 +103,9 @@ def test_wrong_usage(options):
     """Wrong usage ends with 2, and a directory without data with 1, naming it."""
     tool = Tool(options, "")
     for arguments in ([], ["verify"], ["look", "somewhere"], ["print", "--nothing", "x"],
-                      ["stat", "one", "two"], ["lead"], ["lead", "--group", "a/b", "x"]):
+                      ["stat", "one", "two"], ["lead"], ["lead", "--group", "a/b", "x"],
+                      ["print", "--from", "x", "y"], ["print", "--to", "-1", "y"],
+                      ["verify", "--from", "3", "y"], ["print", "--group", "1", "y"]):
         code, output = tool.run(*arguments)
         require_equal(code, 2, f"exit code of {arguments}")
         require("usage: sluice-journal" in output, output)

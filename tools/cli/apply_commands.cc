@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "engine/base/glob_literal.h"
 #include "engine/base/numbers.h"
@@ -66,7 +66,7 @@ std::optional<QueueSettings> read_queue(Connection& connection, const std::strin
 }
 
 std::string read_text(const std::string& path) {
-  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+  if (path == "-") return read_input();
   std::ifstream file(path, std::ios::binary);
   try {
     std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -119,8 +119,11 @@ void add_notes(Connection& connection, QueuePlan& plan) {
   }
 }
 
-std::vector<QueuePlan> plan(Context& context) {
-  Queues wanted = read_config_file(context.operand(0), read_text(context.operand(0)));
+Queues read_wanted(const Context& context) {
+  return read_config_file(context.operand(0), read_text(context.operand(0)));
+}
+
+std::vector<QueuePlan> plan(Context& context, Queues wanted) {
   if (context.arguments.has("--prune")) {
     const std::vector<std::string> names = find_queues(context.connection);
     for (const std::string& name : names) wanted.emplace(name, default_settings());
@@ -165,7 +168,7 @@ std::string counted(const std::vector<QueuePlan>& plans) {
 }
 
 int run_diff_config(Context& context) {
-  const std::vector<QueuePlan> plans = plan(context);
+  const std::vector<QueuePlan> plans = plan(context, read_wanted(context));
   print_plan(context, plans);
   return plans.empty() ? kDone : kDiffers;
 }
@@ -184,8 +187,21 @@ void apply_to_queue(Connection& connection, const QueuePlan& queue) {
   }
 }
 
+// The changes alone; what is in use of a limit changes all the time.
+std::vector<std::string> lines_of(const std::vector<QueuePlan>& plans) {
+  std::vector<std::string> lines;
+  for (const QueuePlan& queue : plans) {
+    for (SettingChange change : queue.changes) {
+      change.note.clear();
+      lines.push_back(change_text(change));
+    }
+  }
+  return lines;
+}
+
 int run_apply(Context& context) {
-  const std::vector<QueuePlan> plans = plan(context);
+  const Queues wanted = read_wanted(context);
+  std::vector<QueuePlan> plans = plan(context, wanted);
   print_plan(context, plans);
   if (plans.empty()) {
     if (!context.json) std::fprintf(stderr, "sluice: no changes\n");
@@ -195,6 +211,13 @@ int run_apply(Context& context) {
     if (::isatty(STDIN_FILENO) == 0) throw usage_error("apply requires --yes where it cannot ask");
     if (!is_confirmed("apply " + counted(plans) + "?")) {
       throw Failure{kServerError, "nothing was changed"};
+    }
+    // Somebody else may have changed the queues while the question stood.
+    std::vector<QueuePlan> shown = std::exchange(plans, plan(context, wanted));
+    if (lines_of(shown) != lines_of(plans)) {
+      throw Failure{kServerError,
+                    "the queues' configuration has changed since the plan was shown: "
+                    "nothing was changed; see the new plan with apply"};
     }
   }
   for (const QueuePlan& queue : plans) apply_to_queue(context.connection, queue);
@@ -238,7 +261,8 @@ std::span<const CommandRow> apply_commands() {
   static const std::string kApplyHelp =
       std::string(kFileHelp) +
       "It prints the changes as diff-config does, and asks before it makes them. All changes of a\n"
-      "queue are made at once. Applying the file again changes nothing.";
+      "queue are made at once. If the plan no longer holds at the answer, nothing is changed.\n"
+      "Applying the file again changes nothing.";
   static const CommandRow kRows[] = {
       {"diff-config",
        "FILE",

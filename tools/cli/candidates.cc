@@ -6,6 +6,7 @@
 #include "tools/cli/context.h"
 #include "tools/cli/failure.h"
 #include "tools/cli/replies.h"
+#include "tools/cli/text.h"
 
 namespace sluice::cli {
 
@@ -47,8 +48,10 @@ void offer_options(std::span<const Option> options) {
   for (const Option& option : options) offer(option.name, option.help);
 }
 
-// What the rows say. `row`: null before the command.
-void offer_by_rows(const CommandRow* row, const Option* open, std::span<const CommandRow> rows) {
+// What the rows say.
+void offer_by_rows(const Arguments& arguments, const Option* open,
+                   std::span<const CommandRow> rows) {
+  const CommandRow* row = arguments.command();
   if (open != nullptr) {
     if (takes_path(*open)) std::puts("<files>");
     if (open->choices != nullptr) offer_words(open->choices);
@@ -57,6 +60,7 @@ void offer_by_rows(const CommandRow* row, const Option* open, std::span<const Co
   if (row == nullptr) {
     for (const CommandRow& each : rows) offer(each.name, each.help);
   } else {
+    if (operand_name(*row, arguments.operands().size()) == "FILE") std::puts("<files>");
     for (const auto& options : row->options) offer_options(options);
     offer_words(operand_choices(*row));
   }
@@ -100,9 +104,11 @@ std::vector<std::string> candidates(Context& context, const Option* open) {
   return is_id && has_queue ? ids_of(context) : std::vector<std::string>();
 }
 
-// Names that a shell would split or expand are not offered.
+// Names that a shell would split or expand are not offered, nor what a terminal would obey, or an
+// option.
 bool is_plain(const std::string& word) {
-  return !word.empty() && word.find_first_of(" \t\n'\"\\$`&|;<>()*?[]{}~!#") == std::string::npos;
+  return !word.empty() && word[0] != '-' && printable(word) == word &&
+         word.find_first_of(" \t\n'\"\\$`&|;<>()*?[]{}~!#") == std::string::npos;
 }
 
 }  // namespace
@@ -111,7 +117,7 @@ void print_candidates(std::span<const std::string> words, std::span<const Comman
   try {
     const Option* open = nullptr;
     const Arguments arguments = Arguments::parse_begun(words, rows, open);
-    offer_by_rows(arguments.command(), open, rows);
+    offer_by_rows(arguments, open, rows);
     Context context(arguments, rows);
     context.connection.set_patience(kCompletionPatienceMs);
     for (const std::string& word : candidates(context, open)) {

@@ -9,7 +9,7 @@
 
 namespace sluice::cli {
 
-// Prints one candidate a line, with a tab and its description; "<files>" alone where a file is
+// Prints one candidate a line, with a tab and its description; "<files>" first where a file is
 // meant. `words` are the words before the cursor, without the program's name.
 void print_candidates(std::span<const std::string> words, std::span<const CommandRow> rows);
 

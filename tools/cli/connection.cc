@@ -215,11 +215,15 @@ void Connection::set_patience(int64_t ms) {
   if (context_ != nullptr) limit_waits(ms);
 }
 
+int64_t Connection::connect_ms() const {
+  return patience_ms_ == 0 ? kConnectMs : std::min(kConnectMs, patience_ms_);
+}
+
 void Connection::begin_tls() {
-  limit_waits(kConnectMs);
+  limit_waits(connect_ms());
   const std::string& name = address_.tls_name.empty() ? address_.host : address_.tls_name;
   tls_ = std::make_unique<TlsChannel>(*address_.tls, name, context_->fd);
-  const Status status = tls_->shake_hands(std::chrono::milliseconds(kConnectMs));
+  const Status status = tls_->shake_hands(std::chrono::milliseconds(connect_ms()));
   if (!status.ok()) fail(status.message());
 }
 
@@ -230,8 +234,11 @@ void Connection::find_primary() {
     at.host = host;
     at.port = port;
     try {
+      Connection sentinel(at);
+      // One that does not answer shall not keep the others from being asked.
+      sentinel.set_patience(connect_ms());
       const RespValue reply =
-          Connection(at).call({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", address_.sentinel_name});
+          sentinel.call({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", address_.sentinel_name});
       if (reply.items.size() == 2) {
         address_.host = reply.items[0].text;
         address_.port = static_cast<int>(parse_i64(reply.items[1].text).value_or(0));
@@ -247,7 +254,7 @@ void Connection::find_primary() {
 
 void Connection::connect() {
   if (!address_.sentinels.empty()) find_primary();
-  const timeval limit = to_timeval(kConnectMs);
+  const timeval limit = to_timeval(connect_ms());
   context_.reset(address_.socket.empty()
                      ? ::redisConnectWithTimeout(address_.host.c_str(), address_.port, limit)
                      : ::redisConnectUnixWithTimeout(address_.socket.c_str(), limit));

@@ -64,6 +64,7 @@ class Connection {
   RespValue receive();
 
   // How long to wait for a reply, in milliseconds; 0: no limit. A blocking command needs more time.
+  // It connects within this time too, if that is less than usual.
   void set_patience(int64_t ms);
   // Closes the connection; the next command reconnects.
   void close();
@@ -80,6 +81,8 @@ class Connection {
   void connect();
   void begin_tls();
   void limit_waits(int64_t ms);
+  // How long to wait until it is connected.
+  int64_t connect_ms() const;
   // `why` is a reason that hiredis does not know.
   [[noreturn]] void fail(std::string why = {});
 

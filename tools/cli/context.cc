@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/numbers.h"
@@ -53,6 +56,11 @@ void print_json(const nlohmann::json& value) {
   std::printf("%s\n", text.c_str());
 }
 
+void tell_of_lost_log(int64_t bytes) {
+  std::fprintf(stderr, "sluice: %lld bytes of the log are no longer kept\n",
+               static_cast<long long>(bytes));
+}
+
 std::span<const Option> selector_options() { return kSelectorOptions; }
 
 void append_selector(const Arguments& arguments, Words& to, bool with_states) {
@@ -85,6 +93,15 @@ void require_queue(Connection& connection, const std::string& queue, const char*
 
 void require_queue(Context& context, const char* otherwise) {
   require_queue(context.connection, context.queue(), otherwise);
+}
+
+std::string read_input() {
+  std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  if (std::ferror(stdin) != 0) {
+    throw Failure{kServerError, std::string("cannot read standard input: ") + std::strerror(errno)};
+  }
+  std::clearerr(stdin);
+  return text;
 }
 
 bool is_confirmed(const std::string& question) {

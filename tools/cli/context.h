@@ -39,6 +39,9 @@ int64_t time_ms_of(const RespValue& time);
 // Prints the value as one line of standard output.
 void print_json(const nlohmann::json& value);
 
+// Says on standard error that so many bytes of a log are gone.
+void tell_of_lost_log(int64_t bytes);
+
 // How long a command that follows events or a log blocks in one call, and waits for its reply.
 inline constexpr int64_t kFollowMs = 5000;
 inline constexpr int64_t kFollowPatienceMs = kFollowMs + 10'000;
@@ -56,6 +59,10 @@ std::vector<std::string> find_queues(Connection& connection);
 void require_queue(Connection& connection, const std::string& queue, const char* otherwise = "");
 // The same for the command's queue.
 void require_queue(Context& context, const char* otherwise = "");
+// All of standard input. A terminal can be asked a question afterwards. Throws if it cannot be
+// read.
+std::string read_input();
+
 // If standard input is a terminal, asks the question there, wherever the output goes, and returns
 // whether the answer is yes; else true.
 bool is_confirmed(const std::string& question);

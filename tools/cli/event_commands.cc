@@ -31,7 +31,7 @@ constexpr int64_t kMostEvents = 10'000'000;
 constexpr Option kEventOptions[] = {
     {"--follow", nullptr, "wait for and print new events"},
     {"--after", "SEQ", "events after this number; - for all kept events, $ for none of them"},
-    {"--count", "N", "at most N; without --after the last N (20)"},
+    {"--count", "N", "with --after at most N, also with --follow; else the last N (20)"},
     {"--type", "TYPE", "only these types; may be repeated", nullptr, kTypes, 0, true},
     {"--job", "ID", "only events of this job"},
 };
@@ -53,11 +53,12 @@ class EventReader {
     if (!after) {
       print_last();
     } else {
+      if (context_.arguments.has("--count")) left_ = count_;
       begin_after(*after);
-      read_to_end(context_.arguments.has("--count") ? count_ : INT64_MAX);
+      read_to_end();
     }
     // The reader of the output may be gone; main reports it.
-    while (follows_ && std::ferror(stdout) == 0) follow();
+    while (follows_ && left_ > 0 && std::ferror(stdout) == 0) follow();
     return kDone;
   }
 
@@ -145,16 +146,19 @@ class EventReader {
     if (const auto oldest = trimmed_oldest(page)) after_ = std::to_string(*oldest - 1);
   }
 
-  void read_to_end(int64_t count) {
-    std::vector<RespValue> page;
-    while (count > 0 && read_page({}, page)) {
-      for (const RespValue& event : page) {
-        if (count-- <= 0) break;
-        print(event);
-      }
-      page.clear();
+  // Prints as many events of the page as may still be, and empties it.
+  void print_page(std::vector<RespValue>& page) {
+    for (const RespValue& event : page) {
+      if (left_-- <= 0) break;
+      print(event);
     }
+    page.clear();
     std::fflush(stdout);
+  }
+
+  void read_to_end() {
+    std::vector<RespValue> page;
+    while (left_ > 0 && std::ferror(stdout) == 0 && read_page({}, page)) print_page(page);
     if (after_ == "-" && follows_) begin_after("$");
   }
 
@@ -168,8 +172,7 @@ class EventReader {
     } catch (const Failure& failure) {
       if (!outage_.survives(failure)) throw;
     }
-    for (const RespValue& event : page) print(event);
-    std::fflush(stdout);
+    print_page(page);
   }
 
   Context& context_;
@@ -177,7 +180,8 @@ class EventReader {
   const std::optional<std::string> job_;
   const bool follows_;
   const int64_t count_;
-  std::string after_;  // the number after which to read on, or -
+  int64_t left_ = INT64_MAX;  // how many may still be printed, with --after and --count
+  std::string after_;         // the number after which to read on, or -
   Outage outage_;
 };
 

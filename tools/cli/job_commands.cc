@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <iostream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -100,7 +98,7 @@ int run_add(Context& context) {
   if (payload == "-" && ::isatty(STDIN_FILENO) != 0) {
     std::fprintf(stderr, "sluice: reading the payload from standard input; end with Ctrl-D\n");
   }
-  if (payload == "-") payload.assign(std::istreambuf_iterator<char>(std::cin), {});
+  if (payload == "-") payload = read_input();
   const auto given = context.arguments.value("--id");
   if (given && !is_job_id(*given)) throw no_job_id(*given);
   Words words = {"Q.ADD", context.queue(), given.value_or("*"), payload};

@@ -114,7 +114,8 @@ int run_touch(Context& context) {
 }
 
 constexpr const char* kLeaseDetails =
-    "LEASE is the token printed by pop; '*' means the current lease, without fencing.";
+    "LEASE is the token printed by pop; '*' means the current lease, if the queue has\n"
+    "fencing=off.";
 
 }  // namespace
 

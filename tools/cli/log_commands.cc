@@ -60,10 +60,7 @@ class LogReader {
     is_known_ = true;
     const int64_t offset = piece.items.at(0).integer;
     const std::string& bytes = piece.items.at(1).text;
-    if (offset > next_) {
-      std::fprintf(stderr, "sluice: %lld bytes of the log are no longer kept\n",
-                   static_cast<long long>(offset - next_));
-    }
+    if (offset > next_) tell_of_lost_log(offset - next_);
     std::fwrite(bytes.data(), 1, bytes.size(), stdout);
     std::fflush(stdout);
     next_ = piece.items.at(2).integer;

@@ -57,13 +57,25 @@ void print_server(Context& context) {
   std::printf("%s\n\n", styled(line, Style::kDim, context.screen).c_str());
 }
 
+// Whether a user's rights to keys leave the queue out.
+bool is_hidden(const Failure& failure) {
+  return failure.text.starts_with("NOPERM") && failure.text.find(" keys ") != std::string::npos;
+}
+
 int print_all(Context& context) {
   if (context.arguments.has("--by")) throw usage_error("--by requires a queue");
   std::vector<QueueStats> queues;
   json all = json::array();
+  size_t hidden = 0;
   const std::vector<std::string> names = find_queues(context.connection);
   for (const std::string& name : names) {
-    queues.emplace_back(name, stats_of(context, name));
+    try {
+      queues.emplace_back(name, stats_of(context, name));
+    } catch (const Failure& failure) {
+      if (!is_hidden(failure)) throw;
+      ++hidden;
+      continue;
+    }
     if (!context.json) continue;
     json line = queue_json(context, name, queues.back().second);
     line.update(config_to_json(as_map(
@@ -80,6 +92,7 @@ int print_all(Context& context) {
   } else {
     queues_table(queues).print(context.screen);
   }
+  if (hidden > 0) std::fprintf(stderr, "sluice: %zu more may not be read by this user\n", hidden);
   return kDone;
 }
 

@@ -51,7 +51,7 @@ Screen Screen::of_output() {
   const char* no_color = std::getenv("NO_COLOR");
   const char* kind = std::getenv("TERM");
   screen.terminal = true;
-  screen.moves = kind == nullptr || std::string(kind) != "dumb";
+  screen.moves = kind != nullptr && *kind != '\0' && std::string(kind) != "dumb";
   screen.colours = screen.moves && (no_color == nullptr || *no_color == '\0');
   return screen;
 }

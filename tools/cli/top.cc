@@ -68,21 +68,29 @@ class Top {
   }
 
  private:
-  // Without a screen: a table, and another one at each interval if one was given.
+  // Without a screen: a table, and another one at each interval if one was given; not
+  // while the server does not answer.
   int print() {
-    for (bool is_first = true;; is_first = false) {
-      if (!is_first) std::printf("\n");
-      std::vector<QueueStats> queues;
-      for (const std::string& name : model_.state().queues) {
-        if (const RespValue* stats = model_.stats_of(name)) queues.emplace_back(name, *stats);
-      }
-      queues.empty() ? static_cast<void>(std::printf("no queues\n"))
-                     : queues_table(queues).print(context_.screen);
+    for (print_table();;) {
       if (std::fflush(stdout) != 0 || !context_.arguments.has("--interval")) return kDone;
       if (signals_.wait(interval_).event == Signals::Event::kSignal) return kDone;
       ask();
-      if (!trouble_.empty()) std::fprintf(stderr, "sluice: %s\n", printable(trouble_).c_str());
+      if (trouble_.empty()) {
+        std::printf("\n");
+        print_table();
+      } else {
+        std::fprintf(stderr, "sluice: %s\n", printable(trouble_).c_str());
+      }
     }
+  }
+
+  void print_table() const {
+    std::vector<QueueStats> queues;
+    for (const std::string& name : model_.state().queues) {
+      if (const RespValue* stats = model_.stats_of(name)) queues.emplace_back(name, *stats);
+    }
+    queues.empty() ? static_cast<void>(std::printf("no queues\n"))
+                   : queues_table(queues).print(context_.screen);
   }
 
   void search() {

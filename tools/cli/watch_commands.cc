@@ -140,7 +140,15 @@ class Watcher {
   // Returns whether there may be more of it.
   bool print_log(const RespValue& reply) {
     if (reply.items.size() != 4) return false;
+    const int64_t offset = reply.items[0].integer;
     const std::string& bytes = reply.items[1].text;
+    if (offset > log_next_) {
+      // The end of a line that has begun is gone too.
+      if (!log_.empty()) print_log_line(log_);
+      log_.clear();
+      hide_status();
+      tell_of_lost_log(offset - log_next_);
+    }
     log_next_ = reply.items[2].integer;
     log_ += bytes;
     for (size_t end = log_.find('\n'); end != std::string::npos; end = log_.find('\n')) {
