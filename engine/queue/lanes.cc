@@ -482,10 +482,10 @@ void Lanes::forget_refill(Limiter& limiter, const Refill& refill) {
 
 void Lanes::await_refill(Limiter& limiter, const Refill& refill, int64_t now_ms) {
   const int64_t ready_ms = limiter.rate_ready_ms(now_ms);
-  if (ready_ms == limiter.rate_due_ms) return;
+  // What is due stays: other lanes wait for run_rates() to refresh them.
+  if (ready_ms == 0 || ready_ms == limiter.rate_due_ms) return;
   forget_refill(limiter, refill);
   limiter.rate_due_ms = ready_ms;
-  if (ready_ms == 0) return;
   refills_.insert(static_cast<uint64_t>(ready_ms), address(&limiter), refill);
 }
 

@@ -190,4 +190,17 @@ TEST_CASE("what lists and `why` say holds as soon as a rate has refilled") {
   }
 }
 
+TEST_CASE(
+    "a rate that has refilled serves a group although a large job for which it is full comes") {
+  QueueTalk q;
+  q.say("Q.CONFIG q GROUP g SET rate 1/30 max_active 2");
+  q.add("a b", "GROUP g");
+  CHECK(q.pop() == "a");
+  CHECK(q.pop() == "null");
+  q.set_clock(q.wall_ms() + 31, q.steady_ms() + 31);
+  q.add("large", "GROUP g COST 2 PRI low");
+  CHECK(q.pop() == "b");
+  q.find_queue("q")->check();
+}
+
 }  // namespace
