@@ -203,4 +203,19 @@ TEST_CASE(
   q.find_queue("q")->check();
 }
 
+TEST_CASE("a group keeps nothing of bands that its jobs with keys of their own have left") {
+  QueueTalk q;
+  q.add("stays", "GROUP g KEY stays PRI 0");
+  const auto kept = [&] { return q.find_queue("q")->lanes.find_group("g")->own.size(); };
+  for (int band = 1; band < 10; ++band) {
+    const std::string number = std::to_string(band);
+    q.add(number, "GROUP g KEY " + number + " PRI " + number);
+    q.find_queue("q")->check();
+    CHECK(kept() == 2);
+    q.say("Q.CANCEL q " + number);
+    q.find_queue("q")->check();
+    CHECK(kept() == 1);
+  }
+}
+
 }  // namespace
