@@ -187,8 +187,7 @@ void Lanes::drop_keys(KeySet* set) {
 }
 
 void Lanes::drop_group(Group* group) {
-  CHECK(group->pending == 0);
-  drop_own_classes(group);
+  CHECK(group->pending == 0 && group->own.empty());
   forget_refill(group->limiter, {group, nullptr});
   if (group->limiter.rate.tokens != 0) {
     idle_rates_.keep(ConfigLevel::kGroup, group->name, group->limiter.arrival_us);
@@ -280,9 +279,10 @@ void Lanes::refresh_lane(Lane* lane, int64_t now_ms) {
     const bool has_room = limiter.allows(cost, now_ms);
     if (!has_room) await_refill(limiter, {lane->group, nullptr}, now_ms);
     if (own) {
-      BandClass* in_class = own_class(lane->group, lane->band);
-      in_class->has_room = has_room;
-      if (lane->keys->closed == 0) ready_in = in_class;
+      if (lane->keys->closed == 0) {
+        ready_in = join_own_class(lane->group, lane->band);
+        ready_in->has_room = has_room;
+      }
     } else if (has_room) {
       ready_in = lane->in_class;
       if (cost > 1) {
@@ -301,10 +301,10 @@ void Lanes::refresh_lane(Lane* lane, int64_t now_ms) {
 }
 
 ReadyKey Lanes::key_in(const BandClass* in_class, const Lane* lane) const {
-  ReadyKey key = ready_key(lane, lane->first_ticket());
+  const Job* ticket = lane->first_ticket();
   // The ranks of the front are less than all others.
-  if (in_class->group != nullptr && config_.values().fair) key.major = 0;
-  return key;
+  if (in_class->group != nullptr) return {rank_key(ticket->rank), ticket->seq, ticket->seq};
+  return ready_key(lane, ticket);
 }
 
 void Lanes::set_ready(Lane* lane, BandClass* in_class) {
@@ -314,6 +314,7 @@ void Lanes::set_ready(Lane* lane, BandClass* in_class) {
     CHECK(found);
     lane->ready_in = nullptr;
     refresh_class(from, nullptr);
+    if (from->group != nullptr && from->ready.empty()) drop_own_class(from);
   }
   if (in_class == nullptr) return;
   const ReadyKey key = key_in(in_class, lane);
@@ -482,10 +483,10 @@ void Lanes::forget_refill(Limiter& limiter, const Refill& refill) {
 
 void Lanes::await_refill(Limiter& limiter, const Refill& refill, int64_t now_ms) {
   const int64_t ready_ms = limiter.rate_ready_ms(now_ms);
-  if (ready_ms == limiter.rate_due_ms) return;
+  // What is due stays: other lanes wait for run_rates() to refresh them.
+  if (ready_ms == 0 || ready_ms == limiter.rate_due_ms) return;
   forget_refill(limiter, refill);
   limiter.rate_due_ms = ready_ms;
-  if (ready_ms == 0) return;
   refills_.insert(static_cast<uint64_t>(ready_ms), address(&limiter), refill);
 }
 
@@ -532,7 +533,7 @@ size_t Lanes::walk_index_bytes() const {
     }
   }
   groups_.for_each([&](const Group* group) {
-    for (const BandClass* own : group->own) bytes += own->ready.memory_bytes();
+    for (const BandClass* own : group->own) bytes += sizeof(BandClass) + own->ready.memory_bytes();
   });
   keys_.for_each([&](const Key* key) {
     for (const auto& [band, open] : key->open_classes) bytes += open.memory_bytes();
@@ -556,9 +557,9 @@ void Lanes::check(int64_t now_ms) const {
     }
     CHECK((lane->ready_in != nullptr) == ready);
     if (ready) {
-      CHECK(lane->ready_in == (own ? own_class(lane->group, lane->band) : lane->in_class));
+      CHECK(lane->ready_in == (own ? find_own_class(lane->group, lane->band) : lane->in_class));
       // Until its turn, a group may not reflect a change of `fair`.
-      if (!is_reconfiguring()) CHECK(lane->ready_key == key_in(lane->ready_in, lane));
+      if (own || !is_reconfiguring()) CHECK(lane->ready_key == key_in(lane->ready_in, lane));
     }
     if (lane->lifo) CHECK(lane->stack.size() == lane->tickets.size() + lane->gated.size());
   });

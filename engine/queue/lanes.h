@@ -24,8 +24,8 @@
 //    exactly if it is an own lane with a pending job, and no key of its set is closed.
 // 2. A class is in its band's index exactly if it has a ready lane and no key of its set is closed,
 //    an own class if it has a ready lane and its group has room.
-// 3. The key of a lane there is ready_key(lane), in an own class without the share, which is the
-//    same for all; that of a class is place() of its first lane.
+// 3. The key of a lane there is ready_key(lane), in an own class (rank, seq), because the share is
+//    the same for all; that of a class is place() of its first lane.
 // 4. A class with a ready lane is in the index of a key of its set, where that has one, exactly if
 //    no other key of the set is closed.
 // Rates allow more as time passes: run_rates() applies that, so call it before next().
@@ -367,15 +367,15 @@ class Lanes {
   void set_ready(Lane* lane, BandClass* in_class);
   // The key of a lane in the index of a class.
   ReadyKey key_in(const BandClass* in_class, const Lane* lane) const;
-  // Own classes (lanes_own.cc). The class is made if it does not exist.
+  // Own classes (lanes_own.cc).
   static bool can_be_own(const Lane* lane);
-  static BandClass* own_class(Group* group, uint8_t band);
-  static void drop_own_classes(Group* group);
+  static BandClass* find_own_class(const Group* group, uint8_t band);
+  // The class is made if it does not exist, and dropped without a ready lane.
+  BandClass* join_own_class(Group* group, uint8_t band);
+  void drop_own_class(BandClass* own);
   void check_own_classes(const Group* group, int64_t now_ms) const;
   // Sets whether refresh_group() visits the lane.
   static void set_shared(Lane* lane, bool shared);
-  // Like refresh_group(), when the keys of lanes have changed, too.
-  void refresh_all(Group* group, int64_t now_ms);
   // Whether some key of the set lacks this many slots.
   static bool is_short(const KeySet* set, uint32_t cost);
   static void list_large(Lane* lane);

@@ -45,7 +45,7 @@ void Lanes::reconfigure(Group* group, int64_t now_ms, std::vector<BoundRate>* bo
   if (bound != nullptr && limiter.bound_arrival(now_ms)) {
     bound->push_back({ConfigLevel::kGroup, group->name, group->virtual_ms, limiter.arrival_us});
   }
-  refresh_all(group, now_ms);
+  refresh_group(group, now_ms);
 }
 
 void Lanes::reconfigure(Key* key, int64_t now_ms, std::vector<BoundRate>* bound) {
@@ -88,7 +88,7 @@ void Lanes::reconfigure_some(size_t steps, int64_t now_ms, std::vector<BoundRate
       if (done >= steps) return;
       if (level == ConfigLevel::kGroup) {
         turn->cursor = groups_.scan(turn->cursor, kScannedAtOnce, [&](Group* group) {
-          done += steps_each + group->lanes.size();
+          done += steps_each + group->shared + group->own.size();
           reconfigure(group, now_ms, bound);
         });
       } else {

@@ -7,16 +7,6 @@
 
 namespace sluice {
 
-namespace {
-
-BandClass* find_own_class(const Group* group, uint8_t band) {
-  const auto at = std::find_if(group->own.begin(), group->own.end(),
-                               [band](const BandClass* own) { return own->band == band; });
-  return at == group->own.end() ? nullptr : *at;
-}
-
-}  // namespace
-
 // Lanes of several slots depend on the room of their own keys, and indexed keys list classes.
 // REQUIRES: has_pending().
 bool Lanes::can_be_own(const Lane* lane) {
@@ -25,22 +15,28 @@ bool Lanes::can_be_own(const Lane* lane) {
          lane->first()->cost() == 1;
 }
 
-BandClass* Lanes::own_class(Group* group, uint8_t band) {
+BandClass* Lanes::find_own_class(const Group* group, uint8_t band) {
+  const auto at = std::find_if(group->own.begin(), group->own.end(),
+                               [band](const BandClass* own) { return own->band == band; });
+  return at == group->own.end() ? nullptr : *at;
+}
+
+BandClass* Lanes::join_own_class(Group* group, uint8_t band) {
   BandClass* own = find_own_class(group, band);
   if (own != nullptr) return own;
   own = new BandClass();
   own->group = group;
   own->band = band;
   group->own.push_back(own);
+  index_bytes_ += sizeof(BandClass);
   return own;
 }
 
-void Lanes::drop_own_classes(Group* group) {
-  for (BandClass* own : group->own) {
-    CHECK(own->ready.empty() && !own->open);
-    delete own;
-  }
-  group->own.clear();
+void Lanes::drop_own_class(BandClass* own) {
+  CHECK(!own->open);
+  std::erase(own->group->own, own);
+  index_bytes_ -= sizeof(BandClass);
+  delete own;
 }
 
 void Lanes::set_shared(Lane* lane, bool shared) {
@@ -57,27 +53,17 @@ void Lanes::refresh_group(Group* group, int64_t now_ms) {
   for (uint32_t i = group->shared; i-- > 0;) refresh_lane(group->lanes[i], now_ms);
   if (group->own.empty()) return;
   const bool has_room = group->limiter.allows(1, now_ms);
-  if (!has_room && group->pending != 0) await_refill(group->limiter, {group, nullptr}, now_ms);
+  if (!has_room) await_refill(group->limiter, {group, nullptr}, now_ms);
   for (BandClass* own : group->own) {
     own->has_room = has_room;
     refresh_class(own, nullptr);
   }
 }
 
-void Lanes::refresh_all(Group* group, int64_t now_ms) {
-  // refresh_group() visits the others.
-  const std::vector<Lane*> rest(group->lanes.begin() + group->shared, group->lanes.end());
-  for (Lane* lane : rest) refresh_lane(lane, now_ms);
-  refresh_group(group, now_ms);
-}
-
 void Lanes::check_own_classes(const Group* group, int64_t now_ms) const {
   for (BandClass* own : group->own) {
     CHECK(own->group == group && find_own_class(group, own->band) == own);
-    if (own->ready.empty()) {
-      CHECK(!own->open);
-      continue;
-    }
+    CHECK(!own->ready.empty());
     CHECK(own->has_room == group->limiter.allows(1, now_ms));
     CHECK(own->open == own->has_room);
     if (!is_reconfiguring()) CHECK(own->place == place(own->ready.front().value));

@@ -102,7 +102,7 @@ struct Group {
   uint64_t backlog_weight = 0;  // in millionths, while it is in the backlog; else 0
   std::vector<Lane*> lanes;
   uint32_t shared = 0;          // the first ones of them have pending jobs and are in no own class
-  std::vector<BandClass*> own;  // its own classes (lanes.h), at most one a band
+  std::vector<BandClass*> own;  // its own classes (lanes.h): one for each band with a ready lane
   uint64_t held = 0;            // Lanes::hold
 
   double received_ms() const { return virtual_ms - guessed_ms / config.weight; }

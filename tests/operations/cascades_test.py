@@ -223,13 +223,15 @@ def own_keys(count):
         for _ in range(20):
             id_, lease = connection.call("Q.POP", "1", "queue", "BRIEF").value[0][1:3]
             connection.call("Q.ACK", "queue", id_, lease)
+        for words in ("GROUP g SET weight 2", "GROUP h* SET weight 3", "SET fair off", "RESET"):
+            connection.call("Q.CONFIG", "queue", *words.split())
 
     return Case("runs of a group whose jobs have a key each", prepare, run_some,
                 lambda connection: stat(connection, "completed") == 20)
 
 
 def test_own_keys(options):
-    """A run of a group whose jobs have a key each."""
+    """A run of a group whose jobs have a key each, and a change of its configuration."""
     require_slices(options, own_keys(MANY))
 
 

@@ -190,4 +190,32 @@ TEST_CASE("what lists and `why` say holds as soon as a rate has refilled") {
   }
 }
 
+TEST_CASE(
+    "a rate that has refilled serves a group although a large job for which it is full comes") {
+  QueueTalk q;
+  q.say("Q.CONFIG q GROUP g SET rate 1/30 max_active 2");
+  q.add("a b", "GROUP g");
+  CHECK(q.pop() == "a");
+  CHECK(q.pop() == "null");
+  q.set_clock(q.wall_ms() + 31, q.steady_ms() + 31);
+  q.add("large", "GROUP g COST 2 PRI low");
+  CHECK(q.pop() == "b");
+  q.find_queue("q")->check();
+}
+
+TEST_CASE("a group keeps nothing of bands that its jobs with keys of their own have left") {
+  QueueTalk q;
+  q.add("stays", "GROUP g KEY stays PRI 0");
+  const auto kept = [&] { return q.find_queue("q")->lanes.find_group("g")->own.size(); };
+  for (int band = 1; band < 10; ++band) {
+    const std::string number = std::to_string(band);
+    q.add(number, "GROUP g KEY " + number + " PRI " + number);
+    q.find_queue("q")->check();
+    CHECK(kept() == 2);
+    q.say("Q.CANCEL q " + number);
+    q.find_queue("q")->check();
+    CHECK(kept() == 1);
+  }
+}
+
 }  // namespace

@@ -113,6 +113,7 @@ TEST_CASE("what concerns no group, one of them, or nothing at all, walks over no
     CAPTURE(change);
     q.say("Q.CONFIG q " + std::string(change));
     CHECK(q.is_reconfiguring());
+    q.queue().check();
     q.pass(1);
     CHECK_FALSE(q.is_reconfiguring());
     q.queue().check();
