@@ -24,15 +24,24 @@ void for_each_line(Queue& queue, uint8_t band, Visit visit) {
   visit(queue.stats.band(band));
 }
 
-// Counts members of a key that is gone. Those whose band is unknown count in the band `rest`.
-void count_cancelled(Queue& queue, uint64_t members, const std::map<uint8_t, uint64_t>& by_band,
-                     uint8_t rest) {
+// Counts members of a key that came or is gone. Those whose band is unknown count in the band
+// `rest`.
+void count_members(Queue& queue, uint64_t Totals::*total, uint64_t members,
+                   const std::map<uint8_t, uint64_t>& by_band, uint8_t rest) {
   const auto count = [&](uint8_t band, uint64_t number) {
-    for_each_line(queue, band, [&](StatsLine& line) { line.totals.cancelled += number; });
+    for_each_line(queue, band, [&](StatsLine& line) { line.totals.*total += number; });
     members -= number;
   };
   for (const auto& [band, number] : by_band) count(band, std::min(number, members));
   if (members != 0) count(rest, members);
+}
+
+// What the one event for all members of a key tells.
+EventFields key_fields(const AdoptedNote& note) {
+  EventFields fields;
+  fields.add("key", note.name);
+  fields.add("members", static_cast<int64_t>(note.members));
+  return fields;
 }
 
 }  // namespace
@@ -87,19 +96,24 @@ void AdoptedWork::settle() { settle(Cause()); }
 void AdoptedWork::settle(const Cause& cause) {
   if (unit_.adopted_notes == nullptr) return;
   std::vector<AdoptedNote> notes = std::exchange(unit_.adopted_notes->notes, {});
+  // Before what has become of some of the members since.
+  for (const AdoptedNote& note : notes) {
+    if (note.what == AdoptedNote::What::kKeyCame && may_settle(note.group)) settle_note(note);
+  }
   for (const Change& change : Change::collect(notes)) {
     if (may_settle(change.group)) settle_change(change, cause);
   }
   // After the members: what a key has lost as a whole is the set of members that are missing now.
   for (const AdoptedNote& note : notes) {
-    if (note.what != AdoptedNote::What::kMember && may_settle(note.group)) settle_note(note);
+    const bool has_been =
+        note.what == AdoptedNote::What::kMember || note.what == AdoptedNote::What::kKeyCame;
+    if (!has_been && may_settle(note.group)) settle_note(note);
   }
 }
 
 bool AdoptedWork::may_settle(const std::shared_ptr<AdoptedGroup>& group) {
   if ((group->shards & ~locked_) == 0) return true;
-  group->missed.store(true);
-  state_.shards[group->home].next_due_steady_ms.store(0, std::memory_order_release);
+  state_.look_later(*group);
   return false;
 }
 
@@ -107,6 +121,7 @@ void AdoptedWork::settle_note(const AdoptedNote& note) {
   if (note.what == AdoptedNote::What::kQueue) return renamed(note.group);
   Queue* queue = note.group->queue;
   if (queue == nullptr || !shows_keys(*queue)) return;
+  if (note.what == AdoptedNote::What::kKeyCame) return key_came(*queue, note);
   if (note.what == AdoptedNote::What::kKeyGone) return key_gone(*queue, note);
   for (const AdoptedWarning& warning : view(*queue).warnings()) {
     warn(state_.key_type, "Queue " + printable_bytes(queue->key) +
@@ -263,32 +278,39 @@ void AdoptedWork::cancelled(Queue& queue, const AdoptedPlace& before, const Caus
 
 // --- Whole keys ---
 
-std::map<uint8_t, uint64_t> AdoptedWork::drop_missing(Queue& queue, std::optional<bool> active) {
-  const AdoptedView keys = view(queue);
-  std::vector<std::string> gone;
-  std::map<uint8_t, uint64_t> by_band;
-  for (const auto& [id, member] : queue.adopted->members()) {
-    if (active && member.active != *active) continue;
-    const AdoptedPlace place = keys.find(id);
-    if (member.active ? place.active : place.pending) continue;
-    gone.push_back(id);
-    ++by_band[member.band];
+void AdoptedWork::key_came(Queue& queue, const AdoptedNote& note) {
+  touch(queue);
+  if (note.key == kAdoptedActive) {
+    count_members(queue, &Totals::started, note.members, {}, queue.config.values().default_band);
+    record(queue, kWholeKey, EventType::kStarted, key_fields(note), nullptr);
+    state_.look_later(*note.group);
+  } else {
+    count_members(queue, &Totals::added, note.members, note.by_band,
+                  view(queue).band_of(note.key, 0));
+    record(queue, kWholeKey, EventType::kAdded, key_fields(note), nullptr);
+    queue.stats.added.record(queue.queue_ms, note.members);
   }
-  for (const std::string& id : gone) record(queue, id, EventType::kNone, {}, nullptr);
-  return by_band;
+  list_queue_timers(home_shard(queue), queue);
 }
 
 void AdoptedWork::key_gone(Queue& queue, const AdoptedNote& note) NO_THREAD_SAFETY_ANALYSIS {
   touch(queue);
   const bool active = note.key == kAdoptedActive;
-  const std::map<uint8_t, uint64_t> dropped = drop_missing(queue, active);
+  AdoptedLook look;
+  size_t left = kAdoptedAtOnce;
+  std::map<uint8_t, uint64_t> dropped = drop_missing(queue, look, left, active);
+  if (!look.in_set) {
+    // The others are dropped in slices, and counted now.
+    for (int band = 0; active && band < kBands; ++band) {
+      const uint64_t others = queue.adopted->active_in(static_cast<uint8_t>(band));
+      if (others != 0) dropped[static_cast<uint8_t>(band)] += others;
+    }
+    state_.look_later(*note.group);
+  }
   const uint8_t rest =
       active ? queue.config.values().default_band : view(queue).band_of(note.key, 0);
-  count_cancelled(queue, note.members, active ? dropped : note.by_band, rest);
-  EventFields fields;
-  fields.add("key", note.name);
-  fields.add("members", static_cast<int64_t>(note.members));
-  record(queue, kWholeKey, EventType::kForgotten, fields, nullptr);
+  count_members(queue, &Totals::cancelled, note.members, active ? dropped : note.by_band, rest);
+  record(queue, kWholeKey, EventType::kForgotten, key_fields(note), nullptr);
   warn(state_.key_gone, "Key " + printable_bytes(note.name) + ", which queue " +
                             printable_bytes(queue.key) + " has adopted, was removed with " +
                             std::to_string(note.members) +
@@ -302,14 +324,6 @@ void AdoptedWork::key_gone(Queue& queue, const AdoptedNote& note) NO_THREAD_SAFE
   for (const auto& [id, waiting] : waiters->by_job) {
     if (keys.find(id).is_nowhere()) home(queue).signal_job(queue.key, id);
   }
-}
-
-void AdoptedWork::look_again(const std::shared_ptr<AdoptedGroup>& group) {
-  if (group->queue == nullptr) return unwatch(group);
-  touch(*group->queue);
-  drop_missing(*group->queue);
-  adopt_active(*group->queue);
-  list_queue_timers(home_shard(*group->queue), *group->queue);
 }
 
 // --- Records ---

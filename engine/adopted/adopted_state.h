@@ -7,6 +7,7 @@
 
 #include "engine/base/log_pace.h"
 #include "engine/keyspace/shard.h"
+#include "engine/queue/adopted_keys.h"
 
 namespace sluice {
 
@@ -15,6 +16,12 @@ class Acl;
 struct AdoptedState {
   // The arguments must outlive this object.
   AdoptedState(Shards& all_shards, const Acl& users) : shards(all_shards), acl(users) {}
+
+  // The timers of the group's queue look at its keys.
+  void look_later(AdoptedGroup& group) const {
+    group.missed.store(true);
+    shards[group.home].next_due_steady_ms.store(0, std::memory_order_release);
+  }
 
   Shards& shards;
   const Acl& acl;

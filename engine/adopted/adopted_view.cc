@@ -370,7 +370,9 @@ bool AdoptedView::walk_active(Step& step, Bytes after) const {
     const auto& [id, member] = *at.value();
     ++step.page.looked_at;
     AdoptedPlace place{id, true, false, 0, member.band, member.score};
-    if (matches(step.selector, place, now_.queue_ms - member.since_ms)) {
+    // A record whose member has left with the whole key is dropped later.
+    const bool is_there = contains(step.active, id);
+    if (is_there && matches(step.selector, place, now_.queue_ms - member.since_ms)) {
       step.take(std::move(place));
     }
     at.next();

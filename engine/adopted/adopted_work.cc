@@ -31,6 +31,7 @@ void AdoptedWork::watch(Queue& queue) NO_THREAD_SAFETY_ANALYSIS {
   add(definition.active, kAdoptedActive);
   for (size_t i = 0; i < definition.pending.size(); ++i) add(definition.pending[i], i);
   state_.queues.fetch_add(1, std::memory_order_relaxed);
+  state_.look_later(*group);
 }
 
 void AdoptedWork::unwatch(const std::shared_ptr<AdoptedGroup>& group) NO_THREAD_SAFETY_ANALYSIS {
@@ -57,11 +58,7 @@ Queue* AdoptedWork::adopter_of(int index, Bytes key) {
 // The queue's own key was deleted or renamed.
 void AdoptedWork::renamed(const std::shared_ptr<AdoptedGroup>& group) {
   // The shards that it needs may have changed. A command on the queue itself locks all shards.
-  if (locked_ != kAllShards) {
-    group->missed.store(true);
-    state_.shards[group->home].next_due_steady_ms.store(0, std::memory_order_release);
-    return;
-  }
+  if (locked_ != kAllShards) return state_.look_later(*group);
   unwatch(group);
   Queue* queue = group->queue;
   if (queue == nullptr) {
@@ -72,9 +69,9 @@ void AdoptedWork::renamed(const std::shared_ptr<AdoptedGroup>& group) {
   }
   touch(*queue);
   if (can_watch(*queue)) {
-    watch(*queue);
     // In another database the same names are other keys.
-    return look_again(group);
+    watch(*queue);
+    return look_on(group);
   }
   warn(state_.adoption_ended,
        "Queue " + printable_bytes(queue->key) +
@@ -115,9 +112,7 @@ void AdoptedWork::adopt(Queue& queue, AdoptedDefinition definition) {
   queue.adopted->definition = std::move(definition);
   record_definition(queue, &queue.adopted->definition);
   watch(queue);
-  drop_missing(queue);
-  adopt_active(queue);
-  list_queue_timers(home_shard(queue), queue);
+  look_on(queue.adopted->group);
 }
 
 void AdoptedWork::end(Queue& queue) {
@@ -127,21 +122,56 @@ void AdoptedWork::end(Queue& queue) {
   list_queue_timers(home_shard(queue), queue);
 }
 
-// Members that are already in the active set count as active from now on.
-void AdoptedWork::adopt_active(Queue& queue) {
+// --- Looking at the keys ---
+
+void AdoptedWork::look_on(const std::shared_ptr<AdoptedGroup>& group) {
+  if (group->queue == nullptr) return unwatch(group);
+  Queue& queue = *group->queue;
+  AdoptedLook& look = group->look;
+  if (group->missed.exchange(false)) look = {.open = true};
+  size_t left = kAdoptedAtOnce;
+  if (!look.in_set) drop_missing(queue, look, left);
   const Set* active = view(queue).active();
-  if (active == nullptr) return;
-  active->members.for_each([&](const Member* found) {
-    const AdoptedMember* kept = queue.adopted->find(found->bytes());
-    if (kept != nullptr && kept->active) return;
-    AdoptedMember member;
-    member.active = true;
-    member.band = queue.config.values().default_band;
-    member.reclaims = kept == nullptr ? 0 : kept->reclaims;
-    member.since_ms = queue.queue_ms;
-    member.since_steady = unit_.times.steady_ms;
-    record(queue, found->bytes(), EventType::kNone, {}, &member);
-  });
+  if (active == nullptr && look.in_set) look.open = false;
+  if (active != nullptr && look.in_set && left != 0) {
+    // Members that are already in the active set count as active from now on.
+    look.cursor = active->members.scan(look.cursor, left, [&](const Member* found) {
+      const AdoptedMember* kept = queue.adopted->find(found->bytes());
+      if (kept != nullptr && kept->active) return;
+      AdoptedMember member;
+      member.active = true;
+      member.band = queue.config.values().default_band;
+      member.reclaims = kept == nullptr ? 0 : kept->reclaims;
+      member.since_ms = queue.queue_ms;
+      member.since_steady = unit_.times.steady_ms;
+      record(queue, found->bytes(), EventType::kNone, {}, &member);
+    });
+    look.open = look.cursor != 0;
+  }
+  Shard& shard = home_shard(queue);
+  list_queue_timers(shard, queue);
+  if (look.open) shard.next_due_steady_ms.store(0, std::memory_order_release);
+}
+
+std::map<uint8_t, uint64_t> AdoptedWork::drop_missing(Queue& queue, AdoptedLook& look, size_t& left,
+                                                      std::optional<bool> active) {
+  const AdoptedView keys = view(queue);
+  const AdoptedKeys::Members& members = queue.adopted->members();
+  std::vector<std::string> gone;
+  std::map<uint8_t, uint64_t> by_band;
+  auto at = look.last ? members.upper_bound(*look.last) : members.begin();
+  for (; at != members.end() && left != 0; ++at, --left) {
+    const auto& [id, member] = *at;
+    look.last = id;
+    if (active && member.active != *active) continue;
+    const AdoptedPlace place = keys.find(id);
+    if (member.active ? place.active : place.pending) continue;
+    gone.push_back(id);
+    ++by_band[member.band];
+  }
+  look.in_set = at == members.end();
+  for (const std::string& id : gone) record(queue, id, EventType::kNone, {}, nullptr);
+  return by_band;
 }
 
 // --- Payloads ---

@@ -37,10 +37,11 @@ class AdoptedWork {
 
   // Settles the notes of the unit.
   void settle();
-  // The keys have changed while they could not be settled: brings the records of members up to
-  // date.
-  void look_again(const std::shared_ptr<AdoptedGroup>& group);
-  // Watches the keys of a queue that replay has restored.
+  // A slice of bringing the records of members up to date: after the adoption, a restart, and
+  // changes that could not be settled or are too many.
+  void look_on(const std::shared_ptr<AdoptedGroup>& group);
+  // Watches the keys of a queue, at which the timers then look: of one that replay has restored, a
+  // slice may be missing.
   void watch(Queue& queue);
 
   // --- Q.ADOPT ---
@@ -86,10 +87,13 @@ class AdoptedWork {
   AdoptedPlace place_before(const AdoptedView& keys, const Change& change,
                             const AdoptedPlace& after) const;
   void renamed(const std::shared_ptr<AdoptedGroup>& group);
+  void key_came(Queue& queue, const AdoptedNote& note);
   void key_gone(Queue& queue, const AdoptedNote& note);
-  // Removes the records of members that are no longer in the keys: of active ones, of those that
-  // were given back (false), or of both. Returns their numbers by band.
-  std::map<uint8_t, uint64_t> drop_missing(Queue& queue, std::optional<bool> active = {});
+  // Examines `left` records at most, and removes those of members that are no longer in the keys:
+  // of active ones, of those that were given back (false), or of both. Returns their numbers by
+  // band.
+  std::map<uint8_t, uint64_t> drop_missing(Queue& queue, AdoptedLook& look, size_t& left,
+                                           std::optional<bool> active = {});
 
   // --- Transitions, engine/adopted/adopted_settle.cc ---
   void added(Queue& queue, const AdoptedPlace& after);
@@ -113,7 +117,6 @@ class AdoptedWork {
   // Ends the adoption.
   void drop_definition(Queue& queue);
   void unwatch(const std::shared_ptr<AdoptedGroup>& group);
-  void adopt_active(Queue& queue);
 
   // --- Payloads ---
   bool adopter_may_write(const Queue& queue, Bytes key);

@@ -11,9 +11,6 @@ namespace sluice {
 
 namespace {
 
-// Bounds what one command writes into the journal.
-constexpr uint64_t kMaxCopiedJobs = 4000;
-
 constexpr Bytes kSameObject = "ERR source and destination objects are the same";
 
 struct CopyOptions {
@@ -73,12 +70,12 @@ void copy_command(Call& call) {
   if (entry == nullptr) return call.reply.integer(0);
   Database target = call.database(to, options.database);
   if (target.find(to) != nullptr && !options.replace) return call.reply.integer(0);
-  if (entry->type() != Type::kQueue) {
-    source.copy(entry, target, to);
-  } else if (entry->object<Queue>().live_jobs() <= kMaxCopiedJobs) {
+  if (entry->type() == Type::kQueue) {
+    const uint64_t limit = exceeded_copy_limit(entry->object<Queue>());
+    if (limit != 0) return call.reply.error(QueueError("TOOBIG").with("limit", limit).text());
     copy_queue(call, *entry, target, to);
   } else {
-    return call.reply.error(QueueError("TOOBIG").with("limit", kMaxCopiedJobs).text());
+    source.copy(entry, target, to);
   }
   target.notify(KeyEvent::kCopyTo, to.key);
   call.reply.integer(1);

@@ -182,7 +182,8 @@ class Execution {
   void lock_with_adopted(unsigned index);
   // Turns changes of adopted keys into transitions of their queues' jobs.
   void settle_adopted();
-  void look_at_missed(Shard& shard);
+  // Goes on with a look at adopted keys.
+  void look_at_adopted(Shard& shard);
   void run_adopted_timers(Queue& queue);
   // Records the pending heads of queues.
   void record_heads();

@@ -41,12 +41,10 @@ void Execution::settle_adopted() {
   AdoptedWork(engine_.adopted(), locked_, unit_).settle();
 }
 
-void Execution::look_at_missed(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
+void Execution::look_at_adopted(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
   if (shard.adopted == nullptr) return;
-  while (const std::shared_ptr<AdoptedGroup> group = shard.adopted->take_missed()) {
-    AdoptedWork(engine_.adopted(), locked_, unit_).look_again(group);
-    if (shard.adopted == nullptr) return;
-  }
+  const std::shared_ptr<AdoptedGroup> group = shard.adopted->must_look();
+  if (group != nullptr) AdoptedWork(engine_.adopted(), locked_, unit_).look_on(group);
 }
 
 void Execution::run_adopted_timers(Queue& queue) {

@@ -81,7 +81,7 @@ bool Execution::run_timers(const Times& now) NO_THREAD_SAFETY_ANALYSIS {
     end_hold();
     lock_with_adopted(index);  // changes here may concern queues in other shards
     begin_unit();
-    look_at_missed(shard);
+    look_at_adopted(shard);
     const uint64_t begin_ticks = read_ticks();
     expire_keys(shard);
     note_latency_event("expire-cycle", read_ticks() - begin_ticks);

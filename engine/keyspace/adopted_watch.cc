@@ -54,10 +54,10 @@ void AdoptedWatches::remove(const AdoptedGroup* group) {
   }
 }
 
-std::shared_ptr<AdoptedGroup> AdoptedWatches::take_missed() {
+std::shared_ptr<AdoptedGroup> AdoptedWatches::must_look() const {
   for (const auto& keys : keys_) {
     for (const auto& [key, watch] : keys) {
-      if (watch.key == kAdoptingQueue && watch.group->missed.exchange(false)) return watch.group;
+      if (watch.key == kAdoptingQueue && watch.group->must_look()) return watch.group;
     }
   }
   return nullptr;
@@ -95,12 +95,15 @@ std::map<uint8_t, uint64_t> count_bands(const ScoreBands& bands, const SortedSet
   return counts;
 }
 
-void note_gone(Shard& shard, Unit& unit, Bytes key, const AdoptedWatch& watch, const Entry& entry) {
-  const bool holds =
-      watch.key == kAdoptedActive ? entry.type() == Type::kSet : entry.type() == Type::kSortedSet;
-  // The last element of a collection has been noted already.
-  if (!holds || watch.key == kAdoptingQueue || collection_size(entry) == 0) return;
-  AdoptedNote note{AdoptedNote::What::kKeyGone, watch.group, watch.key, std::string(key)};
+// Whether the value has the type that the queue reads at this key.
+bool is_shown(const AdoptedWatch& watch, const Entry& entry) {
+  if (watch.key == kAdoptingQueue) return false;
+  return entry.type() == (watch.key == kAdoptedActive ? Type::kSet : Type::kSortedSet);
+}
+
+void note_key(Shard& shard, Unit& unit, AdoptedNote::What what, const AdoptedWatch& watch,
+              const Entry& entry) {
+  AdoptedNote note{what, watch.group, watch.key, std::string(entry.key())};
   note.members = collection_size(entry);
   if (watch.key != kAdoptedActive && watch.group->unit != 0) {
     const ScoreBands bands{watch.group->unit, unit.times.wall_ms};
@@ -109,10 +112,17 @@ void note_gone(Shard& shard, Unit& unit, Bytes key, const AdoptedWatch& watch, c
   add_note(shard, unit, std::move(note));
 }
 
+void note_gone(Shard& shard, Unit& unit, const AdoptedWatch& watch, const Entry& entry) {
+  // The last element of a collection has been noted already.
+  if (!is_shown(watch, entry) || collection_size(entry) == 0) return;
+  note_key(shard, unit, AdoptedNote::What::kKeyGone, watch, entry);
+}
+
 }  // namespace
 
 void note_sorted_put(Shard& shard, Unit& unit, int database, Bytes key, Bytes member,
                      const ScoredMember* found, double score) {
+  if (unit.notes_whole_key) return;
   const AdoptedWatch* watch = find_watch(shard, database, key);
   if (watch == nullptr || watch->key >= kAdoptedActive) return;
   AdoptedNote note{AdoptedNote::What::kMember, watch->group, watch->key, std::string(member)};
@@ -134,11 +144,28 @@ void note_sorted_remove(Shard& shard, Unit& unit, int database, Bytes key,
 }
 
 void note_set_change(Shard& shard, Unit& unit, int database, Bytes key, Bytes member, bool came) {
+  if (unit.notes_whole_key) return;
   const AdoptedWatch* watch = find_watch(shard, database, key);
   if (watch == nullptr || watch->key != kAdoptedActive) return;
   AdoptedNote note{AdoptedNote::What::kMember, watch->group, watch->key, std::string(member)};
   note.was_there = !came;
   add_note(shard, unit, std::move(note));
+}
+
+void note_whole_key(Shard& shard, Unit& unit, int database, const Entry& entry) {
+  const AdoptedWatch* watch = find_watch(shard, database, entry.key());
+  if (watch == nullptr || !is_shown(*watch, entry)) return;
+  if (collection_size(entry) > kAdoptedAtOnce) {
+    return note_key(shard, unit, AdoptedNote::What::kKeyCame, *watch, entry);
+  }
+  if (entry.type() == Type::kSet) {
+    return entry.object<Set>().members.for_each([&](const Member* member) {
+      note_set_change(shard, unit, database, entry.key(), member->bytes(), true);
+    });
+  }
+  entry.object<SortedSet>().members.for_each([&](const ScoredMember* member) {
+    note_sorted_put(shard, unit, database, entry.key(), member->bytes(), nullptr, member->score());
+  });
 }
 
 void note_new_key(Shard& shard, Unit& unit, int database, const Entry& entry) {
@@ -152,7 +179,7 @@ void note_new_key(Shard& shard, Unit& unit, int database, const Entry& entry) {
 
 void note_key_gone(Shard& shard, Unit& unit, int database, const Entry& entry) {
   const AdoptedWatch* watch = find_watch(shard, database, entry.key());
-  if (watch != nullptr) note_gone(shard, unit, entry.key(), *watch, entry);
+  if (watch != nullptr) note_gone(shard, unit, *watch, entry);
 }
 
 void note_flush(Shard& shard, Unit& unit, int database) NO_THREAD_SAFETY_ANALYSIS {
@@ -160,7 +187,7 @@ void note_flush(Shard& shard, Unit& unit, int database) NO_THREAD_SAFETY_ANALYSI
   for (const auto& [name, watch] : shard.adopted->keys(database)) {
     const KeyRef key(name);
     const Entry* entry = entries.find(key.key, key.hash);
-    if (entry != nullptr) note_gone(shard, unit, name, watch, *entry);
+    if (entry != nullptr) note_gone(shard, unit, watch, *entry);
   }
 }
 

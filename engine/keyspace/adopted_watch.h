@@ -52,9 +52,8 @@ class AdoptedWatches {
   void remove(const AdoptedGroup* group);
   bool empty() const { return count_ == 0; }
   const Keys& keys(int database) const { return keys_[static_cast<size_t>(database)]; }
-  // A group homed in this shard whose keys have changed while not all of its shards were locked,
-  // and which has not been checked since.
-  std::shared_ptr<AdoptedGroup> take_missed();
+  // A group homed in this shard at whose keys the timers must look.
+  std::shared_ptr<AdoptedGroup> must_look() const;
 
  private:
   std::array<Keys, kDatabases> keys_;  // by Database::index()
@@ -66,6 +65,7 @@ class AdoptedWatches {
 struct AdoptedNote {
   enum class What : uint8_t {
     kMember,     // an element was added or removed, or has another score
+    kKeyCame,    // the key came with `members` elements, too many for a note each
     kKeyGone,    // the key was removed with `members` elements: DEL, RENAME, FLUSHDB, its expiry
     kOtherType,  // the key now holds another type
     kQueue,      // the queue itself was removed or renamed
@@ -78,7 +78,7 @@ struct AdoptedNote {
   bool was_there = false;
   double old_score = 0;
   double new_score = 0;
-  // kKeyGone; the members by band if the key holds bands in its scores
+  // kKeyCame, kKeyGone; the members by band if the key holds bands in its scores
   uint64_t members = 0;
   std::map<uint8_t, uint64_t> by_band = {};
 };
@@ -99,6 +99,8 @@ void note_sorted_remove(Shard& shard, Unit& unit, int database, Bytes key,
                         const ScoredMember& member);
 // An element of a set was added or removed.
 void note_set_change(Shard& shard, Unit& unit, int database, Bytes key, Bytes member, bool came);
+// A whole value has come to this key: RENAME, MOVE, COPY, RESTORE.
+void note_whole_key(Shard& shard, Unit& unit, int database, const Entry& entry);
 // A key was created, with a type.
 void note_new_key(Shard& shard, Unit& unit, int database, const Entry& entry);
 // Call before a key is removed with all of its elements.

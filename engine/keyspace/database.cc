@@ -244,6 +244,7 @@ void Database::copy(Entry* entry, Database target, const KeyRef& to) {
   }
   Entry* made = target.create(to, entry->type());
   copy_encoding(*entry, *made);
+  unit_->notes_whole_key = target.has_adopted_keys();
   switch (entry->type()) {
     case Type::kList: {
       const PackedList& items = entry->object<List>().items;
@@ -274,6 +275,8 @@ void Database::copy(Entry* entry, Database target, const KeyRef& to) {
     default:
       CHECK(false && "cannot copy this type");
   }
+  if (std::exchange(unit_->notes_whole_key, false)) [[unlikely]]
+    note_whole_key(*target.shard_, *unit_, target.index_, *made);
   if (expire_ms != 0) target.set_expire(to, made, expire_ms);
 }
 

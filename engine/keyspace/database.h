@@ -204,7 +204,6 @@ class Database {
   void leave_for(Queue& queue, const Database& target, const KeyRef& to);
   void arrive(const KeyRef& to, Queue& queue, bool by_record);
   bool moves_by_record(const Entry& entry) const;
-  void note_elements(const KeyRef& key, const Entry& entry);
   void track_expiry(const KeyRef& key, int64_t expire_ms);
   void untrack_expiry(const KeyRef& key, int64_t expire_ms);
   // Records the items at the positions [from, to).

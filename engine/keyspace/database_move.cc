@@ -72,7 +72,7 @@ void Database::move(const KeyRef& from, Entry* entry, Database target, const Key
   if (entry->expire_ms() != 0) target.track_expiry(to, entry->expire_ms());
   if (unit_->recording && !by_record) target.record_whole(to, *entry);
   if (target.has_adopted_keys()) [[unlikely]]
-    target.note_elements(to, *entry);
+    note_whole_key(*target.shard_, *unit_, target.index_, *entry);
   if (type == Type::kQueue) target.arrive(to, entry->object<Queue>(), by_record);
   if (type == Type::kList || type == Type::kSortedSet || type == Type::kStream) {
     target.signal(to.key);

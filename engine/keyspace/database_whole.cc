@@ -12,24 +12,10 @@ void Database::put_entry(const KeyRef& key, OwnedEntry made) {
   if (entry->expire_ms() != 0) track_expiry(key, entry->expire_ms());
   if (unit_->recording) record_whole(key, *entry);
   if (has_adopted_keys()) [[unlikely]]
-    note_elements(key, *entry);
+    note_whole_key(*shard_, *unit_, index_, *entry);
   const Type type = entry->type();
   if (type == Type::kList || type == Type::kSortedSet || type == Type::kStream) signal(key.key);
   touched(key.key);
-}
-
-// Notes the elements of a whole value, if its key is watched.
-void Database::note_elements(const KeyRef& key, const Entry& entry) NO_THREAD_SAFETY_ANALYSIS {
-  if (shard_->adopted->find(index_, key.key) == nullptr) return;
-  if (entry.type() == Type::kSet) {
-    entry.object<Set>().members.for_each([&](const Member* member) {
-      note_set_change(*shard_, *unit_, index_, key.key, member->bytes(), true);
-    });
-  } else if (entry.type() == Type::kSortedSet) {
-    entry.object<SortedSet>().members.for_each([&](const ScoredMember* member) {
-      note_sorted_put(*shard_, *unit_, index_, key.key, member->bytes(), nullptr, member->score());
-    });
-  }
 }
 
 void Database::record_whole(const KeyRef& key, const Entry& entry) {

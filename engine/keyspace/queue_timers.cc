@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "engine/keyspace/adopted_watch.h"
 #include "engine/keyspace/shard.h"
 #include "engine/queue/queue_records.h"
 
@@ -123,7 +124,8 @@ void set_queue_due_times(Shard& shard) NO_THREAD_SAFETY_ANALYSIS {
   // Only queues use these clocks.
   shard.next_due_queue_ms.store(first.due_ms == kNothingDue ? kNeverMs : first.due_ms,
                                 std::memory_order_release);
-  shard.next_due_steady_ms.store(first.due_steady, std::memory_order_release);
+  const bool looks = shard.adopted != nullptr && shard.adopted->must_look() != nullptr;
+  shard.next_due_steady_ms.store(looks ? 0 : first.due_steady, std::memory_order_release);
 }
 
 void unlist_queue_timers(Shard& shard, Queue& queue) NO_THREAD_SAFETY_ANALYSIS {

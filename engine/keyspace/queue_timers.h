@@ -47,7 +47,8 @@ void unlist_queue_timers(Shard& shard, Queue& queue);
 
 // The queue that has been due longest, or null. Sets its timer_lag_ms.
 Queue* due_queue(Shard& shard, const Times& now);
-// Recomputes the shard's next_due times of queues.
+// Recomputes the shard's next_due times of queues. It is due at once if the timers must look at
+// adopted keys.
 void set_queue_due_times(Shard& shard);
 
 // The queue's key is deleted: removes the queue from the unit's dirty list and from the timers. Its

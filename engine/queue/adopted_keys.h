@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ namespace sluice {
 class Queue;
 
 inline constexpr size_t kMaxAdoptedKeys = 256;  // one for each band
+// This many members are adopted, or compared with the keys, in one hold of the locks. More that
+// come with a whole key are counted, and told as one.
+inline constexpr size_t kAdoptedAtOnce = 1000;
 
 // The arguments of Q.ADOPT.
 struct AdoptedDefinition {
@@ -69,6 +73,14 @@ struct AdoptedMember {
   uint64_t number = 0;  // set by AdoptedKeys; orders members of equal times by arrival
 };
 
+// How far the keys have been compared with the records of members (AdoptedWork::look_on).
+struct AdoptedLook {
+  bool open = false;
+  std::optional<std::string> last = {};  // the record that was examined last
+  bool in_set = false;  // all records have been; the members of the active set follow
+  uint64_t cursor = 0;  // of that set
+};
+
 // An adoption as the watched keys see it. Shared by the queue and the watch on its keys
 // (engine/keyspace/adopted_watch.h); changed under the locks of all its shards.
 struct AdoptedGroup {
@@ -77,8 +89,12 @@ struct AdoptedGroup {
   unsigned home = 0;       // the shard of the queue's key
   uint32_t shards = 0;     // a bit for that shard and for each shard of the adopted keys
   int64_t unit = 0;        // of the definition
-  // A change happened while not all of them were locked: the timers of `home` read the keys again.
+  // A change happened while not all of them were locked, or there is more of it than one hold may
+  // examine: the timers of `home` look at the keys, from the beginning.
   std::atomic<bool> missed{false};
+  AdoptedLook look;  // the one that has begun
+
+  bool must_look() const { return missed.load() || look.open; }
 };
 
 class AdoptedKeys {

@@ -131,6 +131,8 @@ class Unit {
   std::vector<Retired> retired;
   // Changes of adopted keys (engine/keyspace/adopted_watch.h), or null.
   std::shared_ptr<AdoptedNotes> adopted_notes;
+  // The value that is made at the moment is noted as a whole (note_whole_key), not by its elements.
+  bool notes_whole_key = false;
 
   EffectEncoder record() {
     ++record_count;

@@ -12,6 +12,9 @@ namespace sluice {
 
 namespace {
 
+constexpr uint64_t kMaxCopied = 4000;  // jobs, rules
+constexpr uint64_t kMaxCopiedBytes = 4 << 20;
+
 void copy_job(QueueWork& work, const Job& source) {
   Queue& queue = work.queue();
   // A record holds all that is known of a job, and nothing of the queue that it is in.
@@ -91,6 +94,13 @@ std::vector<const Job*> jobs_to_copy(const Queue& source) {
 }
 
 }  // namespace
+
+uint64_t exceeded_copy_limit(const Queue& source) {
+  if (source.live_jobs() > kMaxCopied || source.config.rule_count() > kMaxCopied) return kMaxCopied;
+  uint64_t bytes = 0;
+  for (const Job* job : jobs_to_copy(source)) bytes += job->memory_bytes();
+  return bytes > kMaxCopiedBytes ? kMaxCopiedBytes : 0;
+}
 
 void copy_into(QueueWork& work, const Queue& source) {
   Queue& queue = work.queue();

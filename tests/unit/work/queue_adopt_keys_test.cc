@@ -2,6 +2,7 @@
 // renamed.
 #include <string>
 
+#include "engine/queue/adopted_keys.h"
 #include "tests/support/adopted_talk.h"
 #include "tests/support/test.h"
 
@@ -125,6 +126,100 @@ TEST_CASE("SWAPDB takes queue and keys along, MOVE shows other keys, COPY none")
   q.say("SELECT 0");
   CHECK(q.stat("pending") == "2");
   CHECK(q.events() == "added:a added:b added:d");
+}
+
+// Fills a key with members 1 to `count`; `command` ends behind the key.
+void fill(Adopted& q, const std::string& command, const std::string& key, int count) {
+  const std::string script = "for i = 1, " + std::to_string(count) + " do redis.call(" + command +
+                             ") end return redis.call('EXISTS', KEYS[1])";
+  CHECK(q.run(0, {"EVAL", script, "1", key})->show() == "1");
+}
+
+constexpr const char* kAddActive = "'SADD', KEYS[1], i";
+constexpr const char* kAddPending = "'ZADD', KEYS[1], i, i";
+
+size_t records(Adopted& q) { return q.find_queue("q")->adopted->runs().size(); }
+
+TEST_CASE("a large active set is adopted in slices, whatever happens in between") {
+  for (const std::string meanwhile : {"nothing", "restart", "checkpoint", "takeover", "again"}) {
+    INFO(meanwhile);
+    Adopted q(kFive);
+    q.say("Q.ADOPT q OFF");
+    fill(q, kAddActive, "act", 5000);
+    q.begin_following();
+    CHECK(q.say(kFive) == "OK");
+    CHECK(q.stat("active") == "5000");
+    q.run_some_timers();
+    const size_t first = records(q);
+    CHECK((first > 1000 && first < 4000));
+    // Some members of any slice leave, and another comes.
+    for (int i = 1; i < 5000; i += 500) q.say("SREM act " + std::to_string(i));
+    q.say("SADD act new");
+    CHECK(q.stat("completed") == "10");
+    if (meanwhile == "restart") q.restart(4);
+    if (meanwhile == "checkpoint") q.restart_from_checkpoint(4);
+    if (meanwhile == "takeover") q.take_over(4);
+    if (meanwhile == "again") CHECK(q.say(kFive) == "OK");
+    q.run_timers();
+    CHECK(q.stat("active") == "4991");
+    CHECK(records(q) == 4991);
+    CHECK(q.find_queue("q")->next_due_steady() == INT64_MAX);
+    CHECK_FALSE(q.run_some_timers());
+    CHECK(q.describe_replayed(q.units(), {"q"}, {"2", "1", "new"}) ==
+          q.describe({"q"}, {"2", "1", "new"}));
+  }
+}
+
+TEST_CASE("the records of a large active set that is gone are dropped in slices") {
+  for (const bool restarts : {false, true}) {
+    Adopted q(kFive);
+    fill(q, kAddActive, "set", 3000);
+    q.say("RENAME set act");
+    q.run_timers();
+    CHECK(records(q) == 3000);
+    q.say("DEL act");
+    CHECK(q.stat("active") == "0");
+    CHECK(q.stat("cancelled") == "3000");
+    CHECK(q.list() == "");
+    CHECK(records(q) == 2000);
+    q.say("SADD act 7 new");
+    if (restarts) q.restart(4);
+    q.run_timers();
+    CHECK(q.list() == "7 new");
+    CHECK(records(q) == 2);
+    CHECK(q.events() == "started:* forgotten:* started:7 started:new");
+  }
+}
+
+TEST_CASE("very many members that come with a whole key are told as one") {
+  Adopted q(kUnit);
+  fill(q, "'ZADD', KEYS[1], 3 * 1e12 + 1.7e12 + i, i", "low", 1500);
+  const std::string rename = "RENAME low pend";
+  for (const std::string& way : {std::string("COPY low pend"), rename}) {
+    CHECK(q.say(way) != "0");
+    CHECK(q.stat("pending") == "1500");
+    if (way != rename) q.say("DEL pend");
+  }
+  CHECK(q.stat("added") == "3000");
+  CHECK(q.cancelled() == "1500 LOW=1500");
+  CHECK(q.say("Q.STATS q BY PRI").find("LOW={pending=1500") != std::string::npos);
+  CHECK(q.events() == "added:* forgotten:* added:*");
+  CHECK(q.describe_replayed(q.units(), {"q"}, {"1"}) == q.describe({"q"}, {"1"}));
+  // What happens to some of them in the same unit follows.
+  fill(q, kAddPending, "z", 1001);
+  q.say("MULTI");
+  q.say("RENAME z pend");
+  q.say("ZPOPMIN pend");
+  q.say("SADD act 1");
+  q.say("EXEC");
+  CHECK(q.events() == "added:* forgotten:* added:* added:* started:1 forgotten:*");
+  CHECK(q.stat("added") == "4001");
+  // As few as these are told one by one, also behind a larger copy.
+  fill(q, "'ZADD', KEYS[1], i, 'f' .. i", "few", 2);
+  q.say("DEL pend");
+  q.say("COPY few pend");
+  q.say("ZADD pend 3 c");
+  CHECK(q.events().find("forgotten:* forgotten:* added:f1 added:f2 added:c") != std::string::npos);
 }
 
 }  // namespace

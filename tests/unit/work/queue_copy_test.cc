@@ -185,6 +185,38 @@ TEST_CASE("a queue of more than 4,000 live jobs is not copied") {
   CHECK(show(server, {"COPY", "q", "copy", "REPLACE"}) == "1");
 }
 
+TEST_CASE("a queue with more than 4 MiB in its live jobs is not copied") {
+  QueueServer server;
+  server.set_clock(1'700'000'000'000, 1000);
+  server.connect(1);
+  const std::string payload(1 << 20, 'x');
+  for (const char* id : {"a", "b", "c", "d"}) show(server, {"Q.ADD", "q", id, payload});
+  CHECK(show(server, {"COPY", "q", "copy"}) == "-TOOBIG limit=4194304");
+  CHECK(show(server, {"EXISTS", "copy"}) == "0");
+  show(server, {"SET", "copy", "a string"});
+  CHECK(show(server, {"COPY", "q", "copy", "REPLACE"}) == "-TOOBIG limit=4194304");
+  CHECK(show(server, {"GET", "copy"}) == "a string");
+  // Payloads of ended jobs do not count, logs of others do.
+  show(server, {"Q.CANCEL", "q", "a"});
+  CHECK(show(server, {"COPY", "q", "copy", "REPLACE"}) == "1");
+  show(server, {"Q.CONFIG", "q", "SET", "log_bytes", "1048576"});
+  show(server, {"Q.POP", "1", "q"});
+  show(server, {"Q.TOUCH", "q", "b", "1", "LOG", payload});
+  CHECK(show(server, {"COPY", "q", "copy", "REPLACE"}) == "-TOOBIG limit=4194304");
+}
+
+TEST_CASE("a queue with more than 4,000 rules is not copied") {
+  QueueServer server;
+  server.set_clock(1'700'000'000'000, 1000);
+  server.connect(1);
+  for (int i = 0; i < 4000; ++i) {
+    show(server, {"Q.CONFIG", "q", "KEY", std::to_string(i), "SET", "max_active", "1"});
+  }
+  CHECK(show(server, {"COPY", "q", "copy"}) == "1");
+  show(server, {"Q.CONFIG", "q", "GROUP", "g", "SET", "max_active", "1"});
+  CHECK(show(server, {"COPY", "q", "copy", "REPLACE"}) == "-TOOBIG limit=4000");
+}
+
 TEST_CASE("a copy wakes who waits at its name") {
   QueueServer server;
   server.set_clock(1'700'000'000'000, 1000);
