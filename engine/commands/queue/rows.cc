@@ -166,8 +166,8 @@ const Command kQueueRows[] = {
      .complexity = "O(G), where G is the number of groups and keys in use.",
      .summary = "Reads and changes the configuration of a queue, of its groups, keys and workers.",
      .syntax = "queue [GROUP glob | KEY glob | WORKER glob] <GET [field [field ...]] | "
-               "<SET | TRY> <field value [field value ...]> | RESET | RULES [CURSOR cursor] [COUNT "
-               "count]>"},
+               "<SET | TRY> <field value [field value ...]> [IF field value [field value ...]] | "
+               "RESET | RULES [CURSOR cursor] [COUNT count]>"},
     {.name = "q.adopt",
      .flags = kWrite | kMovableKeys | kEveryShard,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate), adopted_keys("PENDING"),
