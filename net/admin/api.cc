@@ -445,6 +445,11 @@ void QueryReader::options(const std::vector<OptionRow>& rows, Words& words) {
   }
 }
 
+void read_progress_bytes(QueryReader& query, Words& words) {
+  const auto bytes = query.integer("progress_bytes", 0, kMaxExact);
+  if (bytes) words.insert(words.end(), {"PROGRESS", std::to_string(*bytes)});
+}
+
 bool QueryReader::failed() {
   for (const auto& [name, value] : exchange_.request().query) {
     if (!bad_ && !contains(taken_, name)) bad_ = unknown_name(name, taken_);

@@ -188,6 +188,9 @@ class QueryReader {
   std::optional<BadField> bad_;
 };
 
+// Appends what the parameter `progress_bytes` means to the words of Q.GET or Q.LIST.
+void read_progress_bytes(QueryReader& query, Words& words);
+
 // A request's selector, as words after WHERE.
 struct SelectorWords {
   Words states;  // "STATE x" for each
@@ -203,6 +206,8 @@ SelectorWords read_selector(BodyReader& where);
 std::vector<RouteParameter> with_selector(std::vector<RouteParameter> others);
 inline constexpr RouteParameter kCursorParameter = {"cursor", "string",
                                                     "the cursor of the previous page"};
+inline constexpr RouteParameter kProgressParameter = {"progress_bytes", "integer",
+                                                      "the most bytes of the progress"};
 inline constexpr RouteParameter kLimitParameter = {"limit", "integer",
                                                    "at most this many, 1 to 1000"};
 // A route that needs the right to operate.

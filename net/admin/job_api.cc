@@ -136,6 +136,7 @@ void list_jobs(Exchange& exchange) {
   const std::optional<int64_t> count = query.integer("count", 1, kMaxPageCount);
   const std::optional<std::string> cursor = query.text("cursor");
   query.options({{"with", "WITH", OptionType::kTexts}}, words);
+  read_progress_bytes(query, words);
   SelectorWords selector = read_selector(query);
   if (query.failed()) return;
   if (by.empty() && means_ended(selector)) words.insert(words.end(), {"BY", "AGE", "DESC"});
@@ -275,6 +276,7 @@ void get_job(Exchange& exchange) {
   QueryReader query(exchange);
   Words words = {"Q.GET", exchange.path("queue"), exchange.path("id")};
   query.options({{"with", "WITH", OptionType::kTexts}}, words);
+  read_progress_bytes(query, words);
   const int64_t wait_ms = query.duration("wait_ms", 0, kMaxWaitMs).value_or(0);
   if (query.failed()) return;
   if (wait_ms == 0) return respond_job(exchange, exchange.run(words));
@@ -549,6 +551,7 @@ std::vector<Route> job_routes() {
                                     {"desc", "boolean", "with by=age: the newest first"},
                                     {"count", "integer", "at most this many"},
                                     kCursorParameter,
+                                    kProgressParameter,
                                     {"with", "string", "payload or result; may be repeated"}}),
        .answer = "Jobs"},
       std::move(add),
@@ -556,6 +559,7 @@ std::vector<Route> job_routes() {
        .handler = get_job,
        .summary = "A job: its position, why it waits, how it ended.",
        .parameters = {{"with", "string", "payload, result or dependents; may be repeated"},
+                      kProgressParameter,
                       {"wait_ms", "duration", "wait up to this long for its end, at most 60000"}},
        .answer = "Job"},
       {.method = HttpMethod::patch,

@@ -48,9 +48,11 @@ bool is_end(Bytes state) {
 
 class JobStream : public std::enable_shared_from_this<JobStream> {
  public:
-  JobStream(Exchange& exchange, StreamPlace place)
+  // `options`: of Q.GET.
+  JobStream(Exchange& exchange, StreamPlace place, Words options)
       : exchange_(exchange.shared_from_this()),
         place_(std::move(place)),
+        options_(std::move(options)),
         timer_(exchange.engine().thread().context()) {}
 
   void begin() {
@@ -74,7 +76,7 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
 
   RespValue ask_job() {
     Words words = on_job("Q.GET");
-    words.insert(words.end(), {"WITH", "result"});
+    words.insert(words.end(), options_.begin(), options_.end());
     return exchange_->run(words);
   }
 
@@ -221,6 +223,7 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
 
   const std::shared_ptr<Exchange> exchange_;
   StreamPlace place_;
+  const Words options_;
   json ended_;  // the event of its end; null: there was none
   json shown_place_;
   json shown_state_;
@@ -231,13 +234,15 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
 
 void stream_job(Exchange& exchange) {
   QueryReader query(exchange);
+  Words options = {"WITH", "result"};
+  read_progress_bytes(query, options);
   if (query.failed() || respond_busy(exchange)) return;
   StreamPlace place;
   const std::string* last = exchange.request().header("last-event-id");
   if (last != nullptr && !last->empty() && !parse_place(*last, place)) {
     return respond_bad_field(exchange, {"last-event-id", "must be <event number>:<log offset>"});
   }
-  std::make_shared<JobStream>(exchange, std::move(place))->begin();
+  std::make_shared<JobStream>(exchange, std::move(place), std::move(options))->begin();
 }
 
 }  // namespace
@@ -247,6 +252,7 @@ std::vector<Route> stream_routes() {
       {.pattern = "/api/v1/queues/{queue}/jobs/{id}/stream",
        .handler = stream_job,
        .summary = "Follows a job as a live stream: state, position, progress, log, and its end.",
+       .parameters = {kProgressParameter},
        .answer = "Stream",
        .content_type = "text/event-stream",
        .streams = true},

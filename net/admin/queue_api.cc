@@ -150,6 +150,8 @@ void patch_config(Exchange& exchange) {
   const Words words = config_words(exchange, query);
   const bool create = query.boolean("create").value_or(false);
   const bool dry_run = query.boolean("dry_run").value_or(false);
+  Words expected;
+  query.options({{"was", "", OptionRow::Type::kTextPairs}}, expected);
   if (query.failed()) return;
   BodyReader body(exchange);
   const Words fields = body.fields();
@@ -158,6 +160,8 @@ void patch_config(Exchange& exchange) {
   Words set = words;
   set.emplace_back(dry_run ? "TRY" : "SET");
   set.insert(set.end(), fields.begin(), fields.end());
+  if (!expected.empty()) set.emplace_back("IF");
+  set.insert(set.end(), expected.begin(), expected.end());
   const RespValue reply =
       create ? exchange.run(set) : exchange.run_if_queue(exchange.path("queue"), set);
   if (respond_error(exchange, reply)) return;
@@ -429,10 +433,13 @@ std::vector<Route> queue_routes() {
        .summary = "Sets fields of the configuration, all of them or none.",
        .parameters =
            rule_parameters({{"create", "boolean", "create the queue if it does not exist"},
-                            {"dry_run", "boolean", "only tell what is above the new limits"}}),
+                            {"dry_run", "boolean", "only tell what is above the new limits"},
+                            {"was", "string",
+                             "field=value: 412 unless the field has this value now; may be "
+                             "repeated"}}),
        .body = "Config",
        .answer = "Config",
-       .problems = {404}},
+       .problems = {404, 412}},
       {.method = HttpMethod::delete_,
        .pattern = "/api/v1/queues/{queue}/config",
        .access = Access::kOperate,

@@ -23,6 +23,7 @@ constexpr ErrorStatus kStatuses[] = {
     {"ADOPTED", 409, "The queue consists of adopted Redis keys and has no jobs of its own."},
     {"BADFIELD", 422, "Invalid value of a field."},
     {"BUSY", 503, "The server is busy running a script."},
+    {"CHANGED", 412, "The field has another value now. Nothing was changed."},
     {"DUPLICATE", 409, "The id is already in use."},
     {"GONE", 409, "The job is held by another lease, has ended, or does not exist."},
     {"GROUPFULL", 429, "The group is full."},

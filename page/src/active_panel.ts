@@ -58,7 +58,7 @@ export class ActivePanel {
 
   async ask(signal: AbortSignal): Promise<void> {
     if (!this.visible) return;
-    const query = { state: "active", by: "age", limit: String(SHOWN_SLOTS) };
+    const query = { state: "active", by: "age", limit: String(SHOWN_SLOTS), progress_bytes: "0" };
     const { jobs } = await request<{ jobs: Job[] }>(queue_path(this.ref, "/jobs", query),
       { signal });
     this.jobs = jobs;

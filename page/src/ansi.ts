@@ -26,24 +26,26 @@ function styled(before: Style, codes: string): Style {
   return { colour, bold };
 }
 
-export function coloured(text: string): (string | HTMLElement)[] {
-  const parts: (string | HTMLElement)[] = [];
-  let style: Style = { colour: null, bold: false };
-  const add = (part: string) => {
-    const words = visible_lines(part.replaceAll("\r\n", "\n"));
-    if (words === "") return;
-    if (style.colour === null && !style.bold) parts.push(words);
-    else {
-      parts.push(h("span", { "data-ansi": style.colour,
-        "data-bold": style.bold ? "" : null }, words));
+// A text that comes in pieces.
+export class Colours {
+  private style: Style = { colour: null, bold: false };
+
+  take(text: string): (string | HTMLElement)[] {
+    const parts: (string | HTMLElement)[] = [];
+    const add = (part: string) => {
+      const { colour, bold } = this.style;
+      const words = visible_lines(part.replaceAll("\r\n", "\n"));
+      if (words === "") return;
+      if (colour === null && !bold) parts.push(words);
+      else parts.push(h("span", { "data-ansi": colour, "data-bold": bold ? "" : null }, words));
+    };
+    let at = 0;
+    for (const found of text.matchAll(SEQUENCE)) {
+      add(text.slice(at, found.index));
+      at = found.index + found[0].length;
+      if (found[2] === "m") this.style = styled(this.style, found[1]);
     }
-  };
-  let at = 0;
-  for (const found of text.matchAll(SEQUENCE)) {
-    add(text.slice(at, found.index));
-    at = found.index + found[0].length;
-    if (found[2] === "m") style = styled(style, found[1]);
+    add(text.slice(at));
+    return parts;
   }
-  add(text.slice(at));
-  return parts;
 }

@@ -97,6 +97,10 @@ async function problem_of(response: Response): Promise<ApiError> {
   try {
     const body = await response.json();
     const field = body.field ? ` (${body.field})` : "";
+    if (body.code === "CHANGED") {
+      return new ApiError(response.status, body.code,
+        `${body.field} is ${body.value === "" ? "not set" : body.value} now.`);
+    }
     if (body.code === "NOTPRIMARY" && body.primary) body.detail += ` Try ${body.primary}.`;
     return new ApiError(response.status, body.code ?? "", (body.detail ?? body.title) + field);
   } catch {

@@ -61,6 +61,8 @@ function what(change: Change): Child[] {
   if (command !== "Q.CONFIG") return of_jobs(change, DONE[command] ?? command, queue, words);
   const has_rule = !(words[2] in DONE);
   const [verb, ...fields] = words.slice(has_rule ? 4 : 2);
+  const was = fields.indexOf("IF");
+  if (was >= 0) fields.splice(was, Infinity, `(was ${fields.slice(was + 1).join(" ")})`);
   return [`${DONE[verb] ?? verb} `, queue,
     has_rule ? `, ${words[2].toLowerCase()} ${words[3]}` : "", rest_in_words(fields)];
 }

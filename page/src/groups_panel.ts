@@ -109,8 +109,8 @@ export class GroupsPanel {
       this.seldom.soon();
       this.poke();
     };
-    if (paused === undefined || paused === "none") ask_to_pause(this.ref, "none", changed, key);
-    else ask_to_resume(this.ref, paused, changed, key);
+    if (paused && paused !== "none") ask_to_resume(this.ref, paused, changed, key);
+    else ask_to_pause(this.ref, paused ?? "", changed, key);
   }
 
   private make(key: string): Row {

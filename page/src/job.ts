@@ -4,16 +4,16 @@ import { ask_to_cancel, ask_to_move, ask_to_retry, ask_to_run_again, job_buttons
 import { overview_link, queue_link } from "./address";
 import { ApiError, job_path, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
-import { coloured } from "./ansi";
 import { AttemptsPanel } from "./attempts";
 import { entries_of, is_addressable, segment_of, segment_of_item, shown, shown_lines }
   from "./bytes";
 import { server_now } from "./clock";
 import { KeyedList, append, h, replace, set_text, show } from "./dom";
 import { ago, count, duration, moment, size } from "./format";
-import { JobFeed } from "./job_feed";
+import { JobFeed, progress_of, progress_query } from "./job_feed";
 import { GraphPanel } from "./job_graph";
 import { LEAST_MS, Poller, draw_soon } from "./live";
+import { LogView } from "./log_view";
 import { Story } from "./story";
 import { draw_body } from "./tree";
 import type { Band, Job, QueueAnswer, QueueEvent } from "./types";
@@ -47,13 +47,14 @@ export class JobView implements View {
   private readonly attempts = new AttemptsPanel();
   private readonly live = new Panel("Progress and log");
   private readonly progress = h("p.progress");
-  private readonly log = h("pre", { tabindex: 0, role: "log", "aria-label": "log" });
+  private readonly log = new LogView();
   private readonly earlier = h("button.link", { hidden: true, click: () => {
     this.whole_log = true;
+    this.log.clear();
     this.draw_live();
     // The button is gone: what it has shown is in focus, from its beginning.
-    this.log.scrollTop = 0;
-    this.log.focus({ preventScroll: true });
+    this.log.root.scrollTop = 0;
+    this.log.root.focus({ preventScroll: true });
   } });
   private readonly graph: GraphPanel;
   private readonly facts = new Panel("What it is");
@@ -77,7 +78,6 @@ export class JobView implements View {
   private bodies_of = "";
   private bodies_at = 0;
   private drawn_of: Job | null = null;
-  private drawn_log = "";
   private whole_log = false;
   // The event that "Show more" will show first.
   private focus_at: number | null = null;
@@ -86,7 +86,7 @@ export class JobView implements View {
     this.title = shown(id);
     this.story = new Story(ref, id);
     this.graph = new GraphPanel(ref, id);
-    this.live.body.append(this.progress, this.earlier, this.log);
+    this.live.body.append(this.progress, this.earlier, this.log.root);
     const rows = h("ol.story");
     this.events = new KeyedList<QueueEvent, { root: HTMLElement }>(rows,
       (event) => String(event.seq), (_, event) => ({ root: this.event_row(event) }),
@@ -123,7 +123,7 @@ export class JobView implements View {
     }
     const first = this.bodies === null;
     const [job] = await Promise.all([first ? this.ask_bodies(signal)
-      : request<Job>(job_path(this.ref, this.id), { signal }),
+      : request<Job>(job_path(this.ref, this.id, "", progress_query), { signal }),
     this.adopted === null ? this.ask_queue(signal) : null]);
     this.job = job;
     if (!is_over(job.state)) this.feed.again();
@@ -145,7 +145,7 @@ export class JobView implements View {
     if (job.state !== "pending") this.dispatch = null;
     if (job.state !== "pending" || performance.now() - this.dispatch_at < DISPATCH_MS) return;
     this.dispatch_at = performance.now();
-    const query = { by: "dispatch", count: String(DISPATCHED) };
+    const query = { by: "dispatch", count: String(DISPATCHED), progress_bytes: "0" };
     const { jobs } = await request<{ jobs: Job[] }>(queue_path(this.ref, "/jobs", query),
       { signal });
     this.dispatch = jobs.findIndex((each) => segment_of(each, "id") === this.id);
@@ -160,16 +160,16 @@ export class JobView implements View {
   }
 
   private async ask_bodies(signal: AbortSignal): Promise<Job> {
-    const query = { with: ["payload", "result", "dependents"] };
+    const query = { with: ["payload", "result", "dependents"], ...progress_query };
     this.bodies = await request<Job>(job_path(this.ref, this.id, "", query), { signal });
     this.bodies_at = performance.now();
     return this.bodies;
   }
 
-  // Differs if something has happened to the job.
+  // Differs if something has happened to the job; progress changes neither payload nor result.
   private change_of(job: Job): string {
     return [job.state, job.enqueued, job.attempts, job.finished, job.successor,
-      this.story.events.at(-1)?.seq].join();
+      this.story.events.filter(({ type }) => type !== "progress").at(-1)?.seq].join();
   }
 
   private failed(error: unknown): void {
@@ -244,24 +244,19 @@ export class JobView implements View {
       job.crashes > 0);
   }
 
-  // What its worker reported; the log follows its end, unless it was scrolled back.
+  // What its worker reported.
   private readonly draw_live = () => {
     const { feed } = this;
-    const told = feed.progress?.text || shown(this.job && segment_of(this.job, "progress"));
+    const told = feed.progress?.text || (this.job === null ? "" : progress_of(this.job));
     show(this.progress, told !== "");
     set_text(this.progress, told);
-    show(this.log, feed.log !== "");
+    show(this.log.root, feed.log !== "");
     show(this.live.root, told !== "" || feed.log !== "");
     const log = this.whole_log ? feed.log : feed.end_of_log();
     const left = feed.log.length - log.length;
     show(this.earlier, left > 0);
     set_text(this.earlier, `Show the earlier ${size(left)} too`);
-    const text = (feed.begins_late || left > 0 ? "…\n" : "") + log;
-    if (text === this.drawn_log) return;
-    this.drawn_log = text;
-    const { scrollTop, scrollHeight, clientHeight } = this.log;
-    replace(this.log, ...coloured(text));
-    if (scrollTop + clientHeight >= scrollHeight - 8) this.log.scrollTop = this.log.scrollHeight;
+    this.log.draw(log, feed.end, feed.begins_late || left > 0);
   };
 
   private draw_buttons(job: Job): void {

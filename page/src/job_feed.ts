@@ -1,7 +1,7 @@
 // A job as it happens: what its worker reports and logs, and when something has changed.
 import { job_path } from "./api";
 import type { QueueRef } from "./api";
-import { lenient_text_of, segment_of, shown } from "./bytes";
+import { lenient_text_of, segment_of, shown_lines } from "./bytes";
 import { is_awake } from "./live";
 import { Stream } from "./streams";
 import type { StreamPart } from "./streams";
@@ -9,6 +9,9 @@ import type { StreamPart } from "./streams";
 // The newest lines of a long log are shown; the rest on request, as far as a server keeps one.
 const SHOWN_LOG = 64 * 1024;
 const MOST_LOG = 1024 * 1024;
+// A worker may report a megabyte as progress, each second: its beginning is asked for and shown.
+const MOST_PROGRESS = 4096;
+export const progress_query = { progress_bytes: String(MOST_PROGRESS) };
 
 // The end of a text, from the beginning of a line on if there is one.
 function lines_at_end(text: string, most: number): string {
@@ -21,6 +24,12 @@ function lines_at_end(text: string, most: number): string {
 // The beginning of a character at the end of a segment.
 const HALF = /(?:%[CD].|%E.(?:%[89AB].)?|%F.(?:%[89AB].){0,2})$/;
 
+export function progress_of(answer: object): string {
+  const bytes = segment_of(answer, "progress") ?? "";
+  if (bytes.replace(/%../g, "x").length < MOST_PROGRESS) return shown_lines(bytes);
+  return shown_lines(bytes.replace(HALF, "")) + "…";
+}
+
 interface LogPart {
   offset: number;
   next: number;
@@ -29,8 +38,9 @@ interface LogPart {
 }
 
 export class JobFeed {
-  // All that was sent.
+  // All that was sent, as far as it is kept; and how many characters have come.
   log = "";
+  end = 0;
   // Where the next byte of the log belongs.
   private at = 0;
   // A character of which the other bytes have not come yet.
@@ -44,7 +54,7 @@ export class JobFeed {
 
   // `changed`: its state or place; `heard`: progress or log.
   constructor(ref: QueueRef, id: string, private changed: () => void, private heard: () => void) {
-    this.stream = new Stream({ path: job_path(ref, id, "/stream"),
+    this.stream = new Stream({ path: job_path(ref, id, "/stream", progress_query),
       wants: () => is_awake() && !this.ended, last_id: () => this.last_id,
       took: (parts) => parts.forEach((part) => this.take(part)),
       // It is gone; the poll of the page tells it.
@@ -70,7 +80,7 @@ export class JobFeed {
       this.ended = true;
       this.changed();
     } else if (type === "progress") {
-      this.progress = { text: shown(segment_of(part, "progress")), time: Number(part.time) };
+      this.progress = { text: progress_of(part), time: Number(part.time) };
       this.heard();
     } else if (type === "log") {
       this.take_log(part as unknown as LogPart);
@@ -87,7 +97,9 @@ export class JobFeed {
     this.at = part.next;
     const bytes = this.half + (segment_of(part, "text") ?? "");
     this.half = HALF.exec(bytes)?.[0] ?? "";
-    const whole = this.log + lenient_text_of(bytes.slice(0, bytes.length - this.half.length));
+    const came = lenient_text_of(bytes.slice(0, bytes.length - this.half.length));
+    const whole = this.log + came;
+    this.end += came.length;
     this.log = lines_at_end(whole, MOST_LOG);
     if (this.log !== whole) this.begins_late = true;
     this.heard();

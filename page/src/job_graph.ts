@@ -43,7 +43,8 @@ export class GraphPanel {
     this.asked_for = key;
     await Promise.all(nodes.map(async (id) => {
       try {
-        const { state } = await request<Job>(job_path(this.ref, id), { signal });
+        const { state } = await request<Job>(job_path(this.ref, id, "",
+          { progress_bytes: "0" }), { signal });
         this.states.set(id, state);
       } catch (error) {
         if (!(error instanceof ApiError)) throw error;

@@ -177,6 +177,7 @@ export class JobsPanel {
   private path(from: string | null): string {
     const query: Record<string, string> = this.is_next
       ? { by: "dispatch", count: String(PAGE) } : { limit: String(PAGE) };
+    query.progress_bytes = "0";
     if (this.state !== NEXT) query.state = this.state;
     if (ORDERS[this.state]) query.by = ORDERS[this.state];
     if (from !== null) query.cursor = from;

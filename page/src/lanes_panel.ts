@@ -64,7 +64,7 @@ export class LanesPanel {
         return;
       }
       const query = { state: "pending", pri: band.name ?? "", by: "rank",
-        limit: String(SHOWN_JOBS) };
+        limit: String(SHOWN_JOBS), progress_bytes: "0" };
       const { jobs } = await request<{ jobs: Job[] }>(queue_path(this.ref, "/jobs", query),
         { signal });
       lane.heads = jobs;

@@ -15,18 +15,21 @@ export type Pause = "none" | "in" | "out" | "all";
 const PAUSES: Record<Pause, string> = {
   none: "runs", in: "accepts no new jobs", out: "hands out no jobs", all: "is paused" };
 
+// `before`: what is changed, and nothing else that somebody has set meanwhile; "": no rule sets it.
 // `group`: a segment; else the whole queue.
-export async function set_pause(ref: QueueRef, before: Pause, next: Pause, changed: () => void,
-                                group: string | null = null): Promise<void> {
+export async function set_pause(ref: QueueRef, before: Pause | "", next: Pause,
+                                changed: () => void, group: string | null = null): Promise<void> {
   if (!may_operate()) return;
-  const path = queue_path(ref) + (group === null ? "" : `${ref.db ? "&" : "?"}group=${group}`);
+  const path = queue_path(ref, "", { was: `paused=${before}` })
+    + (group === null ? "" : `&group=${group}`);
   await act(`${shown(group ?? ref.queue)} ${PAUSES[next]}${next === "none" ? " again" : " now"}.`,
     "The pause was not changed", () => request(path, { method: "PATCH", body: { paused: next } }),
-    before === next ? undefined : () => void set_pause(ref, next, before, changed, group));
+    before === next ? undefined
+      : () => void set_pause(ref, next, before || "none", changed, group));
   changed();
 }
 
-export function ask_to_pause(ref: QueueRef, before: Pause, changed: () => void,
+export function ask_to_pause(ref: QueueRef, before: Pause | "", changed: () => void,
                              group: string | null = null): void {
   if (!may_operate()) return;
   const what = h("select", { name: "pause" },
@@ -103,7 +106,7 @@ export function ask_to_make(db: number, wanted = ""): void {
       if (!is_addressable(ref.queue)) throw new Error("This name cannot be part of an address.");
       const { config } = await request<QueueAnswer>(queue_path(ref));
       if (config !== null) throw new Error("This queue exists already.");
-      const path = queue_path(ref, "", { create: "true" });
+      const path = queue_path(ref, "", { create: "true", was: "max_active=0" });
       await request(path, { method: "PATCH", body: { max_active: Number(cap.value) || 0 } });
       location.hash = queue_link(ref);
     },

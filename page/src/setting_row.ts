@@ -1,10 +1,11 @@
 // One setting that is changed in its place: what it means now, and before it is saved what the
 // change would mean.
-import { request, state } from "./api";
+import { ApiError, request, state } from "./api";
 import { h, replace, set_text } from "./dom";
 import { act, words_of_error } from "./notices";
-import { body_of, fault_of, trial_in_words } from "./setting_fields";
+import { body_of, fault_of, trial_in_words, value_text } from "./setting_fields";
 import type { Field, Trial } from "./setting_fields";
+import type { Config } from "./types";
 
 const TRY_MS = 200;
 
@@ -16,8 +17,9 @@ export class SettingRow {
   private readonly button: HTMLElement | null;
   private text = "";
 
-  // `path`: of PATCH, with these parameters besides its own.
-  constructor(private field: Field, private path: (query: Record<string, string>) => string,
+  // `path`: of the queue, or of its configuration, with these parameters besides its own.
+  constructor(private field: Field,
+              private path: (rest: "" | "/config", query: Record<string, string>) => string,
               private changed: () => void) {
     this.button = state.may("operate") ? h("button", { "aria-label": `Change ${field.name}`,
       click: () => this.edit() }, "Change") : null;
@@ -47,6 +49,8 @@ export class SettingRow {
     const input = this.input();
     const line = h("small.trial", { role: "status" });
     const save = h("button.primary", { type: "submit" }, "Save");
+    // What it was when it was last looked at here: only this is overwritten.
+    let seen = this.text;
     const close = () => {
       const within = form.contains(document.activeElement);
       form.replaceWith(this.shown);
@@ -59,7 +63,11 @@ export class SettingRow {
     };
     const form = h("form.setting-edit", { novalidate: true, submit: (event: Event) => {
       event.preventDefault();
-      void this.save(input.value, line).then((saved) => { if (saved) close(); });
+      void this.save(input.value, seen, line).then((now) => {
+        if (now === null) return close();
+        seen = now;
+        set_text(save, "Save anyway");
+      }, (error) => this.fault(line, words_of_error(error)));
     }, keydown: (event: KeyboardEvent) => {
       if (event.key !== "Escape") return;
       event.stopPropagation();
@@ -84,7 +92,7 @@ export class SettingRow {
     this.fault(line, fault);
     if (fault !== "" || text === this.text) return;
     try {
-      const trial = await request<Trial>(this.path({ dry_run: "true" }),
+      const trial = await request<Trial>(this.path("", { dry_run: "true" }),
         { method: "PATCH", body: body_of(this.field, text) });
       // What was typed meanwhile has a trial of its own.
       if (input.value === text) set_text(line, trial_in_words(trial));
@@ -95,19 +103,30 @@ export class SettingRow {
     }
   }
 
-  private async save(text: string, line: HTMLElement): Promise<boolean> {
-    const before = this.text;
-    const set = (value: string) => request(this.path({}), { method: "PATCH",
-      body: body_of(this.field, value) }).then(() => this.changed());
-    try {
-      await set(text);
-    } catch (error) {
-      this.fault(line, words_of_error(error));
-      return false;
-    }
+  private async set_value(text: string, was: string): Promise<void> {
     const { name } = this.field;
-    void act(`${name} is ${text} now.`, "", () => Promise.resolve(), before === "" ? undefined
-      : () => void act(`${name} is ${before} again.`, "Not changed back", () => set(before)));
-    return true;
+    const config = await request<Config>(this.path("", { was: `${name}=${was}` }),
+      { method: "PATCH", body: body_of(this.field, text) });
+    this.text = value_text(config[name]);
+    this.changed();
+  }
+
+  // Returns null, or, if somebody has changed it since it was `seen`, the value that it has now.
+  private async save(text: string, seen: string, line: HTMLElement): Promise<string | null> {
+    const { name } = this.field;
+    try {
+      await this.set_value(text, seen);
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== "CHANGED") throw error;
+      const now = value_text((await request<Config>(this.path("/config", {})))[name]);
+      this.fault(line, `Somebody has changed it meanwhile, from ${seen || "nothing"} to `
+        + `${now || "nothing"}. Save ${text} anyway?`);
+      return now;
+    }
+    const saved = this.text;
+    void act(`${name} is ${saved} now.`, "", () => Promise.resolve(), seen === "" ? undefined
+      : () => void act(`${name} is ${seen} again.`, "Not changed back",
+        () => this.set_value(seen, saved)));
+    return null;
   }
 }

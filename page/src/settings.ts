@@ -1,7 +1,7 @@
 // The settings of a queue, and of its groups, keys and workers.
 import { overview_link, queue_link } from "./address";
 import { ApiError, queue_path, request, state } from "./api";
-import type { QueueRef } from "./api";
+import type { Query, QueueRef } from "./api";
 import { segment_of, segment_of_text, shown } from "./bytes";
 import { ask, field as labelled } from "./dialogs";
 import { KeyedList, append, draw_more, h, replace, set_text, show } from "./dom";
@@ -78,7 +78,7 @@ export class SettingsView implements View {
     const sections = SECTIONS.map(([title, fields]) => {
       const panel = new Panel(title);
       for (const field of fields) {
-        const row = new SettingRow(field, (query) => queue_path(this.ref, "", query),
+        const row = new SettingRow(field, (rest, query) => queue_path(this.ref, rest, query),
           () => this.poller.poke());
         this.rows.set(field.name, row);
         panel.body.append(row.root);
@@ -160,7 +160,7 @@ export class SettingsView implements View {
 
   // --- Rules ---
 
-  private rule_path(scope: Scope, glob: string, rest: string, query: Record<string, string>) {
+  private rule_path(scope: Scope, glob: string, rest: string, query: Query) {
     const path = queue_path(this.ref, rest, query);
     return `${path}${path.includes("?") ? "&" : "?"}${scope}_glob=${glob}`;
   }
@@ -210,7 +210,8 @@ export class SettingsView implements View {
         await request(path, { method: "DELETE" });
       },
       () => void act("The rule is back.", "The rule was not put back", () => request(
-        this.rule_path(scope, glob, "", {}), { method: "PATCH", body: settings }))
+        this.rule_path(scope, glob, "", { was: Object.keys(settings).map((name) => `${name}=`) }),
+        { method: "PATCH", body: settings }))
         .then(() => this.poller.poke()));
     this.poller.poke();
   }
@@ -227,7 +228,8 @@ export class SettingsView implements View {
       if (!field) continue;
       let row = line.rows.get(name);
       if (!row) {
-        row = new SettingRow(field, (query) => this.rule_path(rule.scope, glob, "", query),
+        row = new SettingRow(field,
+          (rest, query) => this.rule_path(rule.scope, glob, rest, query),
           () => this.poller.poke());
         line.rows.set(name, row);
         line.root.append(row.root);
@@ -261,8 +263,13 @@ export class SettingsView implements View {
         const chosen = ALL_FIELDS.find((each) => each.name === name.value)!;
         const fault = fault_of(chosen, value.value);
         if (fault !== "") throw new ApiError(422, "BADFIELD", fault);
-        await request(this.rule_path(scope.value as Scope, segment_of_text(glob.value), "", {}),
-          { method: "PATCH", body: body_of(chosen, value.value) });
+        const path = this.rule_path(scope.value as Scope, segment_of_text(glob.value), "",
+          { was: `${chosen.name}=` });
+        await request(path, { method: "PATCH", body: body_of(chosen, value.value) })
+          .catch((error) => {
+            if (!(error instanceof ApiError) || error.code !== "CHANGED") throw error;
+            throw new Error(`There is such a rule already: ${error.message}`);
+          });
         this.poller.poke();
       },
     });

@@ -106,6 +106,45 @@ def test_quiet_workers_and_resets(options):
         require_problem(client.get(QUEUE + "/config?group=a&worker=b"), 422, "BADFIELD")
 
 
+def test_what_was_changed_meanwhile(options):
+    """With `was` only the value that was seen is overwritten; else 412 with the present one."""
+    server = serve(options)
+    with Client(server) as client:
+        require_equal(client.expect(200, "PATCH", QUEUE + "?create=true&was=max_active=0",
+                                    {"max_active": 3}).json["max_active"], 3)
+
+        def refused(query, fields, field, value):
+            answer = client.request("PATCH", f"{QUEUE}?{query}", fields)
+            members = require_problem(answer, 412, "CHANGED")
+            require_equal((members["field"], members["value"]), (field, value))
+
+        refused("was=max_active=0", {"max_active": 4}, "max_active", 3)
+        refused("was=max_active=3&was=paused=out", {"max_active": 4}, "paused", "none")
+        refused("was=max_active=0&dry_run=true", {"max_active": 4}, "max_active", 3)
+        require_equal(client.get(QUEUE + "/config").json["max_active"], 3)
+        client.expect(200, "PATCH", QUEUE + "?was=max_active=3&was=paused=none", {"max_active": 4})
+        # The rules of groups, keys and workers; empty is what a rule does not set.
+        for scope, field, first, second in (("group", "weight", 2, 2.5),
+                                            ("key", "rate", "1/5", "2/5"),
+                                            ("worker_glob", "quiet", "on", "off")):
+            rule = f"{scope}=a&was={field}="
+            client.expect(200, "PATCH", f"{QUEUE}?{rule}", {field: first})
+            refused(rule, {field: second}, field, first)
+            require_equal(client.expect(200, "PATCH", f"{QUEUE}?{rule}{first}",
+                                        {field: second}).json, {field: second})
+        # However it is written.
+        client.expect(200, "PATCH", QUEUE + "?group=a&was=weight=2.50", {"weight": 1})
+        refused("group=a&was=weight=", {"weight": 3}, "weight", 1)
+        for bad in ("was=max_active", "was=nothing=1", "group=a&was=retry=1"):
+            require_problem(client.request("PATCH", f"{QUEUE}?{bad}", {"paused": "in"}), 422,
+                            "BADFIELD")
+        require_problem(client.request("PATCH", "/api/v1/queues/none?was=max_active=0",
+                                       {"max_active": 1}), 404, "NOQUEUE")
+        changes = [change["words"] for change in client.get("/api/v1/changes").json["changes"]]
+        require(["Q.CONFIG", "q", "SET", "max_active", "4", "IF", "max_active", "3", "paused",
+                 "none"] in changes, changes)
+
+
 def test_rules(options):
     """All rules in pages, with the names of those that are for one name only."""
     server = serve(options)

@@ -38,8 +38,8 @@ def ack(client, job, result=""):
 class Followed:
     """A stream of one job; keeps what it has told."""
 
-    def __init__(self, server, name="j", last_id=None):
-        self.stream = Stream(server, f"{JOBS}/{quoted(name)}/stream", last_id=last_id)
+    def __init__(self, server, name="j", last_id=None, query=""):
+        self.stream = Stream(server, f"{JOBS}/{quoted(name)}/stream{query}", last_id=last_id)
         self.last_id = last_id
         self.log = ""
 
@@ -185,6 +185,35 @@ def test_progress_of_a_second(options):
             told.append(stream.until("progress")["progress"])
         require(len(told) <= 2 + (time.monotonic() - began), f"{told}")
         stream.close()
+
+
+def test_the_beginning_of_a_long_progress(options):
+    """With progress_bytes so much of it is sent, and a page of a list has room for all jobs."""
+    server = serve(options, {"http-max-body": "2mb"})
+    with Client(server) as client:
+        for number in range(12):
+            add(client, f"j{number}")
+        for job in client.expect(200, "POST", QUEUE + ":pop", {"count": 12}).json["jobs"]:
+            touch(client, job, progress="0123456789" * 50_000)
+
+        def listed(query):
+            return client.get(f"{JOBS}?state=active{query}").json["jobs"]
+
+        require(len(listed("")) < 12, "a page of a list is larger than 4 MB")
+        for bytes_, expected in ((0, None), (4, "0123")):
+            query = f"progress_bytes={bytes_}"
+            require_equal([job["progress"] for job in listed("&" + query)], [expected] * 12)
+            require_equal(client.get(f"{JOBS}/j0?{query}").json["progress"], expected)
+            stream = Followed(server, "j0", query="?" + query)
+            require_equal(stream.until("state")["progress"], expected)
+            stream.close()
+        require_equal(len(client.get(f"{JOBS}/j0?progress_bytes=9999999").json["progress"]),
+                      500_000)
+        for bad in ("-1", "x"):
+            require_problem(client.get(f"{JOBS}?progress_bytes={bad}"), 422, "BADFIELD")
+            require_problem(client.get(f"{JOBS}/j0?progress_bytes={bad}"), 422, "BADFIELD")
+        require_equal(server.connect().call("Q.GET", "q", "j0", "PROGRESS", "-1").raw,
+                      b"-BADFIELD field=progress\r\n")
 
 
 def test_what_is_not_kept(options):

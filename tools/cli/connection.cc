@@ -138,6 +138,7 @@ struct Meaning {
 constexpr Meaning kMeanings[] = {
     {"ADOPTED", "the queue consists of adopted Redis keys, and this needs a native queue"},
     {"BADFIELD", "invalid value of this option or field"},
+    {"CHANGED", "the field has another value now"},
     {"DUPLICATE", "the id is already in use"},
     {"GONE", "the job is held by another lease, has ended, or does not exist"},
     {"GROUPFULL", "the group is full"},

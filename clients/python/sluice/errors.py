@@ -52,6 +52,18 @@ class BadField(ServerError):
     field: str
 
 
+class Changed(ServerError):
+    """A field of the configuration has another value than expected."""
+
+    code = "CHANGED"
+    fields = (
+        ("field", "field", "string"),
+        ("value", "value", "string"),
+    )
+    field: str
+    value: str
+
+
 class Duplicate(ServerError):
     """The id is in use."""
 
@@ -327,6 +339,7 @@ class CodecError(SluiceError):
 BY_CODE: dict[str, type[ServerError]] = {
     "ADOPTED": Adopted,
     "BADFIELD": BadField,
+    "CHANGED": Changed,
     "DUPLICATE": Duplicate,
     "GONE": Gone,
     "GROUPFULL": GroupFull,

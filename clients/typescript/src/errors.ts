@@ -63,6 +63,21 @@ export class BadField extends ServerError {
   }
 }
 
+/** A field of the configuration has another value than expected. */
+export class Changed extends ServerError {
+  /** From the hint `field`. */
+  readonly field: string
+  /** From the hint `value`. */
+  readonly value: string
+
+  constructor(text: string) {
+    super(text)
+    const hints = hintsOf(text)
+    this.field = textOf(hints.get('field') ?? '')
+    this.value = textOf(hints.get('value') ?? '')
+  }
+}
+
 /** The id is in use. */
 export class Duplicate extends ServerError {
   /** From the hint `id`. */
@@ -329,6 +344,7 @@ export class CodecError extends SluiceError {}
 export const errorsByCode: Readonly<Record<string, new (text: string) => ServerError>> = {
   ADOPTED: Adopted,
   BADFIELD: BadField,
+  CHANGED: Changed,
   DUPLICATE: Duplicate,
   GONE: Gone,
   GROUPFULL: GroupFull,

@@ -7,6 +7,7 @@
 #include "engine/commands/queue/config_try.h"
 #include "engine/commands/queue/queues.h"
 #include "engine/execution/refusal.h"
+#include "engine/queue/queue_config_fields.h"
 #include "engine/work/configure.h"
 
 namespace sluice {
@@ -71,13 +72,52 @@ bool makes_rule(const Queue& queue, const ConfigTarget& target) {
          queue.config.recorded(target.level, target.pattern).empty();
 }
 
+using GivenFields = std::vector<std::pair<Bytes, Bytes>>;
+
+// `field value … [IF field value …]`. Returns false with the error replied.
+bool parse_fields(Call& call, size_t at, GivenFields& fields, GivenFields& expected) {
+  GivenFields* into = &fields;
+  for (; at < call.args.size(); at += 2) {
+    if (into == &fields && !fields.empty() && call.option(at, "IF")) {
+      into = &expected;
+      ++at;
+    }
+    if (at + 1 >= call.args.size()) return fail(call, errors::kSyntax);
+    into->emplace_back(call.args[at], call.args[at + 1]);
+  }
+  return !fields.empty() || fail(call, errors::kSyntax);
+}
+
+// Whether the fields have these values now, however they are written. An empty one is that of a
+// field which the rule does not set. Returns false with the error replied.
+bool check_expected(Call& call, const QueueConfig& config, const ConfigTarget& target,
+                    const GivenFields& expected) {
+  for (const auto& [name, text] : expected) {
+    const ConfigRow* row = find_config_row(name, target.level);
+    if (row == nullptr) {
+      reply_bad_field(call, name);
+      return false;
+    }
+    std::string bad;
+    const std::vector<ConfigField> now =
+        config.get(target.level, target.pattern, std::span(&row->name, 1), bad);
+    const std::string value = now.empty() ? "" : now[0].second;
+    QueueValues scratch = config.values();
+    Reading reading{text, scratch, {}};
+    const bool readable = !text.empty() && row->read(reading);
+    if (value == (readable ? Bytes(reading.canonical) : text)) continue;
+    call.reply_status(QueueError("CHANGED").with("field", row->name).with("value", value).status());
+    return false;
+  }
+  return true;
+}
+
 void set_config(Call& call, const KeyRef& key, const ConfigTarget& target, bool tries) {
-  const std::span<const Bytes> given = call.args.subspan(target.verb + 1);
-  if (given.empty() || given.size() % 2 != 0) return call.reply.error(errors::kSyntax);
-  std::vector<std::pair<Bytes, Bytes>> fields;
-  for (size_t i = 0; i < given.size(); i += 2) fields.emplace_back(given[i], given[i + 1]);
+  GivenFields fields;
+  GivenFields expected;
+  if (!parse_fields(call, target.verb + 1, fields, expected)) return;
   Found<Queue> queue = find_queue(call, key);
-  if (queue.refused()) return;
+  if (queue.refused() || !check_expected(call, config_of(queue), target, expected)) return;
   if (tries) return reply_tried(call, queue, target.level, target.pattern, fields);
   if (queue == nullptr || makes_rule(*queue, target)) {
     const Status growth = refuse_growth(call.engine, kDenyOom);

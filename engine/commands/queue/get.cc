@@ -22,6 +22,8 @@ void q_get_command(Call& call) {
       } else if (!parse_shown_field(options.value(), request.with)) {
         options.bad_value();
       }
+    } else if (options.is("PROGRESS", 1)) {
+      request.with.progress = static_cast<size_t>(options.integer(0, kMaxExact).value_or(0));
     } else if (options.is("WAIT", 1)) {
       wait_ms = options.time();
     } else {

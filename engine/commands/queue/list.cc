@@ -66,6 +66,8 @@ bool parse_list(Call& call, const QueueConfig& config, ListRequest& request) {
       request.selector.look = static_cast<size_t>(options.integer(1, kMaxExamined).value_or(1));
     } else if (options.is("BRIEF")) {
       request.with.brief = true;
+    } else if (options.is("PROGRESS", 1)) {
+      request.with.progress = static_cast<size_t>(options.integer(0, kMaxExact).value_or(0));
     } else if (options.is("WITH", 1)) {
       if (!parse_shown_field(options.value(), request.with)) options.bad_value();
     } else {

@@ -124,7 +124,7 @@ void put_run(MapReply& map, const JobRun* run, const Times& now) {
   run->cancelled ? map.text("cancel", run->cancel_reason) : map.null("cancel");
 }
 
-void put_end(MapReply& map, const Job& job, const Times& now) {
+void put_end(MapReply& map, const Job& job, const Times& now, size_t progress) {
   const JobEnd* end = job.end();
   std::optional<int64_t> finished;
   std::optional<int64_t> run_ms;
@@ -136,7 +136,8 @@ void put_end(MapReply& map, const Job& job, const Times& now) {
   map.integer_or_null("run_ms", run_ms);
   const JobExtras* extras = job.extras_if();
   map.text_or_null("error", extras == nullptr ? Bytes() : extras->error);
-  map.text_or_null("progress", extras == nullptr ? Bytes() : extras->progress);
+  map.text_or_null("progress",
+                   extras == nullptr ? Bytes() : Bytes(extras->progress).substr(0, progress));
   map.boolean("successor", extras != nullptr && extras->successor != nullptr);
 }
 
@@ -279,7 +280,9 @@ size_t shown_bytes(const Job& job, ShownFields with) {
   const JobEnd* end = job.end();
   if (with.result && end != nullptr) bytes += end->result.size();
   const JobExtras* extras = job.extras_if();
-  if (extras != nullptr) bytes += extras->progress.size() + extras->error.size();
+  if (extras != nullptr) {
+    bytes += std::min(extras->progress.size(), with.progress) + extras->error.size();
+  }
   for (const Key* key : job.lane->keys->keys) bytes += key->name.size();
   const JobOptions* options = job.options();
   if (options == nullptr) return bytes;
@@ -297,7 +300,7 @@ void reply_shown_job(Reply& reply, const Queue& queue, const Job& job, const Sho
     put_place(map, queue, job, state, at);
     put_budgets(map, queue, job, state, at);
     put_run(map, job.run(), at.now);
-    put_end(map, job, at.now);
+    put_end(map, job, at.now, at.with.progress);
   }
   if (at.with.dependents) put_dependents(map, queue, job);
   if (at.with.payload) map.text("payload", job.payload());

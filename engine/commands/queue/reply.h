@@ -42,7 +42,8 @@ struct ShownFields {
   bool brief = false;  // besides these only id, state and enqueued
   bool payload = false;
   bool result = false;
-  bool dependents = false;  // only Q.GET takes it
+  bool dependents = false;     // only Q.GET takes it
+  size_t progress = SIZE_MAX;  // the most bytes of it
 };
 // Returns false if there is no such field.
 bool parse_shown_field(Bytes name, ShownFields& fields);

@@ -121,7 +121,7 @@ const Command kQueueRows[] = {
      .handler = q_get_command,
      .complexity = "O(log N)",
      .summary = "Shows a job: its place, why it waits, how it ended; waits for its end with WAIT.",
-     .syntax = "queue id [WITH field [WITH field ...]] [WAIT milliseconds]"},
+     .syntax = "queue id [WITH field [WITH field ...]] [PROGRESS bytes] [WAIT milliseconds]"},
     {.name = "q.list",
      .flags = kReadonly,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
@@ -133,7 +133,7 @@ const Command kQueueRows[] = {
                "[SINCE unix-time-milliseconds] [UNTIL unix-time-milliseconds] [IDPART text] "
                "[ERROR text] [PATTERN pattern] [PAYLOAD text]> [LIMIT count]] "
                "[BY <RANK | AGE [DESC] | DEADLINE | DISPATCH>] [CURSOR cursor] [COUNT count] "
-               "[BRIEF] [LOOK jobs] [WITH field [WITH field ...]]"},
+               "[BRIEF] [LOOK jobs] [WITH field [WITH field ...]] [PROGRESS bytes]"},
     {.name = "q.stats",
      .flags = kReadonly,
      .keys = {keys_at(1, kKeyRo | kKeyAccess)},
@@ -166,8 +166,8 @@ const Command kQueueRows[] = {
      .complexity = "O(G), where G is the number of groups and keys in use.",
      .summary = "Reads and changes the configuration of a queue, of its groups, keys and workers.",
      .syntax = "queue [GROUP glob | KEY glob | WORKER glob] <GET [field [field ...]] | "
-               "<SET | TRY> <field value [field value ...]> | RESET | RULES [CURSOR cursor] [COUNT "
-               "count]>"},
+               "<SET | TRY> <field value [field value ...]> [IF field value [field value ...]] | "
+               "RESET | RULES [CURSOR cursor] [COUNT count]>"},
     {.name = "q.adopt",
      .flags = kWrite | kMovableKeys | kEveryShard,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate), adopted_keys("PENDING"),

@@ -101,7 +101,8 @@ async function changes(visit) {
   await visit.see(".changes li", /operate, token [0-9a-f]{8}Set mail: paused out/);
   await api("PATCH", `${queue("mail")}?group_glob=g*`, { max_active: 3 });
   await visit.see(".changes li", "Set mail, group g*: max_active 3");
-  await api("PATCH", queue("mail"), { paused: "none" });
+  await api("PATCH", `${queue("mail")}?was=paused=out`, { paused: "none" });
+  await visit.see(".changes li", "Set mail: paused none (was paused out)");
   for (const id of ["x1", "x2"]) {
     await add("mail", id);
     await api("POST", `${queue("mail")}/jobs/${id}:cancel`, { reason: "<b>no</b>" });

@@ -36,7 +36,8 @@ async function large_payload(visit) {
     await visit.open_job("large", id);
     await visit.see(".panel", "choose raw to see it");
     const encoded = await page.evaluate(() => window.encoded);
-    const polled = (response) => response.url().endsWith(`/large/jobs/${id}`);
+    const polled = (response) => new URL(response.url()).pathname.endsWith(`/large/jobs/${id}`)
+      && !response.url().includes("with=");
     for (let look = 0; look < 3; ++look) await page.waitForResponse(polled);
     assert.equal(await page.evaluate(() => window.encoded), encoded, id);
     if (id === "text") await raw_in_parts(visit, 1_000_000);
@@ -47,6 +48,34 @@ async function large_payload(visit) {
   const [again] = await pop("large", { count: 10 }).then((jobs) =>
     jobs.filter(({ id }) => !["text", "binary"].includes(id)));
   assert(Buffer.from(again.payload_base64, "base64").equals(bytes));
+}
+
+// Nor does half a megabyte of progress, however often it is reported, come with each look, nor the
+// payload with it.
+async function large_progress(visit) {
+  const { page } = visit;
+  await add("busy", "p0");
+  const jobs = await pop("busy", { lease_ms: 600_000 });
+  const report = ({ id, lease }, text) => api("POST", `${queue("busy")}/jobs/${id}:touch`,
+    { lease, progress: text + "é".repeat(250_000) });
+  for (const each of jobs) await report(each, "first ");
+  await visit.open_job("busy", "p0");
+  await visit.see(".progress", /^first é{2045}…$/);
+  const got = [];
+  page.on("response", (response) => got.push(response));
+  const looks = () => got.filter((response) => response.url().includes("/busy/jobs/p0?"));
+  for (const text of ["second ", "third "]) {
+    await report(jobs[0], text);
+    await visit.see(".progress", new RegExp(`^${text}é+…$`));
+    await visit.see(".story li", "Reported progress");
+    const { length } = looks();
+    await until(() => looks().length >= length + 2, () => "two looks at the job");
+  }
+  assert.deepEqual(looks().filter((response) => response.url().includes("with=")), []);
+  for (const response of looks()) {
+    const { length } = await response.body();
+    assert(length < 100_000, `${length} bytes from ${response.url()}`);
+  }
 }
 
 await scenario(async (browser) => {
@@ -66,7 +95,7 @@ await scenario(async (browser) => {
   });
   // Its stream is no look at it: it is opened once, and again when the job is retried.
   const asked = async (with_payload) => (await page.evaluate(() => window.asked))
-    .filter(({ url, method }) => method === "GET" && !url.endsWith("/stream")
+    .filter(({ url, method }) => method === "GET" && !url.includes("/stream")
       && url.includes(`${queue("work")}/jobs/j`) && url.includes("with=payload") === with_payload);
   const bodies = () => asked(true);
   const polls = () => asked(false);
@@ -105,5 +134,6 @@ await scenario(async (browser) => {
   const gaps = times.slice(1).map((at, index) => Math.round(at - times[index]));
   assert(gaps.length >= 2 && Math.min(...gaps) >= LEAST_MS - TOLERANCE_MS, `gaps ${gaps} ms`);
   await large_payload(visit);
+  await large_progress(visit);
   await visit.close();
 });

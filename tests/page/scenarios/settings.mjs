@@ -100,6 +100,25 @@ async function set(visit) {
   assert.equal(await focused(visit), "Change reserve");
 }
 
+// What somebody else has set meanwhile is overwritten by nobody who has not seen it.
+async function meanwhile(visit) {
+  const { page } = visit;
+  visit.faults.allowed.push("status of 412");
+  await page.getByLabel("Change max_total").click();
+  await page.locator("input[name=max_total]").fill("50");
+  await api("PATCH", queue("mail"), { max_total: 70 });
+  await visit.click(".setting-edit button", "Save");
+  await visit.see(".trial.warn", "meanwhile, from 0 to 70. Save 50 anyway?");
+  assert.equal((await config()).max_total, 70);
+  await visit.click(".setting-edit button", "Save anyway");
+  await visit.see(".setting", /max_total.*5 of 50 waiting or active/);
+  await api("PATCH", queue("mail"), { max_total: 60 });
+  await page.locator(".notice", { hasText: "max_total is 50" }).getByText("Undo").click();
+  await visit.see(".notice.bad", "Not changed back: max_total is 60 now.");
+  assert.equal((await config()).max_total, 60);
+  await api("PATCH", queue("mail"), { max_total: 0 });
+}
+
 async function rules(visit) {
   const { page } = visit;
   await visit.click(".rules-panel button", "Add a rule…");
@@ -109,6 +128,14 @@ async function rules(visit) {
   await visit.click("dialog button", "Add it");
   await visit.see(".rule", /group.*ann.*3 of 3 in use, 2 waiting/);
   assert.deepEqual(await config("?group=ann"), { max_active: 3 });
+  // Another one for the same would overwrite it.
+  await visit.click(".rules-panel button", "Add a rule…");
+  await page.fill("dialog input[name=glob]", "ann");
+  await page.selectOption("dialog select[name=field]", "max_active");
+  await page.fill("dialog input[name=value]", "5");
+  await visit.click("dialog button", "Add it");
+  await visit.see("dialog .fault", "There is such a rule already: max_active is 3 now.");
+  await visit.click("dialog button", "Back");
   await page.locator(".rule").getByLabel("Change max_active").click();
   await page.locator(".rule input").fill("2");
   await visit.see(".rule .trial", "1 slot in use is above this cap");
@@ -169,6 +196,11 @@ async function group_and_worker(visit) {
   const { page } = visit;
   await visit.open_queue("mail");
   await visit.see(".jobs .empty", "No job can run next: 2 pending");
+  await page.keyboard.press("p");
+  await api("PATCH", queue("mail"), { paused: "in" });
+  await visit.click("dialog button", "Pause");
+  await visit.see(".notice.bad", "The pause was not changed: paused is in now.");
+  await api("PATCH", queue("mail"), { paused: "none" });
   await page.locator("h2", { hasText: "Groups" }).scrollIntoViewIfNeeded();
   await page.getByLabel("Pause ann").click();
   await visit.see("dialog h2", "Pause the group ann?");
@@ -208,7 +240,7 @@ async function remove(visit) {
 await scenario(async (browser) => {
   const visit = await Visit.open(browser);
   await visit.log_in();
-  await visit.play([make, make_again, set, rules, patterns, many_rules,
+  await visit.play([make, make_again, set, meanwhile, rules, patterns, many_rules,
     group_and_worker, remove]);
   await visit.close();
 });

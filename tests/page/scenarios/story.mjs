@@ -66,6 +66,27 @@ async function numbers_and_logs(visit) {
   await visit.see("pre[role=log]", /^line 0\nline 1\n[^]*line 11999\n$/);
   assert.deepEqual(await visit.page.evaluate(() => [document.activeElement.role,
     document.activeElement.scrollTop]), ["log", 0]);
+  await grows(visit, (log) => settle("big", lease, "touch", { log }));
+}
+
+// What is shown of a log stays while more comes; who is at its end stays there. A sequence of a
+// terminal may come in two parts.
+async function grows(visit, write) {
+  const log = visit.page.locator("pre[role=log]");
+  const block = await log.locator(".log-block").first().elementHandle();
+  await write("more \x1b[3");
+  await visit.see("pre[role=log]", /line 11999\nmore $/);
+  assert.equal(await log.evaluate((element) => element.scrollTop), 0);
+  await log.evaluate((element) => { element.scrollTop = element.scrollHeight; });
+  const at_end = () => log.evaluate(({ scrollTop, clientHeight, scrollHeight }) =>
+    scrollTop + clientHeight >= scrollHeight - 8);
+  await until(at_end, () => "the end of the log");
+  await write("1mred\n");
+  await visit.see("pre[role=log] [data-ansi='1']", /^red\n$/);
+  await write("last\n".repeat(3000));
+  await visit.see("pre[role=log]", /more red\n(last\n){3000}$/);
+  await until(at_end, () => "the end of the log after more of it");
+  assert(await block.evaluate((element) => element.isConnected), "the log was drawn anew");
 }
 
 // Bytes that are not UTF-8 leave the rest of a log readable; a character may come in two parts.

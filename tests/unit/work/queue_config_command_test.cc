@@ -37,6 +37,7 @@ TEST_CASE("what is no command line is a syntax error") {
   QueueTalk q;
   for (const char* line :
        {"Q.CONFIG q SET", "Q.CONFIG q SET retry", "Q.CONFIG q SET retry 1 fair",
+        "Q.CONFIG q SET IF retry 1", "Q.CONFIG q SET retry 1 IF", "Q.CONFIG q SET retry 1 IF fair",
         "Q.CONFIG q PUT retry 1", "Q.CONFIG q RESET retry", "Q.CONFIG q GROUP g",
         "Q.CONFIG q GROUP", "Q.CONFIG q GROUP GET", "Q.CONFIG q KEY k NOTHING",
         "Q.CONFIG q GROUP g RULES", "Q.CONFIG q RULES CURSOR", "Q.CONFIG q RULES 1"}) {
@@ -46,6 +47,25 @@ TEST_CASE("what is no command line is a syntax error") {
   CHECK(q.say("Q.CONFIG q KEY '' GET") == "-BADFIELD field=key");
   CHECK(q.say("Q.CONFIG q").rfind("-ERR wrong number of arguments", 0) == 0);
   CHECK(q.say("EXISTS q") == "0");
+}
+
+TEST_CASE("IF: a field that somebody else has set meanwhile is not overwritten") {
+  QueueTalk q;
+  CHECK(q.say("Q.CONFIG q SET retry 1 IF retry 2") == "-CHANGED field=retry value=0");
+  CHECK(q.say("EXISTS q") == "0");
+  CHECK(q.say("Q.CONFIG q SET retry 1 IF retry 0 Fair off") == "OK");
+  CHECK(q.say("Q.CONFIG q SET fair on retry 3 if fair off retry 0") ==
+        "-CHANGED field=retry value=1");
+  CHECK(q.say("Q.CONFIG q GET retry fair") == "{fair=off retry=1}");
+  CHECK(q.say("Q.CONFIG q TRY retry 3 IF retry 2") == "-CHANGED field=retry value=1");
+  CHECK(q.say("Q.CONFIG q GROUP g SET weight 2 IF weight ''") == "OK");
+  CHECK(q.say("Q.CONFIG q GROUP g SET weight 3 IF weight ''") == "-CHANGED field=weight value=2");
+  CHECK(q.say("Q.CONFIG q GROUP g SET weight 3 IF weight 2.00") == "OK");
+  CHECK(q.say("Q.CONFIG q GROUP h SET weight 3 IF weight 1") == "-CHANGED field=weight value=");
+  CHECK(q.say("Q.CONFIG q GROUP h GET") == "{}");
+  CHECK(q.say("Q.CONFIG q SET retry 2 IF nothing 1") == "-BADFIELD field=nothing");
+  CHECK(q.say("Q.CONFIG q GROUP g SET weight 2 IF retry 1") == "-BADFIELD field=retry");
+  CHECK(q.say("Q.CONFIG q SET retry 2 IF retry x") == "-CHANGED field=retry value=1");
 }
 
 TEST_CASE("a bad name comes back encoded") {
