@@ -127,7 +127,7 @@ class Election {
   int64_t silence_ms() const;
   int64_t take_ms() const;
   bool must_look() const;
-  bool is_held() const {
+  bool is_paused() const {
     return paused_ && !epoch_.holder.empty() && epoch_.holder != options_.node;
   }
   void heard(int64_t now_ms) {
