@@ -2,6 +2,7 @@
 """A disk that is nearly full or slow: writes that add data are refused or wait, and everything
 else keeps working."""
 
+import concurrent.futures
 import contextlib
 import ctypes
 import os
@@ -179,7 +180,8 @@ def test_nobody_hears_of_a_change_before_its_sync(options):
 
 
 def test_http_answers_after_the_sync(options):
-    """An add over HTTP is answered once its own change is synced, not the one before it."""
+    """An add over HTTP is answered once its own change is synced, not the one before it, and so is
+    a pop that has waited."""
     directives = {"appendonly": "yes", "appendfsync": "always"}
     with slow_disk() as environment, \
             serve(options, directives, environment=environment) as server:
@@ -190,6 +192,15 @@ def test_http_answers_after_the_sync(options):
             took_s = time.monotonic() - began
             require_equal(answer.status, 201)
             require(took_s >= SYNC_S, f"the {payload} add was answered after {took_s:.3f} s")
+        with server.connect(30) as writer, concurrent.futures.ThreadPoolExecutor(1) as thread:
+            popped = thread.submit(client.post, "/api/v1/queues/other:pop", {"wait_ms": 30000})
+            wait_until(lambda: info(writer)["blocked_clients"] == "1", what="the pop waits")
+            began = time.monotonic()
+            writer.send("Q.ADD", "other", "id", "payload")
+            require_equal(len(popped.result().json["jobs"]), 1)
+            took_s = time.monotonic() - began
+            require(took_s >= SYNC_S, f"the pop was answered after {took_s:.3f} s")
+            writer.read_reply()
 
 
 GROWS = [

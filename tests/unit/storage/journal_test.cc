@@ -1,8 +1,11 @@
 // The group-commit journal over a real log: the meaning of durable in each mode, and failures.
 #include "tests/support/storage_support.h"
 
+#include <map>
 #include <thread>
 
+#include "storage/format.h"
+#include "storage/rocksdb_log.h"
 #include "tests/support/test.h"
 
 using namespace sluice;
@@ -170,6 +173,41 @@ TEST_CASE("a sync counts when a checkpoint has made the journal count, and never
   journal.when_synced(count);
   journal.detach();
   CHECK(eventually([&] { return refused == 2; }));
+}
+
+TEST_CASE("the first unit after the journal was off says that it follows a gap") {
+  TempDirectory directory;
+  {
+    auto store = open_store(store_options(directory.path()));
+    GroupCommitJournal& journal = store->journal();
+    MapEngine engine(&journal);
+    engine.set(1, 1);
+    REQUIRE(journal.sync());
+    journal.detach();
+    engine.set(1, 2);
+    journal.attach();
+    for (uint64_t value : {3, 4}) {
+      engine.set(1, value);
+      journal.flush();
+    }
+    REQUIRE(store->close(CloseMode::kFlush).ok());
+  }
+  RocksdbLogOptions options;
+  options.directory = directory.path();
+  auto log = open_rocksdb_log(options);
+  REQUIRE(log.ok());
+  const auto reader = (*log)->read_from(1);
+  std::map<Lsn, bool> follows_gap;
+  Lsn first = 0;
+  Bytes commit;
+  while (reader->next(first, commit)) {
+    UnitCursor cursor(commit, commit.size());
+    while (cursor.next()) {
+      const UnitHeader& header = cursor.header();
+      follows_gap[header.lsn] = (header.flags & kUnitFollowsGap) != 0;
+    }
+  }
+  CHECK(follows_gap == std::map<Lsn, bool>{{1, false}, {3, true}, {4, false}});
 }
 
 TEST_CASE("flushes from several threads each cover what their thread appended") {
