@@ -49,10 +49,12 @@ def begin(server):
     return native
 
 
-def add(native, count, **payload):
+def add(native, count, term=None, **payload):
+    """Adds jobs with this payload; the first one has `term`, as a second SIGTERM ends the grace."""
     ids = [f"job-{number}" for number in range(count)]
     for job in ids:
-        native.add(EXEC, job, json.dumps(payload), "RETRY", 5)
+        task = {**payload, "term": term} if job == ids[0] else payload
+        native.add(EXEC, job, json.dumps(task), "RETRY", 5)
     return ids
 
 

@@ -362,16 +362,18 @@ def test_without_tokens_no_connection_of_others_stays(options):
     address = own_address()
     if address is None:
         return
-    server = serve(options, {"http-bind": "* -::1"})
-    with Raw(server) as raw, server.connect() as connection:
-        raw.socket.close()
-        raw.socket = socket.create_connection((address, server.http_port), timeout=30)
-        head = f"GET {QUEUES} HTTP/1.1\r\nHost: {address}\r\n"
-        raw.send(f"{head}Authorization: Bearer {READ_TOKEN}\r\n\r\n".encode())
-        require_equal(raw.answer().status, 200)
-        connection.call("CONFIG", "SET", "http-token", "")
-        raw.send(f"{head}\r\n".encode())
-        require_problem(raw.answer(), 403, "LOOPBACKONLY")
+    for version in "1.1", "1.0":
+        server = serve(options, {"http-bind": "* -::1"})
+        with Raw(server) as raw, server.connect() as connection:
+            raw.socket.close()
+            raw.socket = socket.create_connection((address, server.http_port), timeout=30)
+            raw.send(f"GET {QUEUES} HTTP/1.1\r\nHost: {address}\r\n"
+                     f"Authorization: Bearer {READ_TOKEN}\r\n\r\n".encode())
+            require_equal(raw.answer().status, 200)
+            connection.call("CONFIG", "SET", "http-token", "")
+            raw.send(f"GET {QUEUES} HTTP/{version}\r\nHost: {address}\r\n\r\n".encode())
+            require_problem(raw.answer(), 403, "LOOPBACKONLY")
+        server.close()
 
 
 def test_many_admins_at_once_lose_no_token(options):

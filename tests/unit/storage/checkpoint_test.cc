@@ -3,6 +3,7 @@
 
 #include "tests/support/storage_support.h"
 
+#include <atomic>
 #include <functional>
 #include <future>
 #include <random>
@@ -197,6 +198,18 @@ TEST_CASE("a checkpoint that is wanted is made once, whatever the log's size") {
   run.engine->set(1, 1);
   checkpointer.want(wanted + 1);
   CHECK(eventually([&] { return checkpointer.status().completed == 2; }));
+}
+
+TEST_CASE("a checkpoint that is wanted while one runs does not follow it") {
+  TempDirectory directory;
+  std::atomic<Checkpointer*> checkpointer{nullptr};
+  Running run = start(store_options(directory.path()), 0,
+                      [&](MapEngine& engine) { checkpointer.load()->want(engine.set(1, 2)); });
+  checkpointer = run.store->checkpointer();
+  checkpointer.load()->want(run.engine->set(1, 1));
+  REQUIRE(eventually([&] { return checkpointer.load()->status().completed == 1; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  CHECK(checkpointer.load()->status().completed == 1);
 }
 
 TEST_CASE("a save rule fires when enough has changed for long enough") {

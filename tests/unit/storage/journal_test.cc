@@ -166,6 +166,9 @@ TEST_CASE("a sync counts when a checkpoint has made the journal count, and never
   const std::optional<Lsn> end = journal.finish_walk();
   REQUIRE(end == 2);
   journal.end_checkpoint(end);
+  Lsn mark = 0;
+  REQUIRE(decode_mark(read_file(directory.path() + "/high-water-mark"), mark));
+  CHECK(mark == end);
   CHECK(eventually([&] { return synced == 1; }));
   journal.detach();
   journal.attach();
