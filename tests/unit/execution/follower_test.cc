@@ -15,6 +15,14 @@ namespace sluice::test {
 
 namespace {
 
+// All that is due at this time, in as many slices as it takes.
+void run_all_timers(Execution& execution, const Times& now) {
+  execution.set_times(now);
+  while (execution.run_timers(now)) {
+  }
+  execution.finish();
+}
+
 struct Primary {
   QuietServer server;
   MemoryJournal journal;
@@ -31,10 +39,7 @@ struct Primary {
   std::string run(const Words& words) { return sluice::test::run(session, words); }
   void pass(int64_t ms) {
     now = Times::agreeing(now.wall_ms + ms, now.steady_ms + ms);
-    execution.set_times(now);
-    while (execution.run_timers(now)) {
-    }
-    execution.finish();
+    run_all_timers(execution, now);
   }
 };
 
@@ -300,18 +305,14 @@ TEST_CASE("nothing happens by itself until the takeover") {
   standby.promote(primary.journal, later);
   CHECK_FALSE(standby.engine.next_due().nothing());
   CHECK(standby.engine.next_due().wait_ms(later) == 0);
-  while (standby.execution.run_timers(later)) {
-  }
-  standby.execution.finish();
+  run_all_timers(standby.execution, later);
   CHECK(run(standby.session, {"DBSIZE"}) == ":1\r\n");
   CHECK(has(run(standby.session, {"Q.GET", "q", "delayed"}), "pending"));
   // The lease has its whole term from now on.
   CHECK(standby.engine.next_due().steady_ms == 101'000);
   for (const int64_t passed_ms : {999, 1000}) {
     const Times then = Times::agreeing(later.wall_ms + passed_ms, later.steady_ms + passed_ms);
-    while (standby.execution.run_timers(then)) {
-    }
-    standby.execution.finish();
+    run_all_timers(standby.execution, then);
     const std::string job = run(standby.session, {"Q.GET", "q", "leased"});
     CHECK(has(job, passed_ms < 1000 ? "active" : "pending"));
   }
@@ -329,10 +330,7 @@ TEST_CASE("an adopted queue follows its keys after the takeover") {
   CHECK(run(standby.session, {"SMEMBERS", "busy"}) == "*1\r\n$1\r\na\r\n");
   // The lease of the member expires.
   const Times later = Times::agreeing(kNowMs + 1000, 1000);
-  standby.execution.set_times(later);
-  while (standby.execution.run_timers(later)) {
-  }
-  standby.execution.finish();
+  run_all_timers(standby.execution, later);
   CHECK(run(standby.session, {"SCARD", "busy"}) == ":0\r\n");
   CHECK(run(standby.session, {"ZCARD", "work"}) == ":2\r\n");
 }

@@ -20,6 +20,12 @@ std::unique_ptr<Store> open_store(StoreOptions options) {
   return std::move(*store);
 }
 
+Lsn mark_in(const TempDirectory& directory) {
+  Lsn mark = 0;
+  REQUIRE(decode_mark(read_file(directory.path() + "/high-water-mark"), mark));
+  return mark;
+}
+
 }  // namespace
 
 TEST_CASE("an empty directory starts at lsn 0 and gives the first unit lsn 1") {
@@ -54,9 +60,7 @@ TEST_CASE("always: the mark on the disk is exactly what was acknowledged last") 
   for (uint32_t i = 1; i <= 5; ++i) {
     engine.set(i, i);
     REQUIRE(store->journal().sync());
-    Lsn mark = 0;
-    REQUIRE(decode_mark(read_file(directory.path() + "/high-water-mark"), mark));
-    CHECK(mark == i);
+    CHECK(mark_in(directory) == i);
     CHECK(store->journal().durable_lsn() == i);
   }
 }
@@ -166,9 +170,7 @@ TEST_CASE("a sync counts when a checkpoint has made the journal count, and never
   const std::optional<Lsn> end = journal.finish_walk();
   REQUIRE(end == 2);
   journal.end_checkpoint(end);
-  Lsn mark = 0;
-  REQUIRE(decode_mark(read_file(directory.path() + "/high-water-mark"), mark));
-  CHECK(mark == end);
+  CHECK(mark_in(directory) == *end);
   CHECK(eventually([&] { return synced == 1; }));
   journal.detach();
   journal.attach();
