@@ -8,6 +8,7 @@
 #include "engine/commands/queue/queues.h"
 #include "engine/execution/refusal.h"
 #include "engine/queue/queue_config_fields.h"
+#include "engine/queue/queue_error.h"
 #include "engine/work/configure.h"
 
 namespace sluice {
