@@ -31,6 +31,13 @@
 #include "net/server/server.h"
 #include "storage/arm_kill_points.h"
 
+extern "C" {
+// jemalloc reads this before main(). It describes each slab by 128 bytes, which it keeps after the
+// slab is freed. With one page a slab these are 3 % of all that the small objects of jobs and
+// elements ever took, with four pages 1 %.
+const char* malloc_conf = "slab_sizes:33-512:4";
+}
+
 namespace {
 
 using namespace sluice;
