@@ -21,7 +21,11 @@ bool has_ticket(JobState state) {
 
 Queue::Queue() : lanes(config) { take_own_limits(); }
 
-Queue::~Queue() { jobs.for_each(Job::destroy); }
+Queue::~Queue() {
+  // The timers hold a pointer to each queue that they list.
+  CHECK(!retired || (listed_due_ms == INT64_MAX && listed_due_steady == INT64_MAX));
+  jobs.for_each(Job::destroy);
+}
 
 // --- Indexes of jobs ---
 

@@ -318,6 +318,23 @@ TEST_CASE("nothing happens by itself until the takeover") {
   }
 }
 
+TEST_CASE("what a standby has followed is due after the takeover") {
+  Primary primary;
+  Standby standby(primary.server, primary.journal);
+  primary.run({"Q.CONFIG", "q", "SET", "lease_ms", "1000"});
+  primary.run({"Q.ADD", "q", "leased", "p"});
+  primary.run({"Q.POP", "1", "q"});
+  primary.run({"Q.ADD", "q", "delayed", "p", "DELAY", "50"});
+  primary.run({"SET", "a", "1", "PX", "100"});
+  standby.follow(primary.now);
+  standby.promote(primary.journal, primary.now);
+  const Times later = Times::agreeing(kNowMs + 2000, 2000);
+  run_all_timers(standby.execution, later);
+  CHECK(has(run(standby.session, {"Q.GET", "q", "delayed"}), "pending"));
+  CHECK(has(run(standby.session, {"Q.GET", "q", "leased"}), "pending"));
+  CHECK(run(standby.session, {"DBSIZE"}) == ":1\r\n");
+}
+
 TEST_CASE("an adopted queue follows its keys after the takeover") {
   Primary primary;
   primary.run({"ZADD", "work", "1", "a", "2", "b"});
