@@ -3,11 +3,13 @@
 
 import json
 import os
+import signal
 import socket
+import subprocess
 import sys
 import time
 
-from harness import require, require_equal, run, scratch
+from harness import require, require_equal, run, scratch, wait_until
 from harness.cli import DURABLE, NO_CONNECTION, SERVER_ERROR, Sluice, serve
 from harness.http_client import ADMIN_TOKEN
 from harness.proxy import DROP, PASS, Proxy
@@ -168,11 +170,38 @@ def test_queues_that_a_user_may_not_read(options):
     code, out, err = sluice.run(*user, "status")
     require_equal((code, err), (0, "sluice: 2 more may not be read by this user\n"), "status")
     require("ann:a\t1" in out and "bob" not in out, out)
-    require_equal([queue["name"] for queue in sluice.json(*user, "status")], ["ann:a"], "JSON")
+    code, out, err = sluice.run(*user, "status", "--json")
+    require_equal([queue["name"] for queue in json.loads(out)], ["ann:a"], "JSON")
+    require_equal(json.loads(err), {"note": "2 more may not be read by this user"}, "JSON")
+    code, out, err = sluice.run(*user, "config", "--export")
+    require_equal((code, err), (0, "sluice: 2 more may not be read by this user\n"), "--export")
+    require_equal(json.loads(out), {"queues": {"ann:a": {}}}, "--export")
+    sluice.fails(SERVER_ERROR, "NOPERM", *user, "config", "--export", "bob:a")
     sluice.fails(SERVER_ERROR, "NOPERM", *user, "status", "bob:a")
     with server.connect() as connection:
         connection.call("ACL", "SETUSER", "ann", "-q.stats")
     sluice.fails(SERVER_ERROR, "NOPERM", *user, "status")
+
+
+def test_a_backup_that_is_ended(options):
+    """Ctrl-C, SIGTERM and a hang-up leave nothing of a backup; a hang-up of nohup does not end
+    it."""
+    _, sluice = serve(options)
+    with scratch() as directory, socket.create_server((LOOPBACK, 0)) as silent:
+        for ends in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+            ignores = ["nohup"] if ends == signal.SIGHUP else []
+            for before in [], ignores:
+                words = sluice.words("backup", os.path.join(directory, "backup"), "--http",
+                                     f"{LOOPBACK}:{silent.getsockname()[1]}")
+                with subprocess.Popen([*before, *words], stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL) as backup:
+                    with silent.accept()[0]:
+                        require_equal(os.listdir(directory), ["backup.part"], "while it is made")
+                        backup.send_signal(ends)
+                        if before:
+                            backup.send_signal(signal.SIGTERM)
+                        require_equal(backup.wait(), -(signal.SIGTERM if before else ends), "end")
+                require_equal(os.listdir(directory), [], f"after {ends}")
 
 
 if __name__ == "__main__":
