@@ -204,5 +204,35 @@ def test_a_backup_that_is_ended(options):
                 require_equal(os.listdir(directory), [], f"after {ends}")
 
 
+def test_closed_standard_output(options):
+    """What is printed goes to no connection where standard output is closed, and that is an
+    error; no program lets one of its files have the number of standard output."""
+    server, sluice = serve(options)
+    with server.connect() as connection:
+        connection.call("Q.ADD", "exec", "a", "")
+        reply = connection.call("Q.POP", 1, "exec").value[0]
+        lease = reply[reply.index(b"lease") + 1]
+        connection.call("Q.ACK", "exec", "a", lease, "RESULT", "x")
+        connection.call("Q.ADD", "exec", "b", "")
+        lease = connection.call("Q.POP", 1, "exec").value[0]
+        lease = lease[lease.index(b"lease") + 1]
+        connection.call("Q.TOUCH", "exec", "b", lease, "LOG", "FLUSHALL\r\n" * 10)
+        connection.call("Q.ACK", "exec", "b", lease)
+        done = subprocess.run(["sh", "-c", '"$@" >&-', "sh",
+                               *sluice.words("watch", "exec", "b")],
+                              stderr=subprocess.PIPE, check=False, timeout=60)
+        require_equal(done.returncode, SERVER_ERROR, done.stderr)
+        require(b"cannot write the output" in done.stderr, done.stderr)
+        require_equal(connection.call("EXISTS", "exec").value, 1, "the log ran as commands")
+    with scratch() as directory:
+        words = [options.program, "--port", str(steady_port()), "--dir", directory]
+        with subprocess.Popen(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *words]) as closed:
+            wait_until(lambda: os.path.exists(os.path.join(directory, "LOCK")), what="a start")
+            files = [os.readlink(f"/proc/{closed.pid}/fd/{number}") for number in range(3)]
+            closed.terminate()
+        # gRPC has taken the first one before the program began.
+        require_equal(files[1:], ["/dev/null"] * 2, "standard files")
+
+
 if __name__ == "__main__":
     sys.exit(run(sys.modules[__name__]))
