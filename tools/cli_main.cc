@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "net/http/json_text.h"
+#include "net/process/standard_files.h"
 #include "net/process/version.h"
 #include "tools/cli/candidates.h"
 #include "tools/cli/context.h"
@@ -88,6 +89,7 @@ int print_failure(const Failure& failure, bool as_json) {
 
 int main(int count, char** values) {
   using sluice::cli::Failure;
+  sluice::occupy_standard_files();
   sluice::cli::use_utf8();
   // A lost connection shall be an error of the write and not end the program.
   std::signal(SIGPIPE, SIG_IGN);

@@ -13,6 +13,7 @@
 #include "engine/base/numbers.h"
 #include "engine/keyspace/describe_effect.h"
 #include "engine/unit/effects.h"
+#include "net/process/standard_files.h"
 #include "net/process/version.h"
 #include "storage/copy_writer.h"
 #include "storage/data_directory.h"
@@ -411,6 +412,7 @@ int run(int count, char** values) {
 }  // namespace sluice
 
 int main(int count, char** values) {
+  sluice::occupy_standard_files();
   const int code = sluice::run(count, values);
   // What is not complete shall not pass for intact.
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;

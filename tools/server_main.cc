@@ -27,6 +27,7 @@
 #include "net/config/config.h"
 #include "net/process/logging.h"
 #include "net/process/memory_use.h"
+#include "net/process/standard_files.h"
 #include "net/process/version.h"
 #include "net/server/server.h"
 #include "storage/arm_kill_points.h"
@@ -175,6 +176,7 @@ int run(Config& config, bool anew) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  occupy_standard_files();
   if (const auto information = Config::information(argc, argv)) {
     std::fputs(information->c_str(), stdout);
     return 0;

@@ -33,6 +33,9 @@ bool contains(std::span<const Bytes> names, Bytes name) {
                      [&](Bytes other) { return equals_ignore_case(other, name); });
 }
 
+// A field's name in an error, in which an empty text would say that all is well.
+std::string shown_name(Bytes name) { return name.empty() ? "\"\"" : std::string(name); }
+
 const QueueValues& default_values() {
   static const QueueValues values = [] {
     QueueValues made;
@@ -114,7 +117,7 @@ ConfigChange QueueConfig::set(ConfigLevel level, Bytes pattern,
   std::vector<Bytes> given;
   for (const auto& [name, text] : fields) {
     const ConfigRow* field = find_config_row(name, level);
-    if (field == nullptr || contains(given, name)) return {.bad = std::string(name)};
+    if (field == nullptr || contains(given, name)) return {.bad = shown_name(name)};
     given.push_back(name);
     put_text(changed, field->name, text);
   }
@@ -204,7 +207,7 @@ std::vector<ConfigField> QueueConfig::get(ConfigLevel level, Bytes pattern,
                                           std::span<const Bytes> names, std::string& bad) const {
   for (const Bytes name : names) {
     if (find_config_row(name, level) != nullptr) continue;
-    bad = name;
+    bad = shown_name(name);
     return {};
   }
   const std::vector<ConfigField> given = recorded(level, pattern);

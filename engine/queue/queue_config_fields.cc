@@ -14,7 +14,6 @@ namespace {
 constexpr uint64_t kMaxCount = uint64_t{1} << 50;
 constexpr uint64_t kMaxMs = kMaxDurationMs;
 constexpr uint64_t kMaxTries = 10000;
-constexpr uint64_t kMaxPayload = 512ULL << 20;
 constexpr uint64_t kMaxLogBytes = 1 << 20;
 constexpr double kMinWeight = 1e-6;
 constexpr double kMaxWeight = 1e6;

@@ -1,5 +1,5 @@
 // The fields of a queue's configuration: the table of their names, levels and defaults, and the
-// parsers of their texts. Only QueueConfig uses it.
+// parsers of their texts.
 //
 // Pure functions of their arguments; the table is constant.
 #pragma once
@@ -37,6 +37,7 @@ struct ConfigRow {
 };
 
 inline constexpr size_t kConfigFields = 30;
+inline constexpr uint64_t kMaxPayload = 512ULL << 20;  // of any max_payload
 
 // In the order of Q.CONFIG GET. `priority_order` and `bands` come first, since others may name
 // bands.

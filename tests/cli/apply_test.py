@@ -230,5 +230,43 @@ def test_what_changes_while_the_question_stands(options):
         require_equal((code, rule), (0, {"max_active": 2, "paused": "out", "weight": 1}), text)
 
 
+def test_where_apply_stops(options):
+    """A failure amid several queues is told with its queue, and how many were changed before it."""
+    server, sluice = serve(options, {"user": "ann on nopass %R~* ~a* ~b* +@all"})
+    with scratch() as folder, server.connect() as connection:
+        path = written(folder, {"queues": {name: {"retry": 1} for name in "abcd"}})
+        code, _, err = sluice.run("--user", "ann", "--pass", "x", "apply", path, "--yes")
+        require_equal(code, SERVER_ERROR, err)
+        require(err.startswith("sluice: NOPERM ") and err.endswith(
+            " (queue c; 2 of 4 queues were changed before it)\n"), err)
+        require_equal([connection.call("EXISTS", name).value for name in "abcd"], [1, 1, 0, 0],
+                      "changed")
+        code, _, err = sluice.run("--user", "ann", "--pass", "x", "apply", path, "--yes", "--json")
+        require_equal(json.loads(err)["error"]["code"], "NOPERM", err)
+
+
+def test_fields_in_any_case(options):
+    """A field is one whatever its case: it is applied, named in errors, and not given twice."""
+    _, sluice = serve(options)
+    with scratch() as folder:
+        path = written(folder, {"queues": {"exec": {"PAUSED": "out", "Max_Active": 2, "groups": {
+            "g": {"MAX_active": 1}}}}})
+        sluice.must("apply", path, "--yes")
+        require_equal(sluice.json("config", "exec", "paused", "max_active"),
+                      {"paused": "out", "max_active": 2}, "applied")
+        for queue, said in (
+                ({"RATE": "x"}, "exec: rate: rate takes none or N/MS[:BURST], such as 20/1000 or "
+                                "20/1s:40, not x"),
+                ({"retry": 1, "RETRY": 2}, "exec: RETRY is given twice"),
+                ({"groups": {"g": {"weight": 1, "Weight": 2}}},
+                 "exec: groups: g: Weight is given twice"),
+                ({"workers": {"w": {"quiet": "on", "Quiet": "off"}}},
+                 "exec: workers: w: Quiet is given twice"),
+                ({"": 1}, 'exec: "": there is no field')):
+            code, _, err = sluice.run("diff-config", written(folder, {"queues": {"exec": queue}}))
+            require_equal(code, SERVER_ERROR, err)
+            require(said in err, f"{err!r}, not {said!r}")
+
+
 if __name__ == "__main__":
     sys.exit(run(sys.modules[__name__]))

@@ -92,6 +92,7 @@ def test_jobs_lists_what_is_selected(options):
                             (["--tag", "kind=sum"], ["report"]), (["--pri", "HIGH"], ["alarm"]),
                             (["--state", "active"], []), (["--older", 3600000], [])):
         require_equal(ids(sluice.json("jobs", "exec", *words)), expected, str(words))
+    sluice.fails(USAGE_ERROR, "takes no selector", "jobs", "exec", "--by", "dispatch", "--failed")
     code, out, err = sluice.run("jobs", "exec", "--limit", 1, "--by", "rank")
     require_equal((code, len(out.splitlines())), (0, 2), "--limit")
     require("there are more" in err, err)
@@ -159,6 +160,7 @@ def test_move(options):
     sluice.fails(SERVER_ERROR, "it is active", "move", "exec", "report", "--back")
     sluice.fails(SERVER_ERROR, "no such job", "move", "exec", "none", "--back")
     sluice.fails(USAGE_ERROR, "at least one option", "move", "exec", "alarm")
+    sluice.fails(USAGE_ERROR, "exclude each other", "move", "exec", "alarm", "--front", "--back")
 
 
 def test_cancel_retry_purge(options):
@@ -202,7 +204,8 @@ def test_reserved_words_are_no_ids(options):
         sluice.fails(SERVER_ERROR, "BADFIELD field=id", "move", "exec", word, "--front")
     for word in "ALL", "all", "*":
         for command in "cancel", "retry":
-            sluice.fails(SERVER_ERROR, "BADFIELD field=id", command, "exec", word)
+            sluice.fails(SERVER_ERROR, "BADFIELD field=id: id takes 1 to 512 bytes", command,
+                         "exec", word)
         sluice.fails(USAGE_ERROR, "no job has the id", "add", "exec", "x", "--id", word)
         sluice.fails(SERVER_ERROR, "BADFIELD field=id", "pop", "exec", "--id", word)
     states = sorted(job["state"] for job in sluice.json("jobs", "exec"))
@@ -556,6 +559,8 @@ def test_usage(options):
                         (["jobs", "a", "--json=1"], "takes no value"),
                         (["jobs", "a", "--limit", "0"], "--limit takes a whole number"),
                         (["jobs", "a", "-n", "x"], "-n takes a whole number"),
+                        (["pop", "a", "--reqid", "x"], "--reqid requires --worker"),
+                        (["nack", "a", "b", "1", "--fatal", "--silent"], "exclude each other"),
                         (["events", "a", "--after", "x"], "--after takes")):
         sluice.fails(USAGE_ERROR, part, *words)
     code, out, err = sluice.run()

@@ -3,11 +3,13 @@
 
 import json
 import os
+import signal
 import socket
+import subprocess
 import sys
 import time
 
-from harness import require, require_equal, run, scratch
+from harness import require, require_equal, run, scratch, wait_until
 from harness.cli import DURABLE, NO_CONNECTION, SERVER_ERROR, Sluice, serve
 from harness.http_client import ADMIN_TOKEN
 from harness.proxy import DROP, PASS, Proxy
@@ -168,11 +170,68 @@ def test_queues_that_a_user_may_not_read(options):
     code, out, err = sluice.run(*user, "status")
     require_equal((code, err), (0, "sluice: 2 more may not be read by this user\n"), "status")
     require("ann:a\t1" in out and "bob" not in out, out)
-    require_equal([queue["name"] for queue in sluice.json(*user, "status")], ["ann:a"], "JSON")
+    code, out, err = sluice.run(*user, "status", "--json")
+    require_equal([queue["name"] for queue in json.loads(out)], ["ann:a"], "JSON")
+    require_equal(json.loads(err), {"note": "2 more may not be read by this user"}, "JSON")
+    code, out, err = sluice.run(*user, "config", "--export")
+    require_equal((code, err), (0, "sluice: 2 more may not be read by this user\n"), "--export")
+    require_equal(json.loads(out), {"queues": {"ann:a": {}}}, "--export")
+    sluice.fails(SERVER_ERROR, "NOPERM", *user, "config", "--export", "bob:a")
     sluice.fails(SERVER_ERROR, "NOPERM", *user, "status", "bob:a")
     with server.connect() as connection:
         connection.call("ACL", "SETUSER", "ann", "-q.stats")
     sluice.fails(SERVER_ERROR, "NOPERM", *user, "status")
+
+
+def test_a_backup_that_is_ended(options):
+    """Ctrl-C, SIGTERM and a hang-up leave nothing of a backup; a hang-up of nohup does not end
+    it."""
+    _, sluice = serve(options)
+    with scratch() as directory, socket.create_server((LOOPBACK, 0)) as silent:
+        for ends in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+            ignores = ["nohup"] if ends == signal.SIGHUP else []
+            for before in [], ignores:
+                words = sluice.words("backup", os.path.join(directory, "backup"), "--http",
+                                     f"{LOOPBACK}:{silent.getsockname()[1]}")
+                with subprocess.Popen([*before, *words], stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL) as backup:
+                    with silent.accept()[0]:
+                        require_equal(os.listdir(directory), ["backup.part"], "while it is made")
+                        backup.send_signal(ends)
+                        if before:
+                            backup.send_signal(signal.SIGTERM)
+                        require_equal(backup.wait(), -(signal.SIGTERM if before else ends), "end")
+                require_equal(os.listdir(directory), [], f"after {ends}")
+
+
+def test_closed_standard_output(options):
+    """What is printed goes to no connection where standard output is closed, and that is an
+    error; no program lets one of its files have the number of standard output."""
+    server, sluice = serve(options)
+    with server.connect() as connection:
+        connection.call("Q.ADD", "exec", "a", "")
+        reply = connection.call("Q.POP", 1, "exec").value[0]
+        lease = reply[reply.index(b"lease") + 1]
+        connection.call("Q.ACK", "exec", "a", lease, "RESULT", "x")
+        connection.call("Q.ADD", "exec", "b", "")
+        lease = connection.call("Q.POP", 1, "exec").value[0]
+        lease = lease[lease.index(b"lease") + 1]
+        connection.call("Q.TOUCH", "exec", "b", lease, "LOG", "FLUSHALL\r\n" * 10)
+        connection.call("Q.ACK", "exec", "b", lease)
+        done = subprocess.run(["sh", "-c", '"$@" >&-', "sh",
+                               *sluice.words("watch", "exec", "b")],
+                              stderr=subprocess.PIPE, check=False, timeout=60)
+        require_equal(done.returncode, SERVER_ERROR, done.stderr)
+        require(b"cannot write the output" in done.stderr, done.stderr)
+        require_equal(connection.call("EXISTS", "exec").value, 1, "the log ran as commands")
+    with scratch() as directory:
+        words = [options.program, "--port", str(steady_port()), "--dir", directory]
+        with subprocess.Popen(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *words]) as closed:
+            wait_until(lambda: os.path.exists(os.path.join(directory, "LOCK")), what="a start")
+            files = [os.readlink(f"/proc/{closed.pid}/fd/{number}") for number in range(3)]
+            closed.terminate()
+        # gRPC has taken the first one before the program began.
+        require_equal(files[1:], ["/dev/null"] * 2, "standard files")
 
 
 if __name__ == "__main__":

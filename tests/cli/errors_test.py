@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """sluice jobs --failed, --error, --by error, and what retry does with one of these errors."""
 
+import json
 import sys
 
 from harness import require, require_equal, run
@@ -33,6 +34,13 @@ def test_failures_are_grouped(options):
     code, out, err = sluice.run("jobs", "exec", "--by", "error", "--limit", 1)
     require_equal((code, len(out.splitlines())), (0, 2), "--limit")
     require("1 more groups" in err, err)
+    code, out, err = sluice.run("jobs", "exec", "--by", "error", "--limit", 1, "--json")
+    require_equal((list(json.loads(out)), json.loads(err)),
+                  (["Timeout after # ms"], {"note": "there are 1 more groups; see --limit"}),
+                  "--limit as JSON")
+    code, out, err = sluice.run("jobs", "exec", "--limit", 5, "--json")
+    require_equal((len(json.loads(out)), json.loads(err)),
+                  (5, {"note": "there are more jobs than 5; see --limit"}), "jobs as JSON")
     terminal = Terminal(sluice.words("jobs", "exec", "--by", "error"), columns=40)
     terminal.read_until("Timeout.*\n.*such")
     terminal.end()

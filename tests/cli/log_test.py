@@ -7,7 +7,8 @@ import tempfile
 import threading
 
 from harness import require, require_equal, run, wait_until
-from harness.cli import DURABLE, SERVER_ERROR, USAGE_ERROR, environment, serve
+from harness.cli import (DURABLE, NO_CONNECTION, SERVER_ERROR, USAGE_ERROR, Sluice, environment,
+                         serve)
 from harness.servers import steady_port
 
 ALWAYS = {**DURABLE, "appendfsync": "always"}
@@ -39,6 +40,8 @@ def test_log_prints_the_bytes(options):
         popped(connection, "exec", "silent")
         require_equal(sluice.must("log", "exec", "silent"), "", "no log")
     sluice.fails(SERVER_ERROR, "none: there is no such job", "log", "exec", "none")
+    nobody = Sluice(options, None)
+    nobody.fails(NO_CONNECTION, "cannot connect", "log", "exec", "a", "--follow")
     code, out, err = sluice.run("log", "exec", "a", "--json")
     require(code == USAGE_ERROR and out == "" and "no JSON" in err, f"--json: {code} {err!r}")
 
@@ -53,6 +56,18 @@ def test_log_says_what_is_gone(options):
     code, out, err = sluice.run("log", "exec", "a")
     require_equal((code, out), (0, "56789abcde"), "log")
     require_equal(err, "sluice: 5 bytes of the log are no longer kept\n", "what is gone")
+
+
+def test_a_payload_that_no_queue_takes(options):
+    """add reads no more than a payload may have, and says how much that is."""
+    nobody = Sluice(options, None)
+    with tempfile.TemporaryFile() as payload:
+        payload.truncate((512 << 20) + 1)
+        done = subprocess.run(nobody.words("add", "exec"), stdin=payload, capture_output=True,
+                              check=False, timeout=300, env=environment())
+    require_equal((done.returncode, done.stdout), (SERVER_ERROR, b""), "add")
+    require(done.stderr.startswith(b"sluice: TOOBIG standard input has more than 536870912 bytes"),
+            done.stderr)
 
 
 def test_following_survives_kills(options):

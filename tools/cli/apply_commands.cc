@@ -180,9 +180,19 @@ void apply_to_queue(Connection& connection, const QueuePlan& queue) {
   for (const Words& words : commands) connection.call(words);
   const RespValue replies = connection.call({"EXEC"});
   for (const RespValue& reply : replies.items) {
-    if (reply.is_error()) {
-      throw Failure{kServerError,
-                    printable(queue.changes[0].queue) + ": " + explain_error(reply.text)};
+    if (reply.is_error()) throw Failure{kServerError, explain_error(reply.text)};
+  }
+}
+
+// Says where a failure ends it.
+void apply_all(Connection& connection, const std::vector<QueuePlan>& plans) {
+  for (size_t done = 0; done < plans.size(); ++done) {
+    try {
+      apply_to_queue(connection, plans[done]);
+    } catch (Failure& failure) {
+      failure.text += " (queue " + plans[done].changes[0].queue + "; " + std::to_string(done) +
+                      " of " + std::to_string(plans.size()) + " queues were changed before it)";
+      throw;
     }
   }
 }
@@ -220,7 +230,7 @@ int run_apply(Context& context) {
                     "nothing was changed; see the new plan with apply"};
     }
   }
-  for (const QueuePlan& queue : plans) apply_to_queue(context.connection, queue);
+  apply_all(context.connection, plans);
   if (!context.json) std::fprintf(stderr, "sluice: applied %s\n", counted(plans).c_str());
   return kDone;
 }
@@ -228,16 +238,21 @@ int run_apply(Context& context) {
 }  // namespace
 
 int export_config(Context& context) {
-  std::vector<std::string> names = context.arguments.operands();
-  if (names.empty()) names = find_queues(context.connection);
   Queues queues;
-  for (const std::string& name : names) {
-    const auto settings = read_queue(context.connection, name);
-    if (!settings && context.operands() > 0) {
-      throw Failure{kServerError, "there is no queue " + printable(name)};
+  size_t hidden = 0;
+  const bool all = context.operands() == 0;
+  for (const std::string& name :
+       all ? find_queues(context.connection) : context.arguments.operands()) {
+    try {
+      const auto settings = read_queue(context.connection, name);
+      if (!settings && !all) throw Failure{kServerError, "there is no queue " + printable(name)};
+      if (settings) queues[name] = *settings;
+    } catch (const Failure& failure) {
+      if (!all || !is_hidden(failure)) throw;
+      ++hidden;
     }
-    if (settings) queues[name] = *settings;
   }
+  if (hidden > 0) context.note(std::to_string(hidden) + " more may not be read by this user");
   const std::string text = write_config_file(queues);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return kDone;

@@ -2,8 +2,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -33,14 +35,37 @@ Failure file_failure(const std::string& what, const std::string& path) {
   return {kServerError, what + " " + path + ": " + std::strerror(errno)};
 }
 
-// A new file that takes its name when it is complete.
+// For the handler of signals: the name of an incomplete file, or null.
+std::atomic<const char*> part_to_remove = nullptr;
+
+void remove_and_die(int number) {
+  if (const char* const part = part_to_remove) ::unlink(part);
+  static_cast<void>(std::raise(number));  // by SA_RESETHAND as without a handler
+}
+
+void handle_ends() {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    ::sigaction(number, nullptr, &before);
+    if (before.sa_handler == SIG_IGN) continue;  // nohup
+    struct sigaction action {};
+    action.sa_handler = remove_and_die;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    ::sigaction(number, &action, nullptr);
+  }
+}
+
+// A new file that takes its name when it is complete, and leaves nothing if it does not become so.
 class BackupFile {
  public:
   explicit BackupFile(const std::string& path)
       : path_(free_name(path)),
         part_(path + ".part"),
         file_(::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) {
-    if (file_ >= 0) return;
+    if (file_ >= 0) {
+      part_to_remove = part_.c_str();
+      return;
+    }
     if (errno != EEXIST) throw file_failure("cannot create", part_);
     throw Failure{kServerError, part_ +
                                     " is there: another backup writes it, or one was broken "
@@ -49,6 +74,7 @@ class BackupFile {
   ~BackupFile() {
     ::close(file_);
     if (!complete_) ::unlink(part_.c_str());
+    part_to_remove = nullptr;
   }
   BackupFile(const BackupFile&) = delete;
   BackupFile& operator=(const BackupFile&) = delete;
@@ -65,6 +91,7 @@ class BackupFile {
     if (::fsync(file_) != 0) throw file_failure("cannot write", part_);
     if (::rename(part_.c_str(), path_.c_str()) != 0) throw file_failure("cannot create", path_);
     complete_ = true;
+    part_to_remove = nullptr;
     sync_folder();
   }
 
@@ -156,6 +183,7 @@ CopyHead download(const CopySource& source, BackupFile& file, uint64_t& bytes) {
 int run_backup(Context& context) {
   const std::string& path = context.operand(0);
   const CopySource source = source_of(context);
+  handle_ends();
   BackupFile file(path);
   uint64_t bytes = 0;
   const CopyHead head = download(source, file, bytes);

@@ -45,7 +45,7 @@ int change_each(Context& context, const char* command, std::span<const Option> o
     const bool failed = reply.is_error() || reply.text == "gone";
     if (failed) {
       code = kServerError;
-      const std::string why = reply.is_error() ? explain_error(reply.text)
+      const std::string why = reply.is_error() ? context.connection.explain(words, reply.text).text
                                                : "gone: the job has ended or does not exist";
       if (!context.json)
         std::fprintf(stderr, "sluice: %s: %s\n", printable(id).c_str(), why.c_str());

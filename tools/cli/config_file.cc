@@ -180,7 +180,9 @@ class FileReader {
     if (!is_rule && (depth_ != 3 || level_of(path_[2]))) no_value();
     FileQueue& queue = queues[path_[1]];
     FileFields& fields = is_rule ? queue.rules[{*level_of(path_[2]), path_[3]}] : queue.fields;
-    fields[path_.back()] = {plain_value(path_.back(), text), key_line_};
+    const std::string field = to_lower(path_.back());
+    const FileValue value = {plain_value(field, text), key_line_};
+    if (!fields.try_emplace(field, value).second) fail(where() + " is given twice");
     return true;
   }
 

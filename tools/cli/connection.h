@@ -63,6 +63,9 @@ class Connection {
   void send(const Words& words);
   RespValue receive();
 
+  // Explains the server's error reply to these words.
+  Failure explain(const Words& words, const std::string& text);
+
   // How long to wait for a reply, in milliseconds; 0: no limit. A blocking command needs more time.
   // It connects within this time too, if that is less than usual.
   void set_patience(int64_t ms);
@@ -74,8 +77,6 @@ class Connection {
     void operator()(redisContext* context) const;
   };
 
-  // Explains the server's error reply to these words.
-  Failure explain(const Words& words, const std::string& text);
   // Asks Sentinel for the address.
   void find_primary();
   void connect();

@@ -8,11 +8,11 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/numbers.h"
 #include "engine/queue/field_help.h"
+#include "engine/queue/queue_config_fields.h"
 #include "net/http/json_text.h"
 #include "net/process/wall_clock.h"
 #include "tools/cli/failure.h"
@@ -44,6 +44,11 @@ Context::Context(const Arguments& given, std::span<const CommandRow> rows)
       json(given.has("--json")) {}
 
 int64_t Context::server_now_ms() { return time_ms_of(connection.try_call({"TIME"})); }
+
+void Context::note(const std::string& text) const {
+  const std::string line = json ? dump_json({{"note", text}}) : "sluice: " + text;
+  std::fprintf(stderr, "%s\n", line.c_str());
+}
 
 int64_t time_ms_of(const RespValue& time) {
   if (time.items.size() != 2) return wall_ms();
@@ -83,6 +88,10 @@ std::vector<std::string> find_queues(Connection& connection) {
   return names;
 }
 
+bool is_hidden(const Failure& failure) {
+  return failure.text.starts_with("NOPERM") && failure.text.find(" keys ") != std::string::npos;
+}
+
 void require_queue(Connection& connection, const std::string& queue, const char* otherwise) {
   const RespValue there = connection.try_call({"EXISTS", queue});
   if (there.is_error() || there.integer != 0) return;
@@ -96,7 +105,15 @@ void require_queue(Context& context, const char* otherwise) {
 }
 
 std::string read_input() {
-  std::string text{std::istreambuf_iterator<char>(std::cin), {}};
+  std::string text;
+  std::string part(size_t{1} << 16, '\0');
+  while (const size_t count = std::fread(part.data(), 1, part.size(), stdin)) {
+    text.append(part, 0, count);
+    if (text.size() <= kMaxPayload) continue;
+    throw Failure{kServerError, "TOOBIG standard input has more than " +
+                                    std::to_string(kMaxPayload) +
+                                    " bytes, the most that a payload may have"};
+  }
   if (std::ferror(stdin) != 0) {
     throw Failure{kServerError, std::string("cannot read standard input: ") + std::strerror(errno)};
   }

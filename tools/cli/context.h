@@ -10,6 +10,7 @@
 
 #include "tools/cli/arguments.h"
 #include "tools/cli/connection.h"
+#include "tools/cli/failure.h"
 #include "tools/cli/table.h"
 
 namespace sluice::cli {
@@ -31,6 +32,9 @@ class Context {
 
   // The server's clock in unix milliseconds; this machine's clock if the user may not read it.
   int64_t server_now_ms();
+
+  // Prints one line to standard error that is no failure; a JSON object with --json.
+  void note(const std::string& text) const;
 };
 
 // The reply to TIME in unix milliseconds; this machine's clock if it is an error.
@@ -54,13 +58,16 @@ void append_selector(const Arguments& arguments, Words& to, bool with_states = t
 // The queues of the connection's database, sorted by name.
 std::vector<std::string> find_queues(Connection& connection);
 
+// Whether a user's rights to keys refuse a queue, which a look at all queues leaves out.
+bool is_hidden(const Failure& failure);
+
 // Throws if the queue does not exist, and suggests the nearest name. A queue that the user may not
 // query counts as existing.
 void require_queue(Connection& connection, const std::string& queue, const char* otherwise = "");
 // The same for the command's queue.
 void require_queue(Context& context, const char* otherwise = "");
 // All of standard input. A terminal can be asked a question afterwards. Throws if it cannot be
-// read.
+// read, or is longer than any payload.
 std::string read_input();
 
 // If standard input is a terminal, asks the question there, wherever the output goes, and returns

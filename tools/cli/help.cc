@@ -96,8 +96,8 @@ std::string general_help(std::span<const CommandRow> rows) {
       "  sluice jobs exec --failed --by error        what has failed, and how often\n"
       "  sluice config exec max_active=4 --create    configure a queue\n"
       "\nsluice COMMAND --help shows a command's options and an example. In a pipe a tab divides\n"
-      "the columns. Errors go to standard error, as JSON with --json. QUEUE.md describes\n"
-      "the options in detail.\n"
+      "the columns. Errors and notes go to standard error, as JSON with --json. QUEUE.md\n"
+      "describes the options in detail.\n"
       "Exit codes: 0 success, 1 the server replied with an error, 2 wrong usage, 3 no\n"
       "connection, or it was lost: the error says whether a change may have been made.\n";
   return out;

@@ -140,7 +140,11 @@ class JobLister {
     if (arguments.has("--by")) {
       if (arguments.has("--failed")) selector = {"STATE", "failed"};
       append_selector(arguments, selector);
-      return walk(selector, *arguments.value("--by"));
+      const std::string order = *arguments.value("--by");
+      if (equals_ignore_case(order, "dispatch") && !selector.empty()) {
+        throw usage_error("--by dispatch takes no selector");
+      }
+      return walk(selector, order);
     }
     // List state by state, each in its own order; a walk without an order would be ordered by hash.
     std::vector<std::string> chosen = arguments.values("--state");
@@ -205,22 +209,21 @@ int print_errors(Context& context) {
       static_cast<size_t>(context.arguments.integer("--limit", kUsualJobs, 1, kMostJobs));
   require_queue(context);
   const ErrorGroups groups = read_error_groups(context.connection, context.queue());
+  const std::vector<const ErrorGroup*> shown = groups.largest(limit);
   if (context.json) {
     nlohmann::json all = nlohmann::json::object();
-    for (const ErrorGroup* group : groups.largest(groups.size())) {
+    for (const ErrorGroup* group : shown) {
       all[name_to_json(group->pattern)] = to_json(*group);
     }
     print_json(all);
-    return kDone;
-  }
-  const std::vector<const ErrorGroup*> shown = groups.largest(limit);
-  if (shown.empty()) {
+  } else if (shown.empty()) {
     std::fprintf(stderr, "sluice: no failed jobs\n");
   } else {
     error_groups_table(shown, context.server_now_ms()).print(context.screen);
   }
   if (groups.size() > limit) {
-    std::fprintf(stderr, "sluice: there are %zu more groups; see --limit\n", groups.size() - limit);
+    context.note("there are " + std::to_string(groups.size() - limit) +
+                 " more groups; see --limit");
   }
   return kDone;
 }
@@ -235,17 +238,14 @@ int run_jobs(Context& context) {
   const RespValue& jobs = lister.jobs();
   if (context.json) {
     print_json(resp_to_json(jobs));
-    return kDone;
-  }
-  if (jobs.items.empty()) {
+  } else if (jobs.items.empty()) {
     std::fprintf(stderr, "sluice: no such jobs\n");
   } else {
     const std::vector<std::string> with = context.arguments.values("--with");
     jobs_table(jobs, context.server_now_ms(), with).print(context.screen);
   }
   if (!all) {
-    std::fprintf(stderr, "sluice: there are more jobs than %lld; see --limit\n",
-                 static_cast<long long>(lister.limit()));
+    context.note("there are more jobs than " + std::to_string(lister.limit()) + "; see --limit");
   }
   return kDone;
 }
@@ -314,6 +314,9 @@ int run_move(Context& context) {
   Words words = {"Q.MOVE", context.queue(), id};
   context.arguments.append_words(kMoveOptions, words);
   if (words.size() == 3) throw usage_error("move requires at least one option");
+  if (context.arguments.has("--front") && context.arguments.has("--back")) {
+    throw usage_error("--front and --back exclude each other");
+  }
   const RespValue reply = context.connection.call(words);
   const RespValue job = as_map(context.connection.call({"Q.GET", context.queue(), id}));
   if (job.is_null()) throw Failure{kServerError, printable(id) + ": there is no such job"};

@@ -211,7 +211,7 @@ Table short_jobs_table(const char* what, const RespValue& jobs, int64_t now_ms,
 Table leases_table(const RespValue& jobs, int64_t now_ms) {
   Table table({{"QUEUE"},
                {"ID", false, true},
-               {"LEASE", true},
+               {"LEASE"},  // a number is left out if there is no room
                {"UNTIL"},
                {"PRI"},
                {"GROUP", false, true},

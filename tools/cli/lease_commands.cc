@@ -30,6 +30,9 @@ constexpr Option kPopOptions[] = {
 };
 
 int run_pop(Context& context) {
+  if (context.arguments.has("--reqid") && !context.arguments.has("--worker")) {
+    throw usage_error("--reqid requires --worker");
+  }
   Words words = {"Q.POP", std::to_string(context.operands())};
   for (size_t i = 0; i < context.operands(); ++i) words.push_back(context.operand(i));
   context.arguments.append_words(kPopOptions, words);
@@ -79,6 +82,9 @@ constexpr Option kNackOptions[] = {
 };
 
 int run_nack(Context& context) {
+  if (context.arguments.has("--fatal") && context.arguments.has("--silent")) {
+    throw usage_error("--fatal and --silent exclude each other");
+  }
   const RespValue reply =
       as_map(context.connection.call(lease_words(context, "Q.NACK", kNackOptions)));
   if (context.json) {

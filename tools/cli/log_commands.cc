@@ -45,7 +45,8 @@ class LogReader {
       if (follows_) words.insert(words.end(), {"BLOCK", std::to_string(kFollowMs)});
       piece = context_.connection.call(words);
     } catch (const Failure& failure) {
-      if (!follows_ || !outage_.survives(failure)) throw;
+      // What has never answered may be no such server.
+      if (!follows_ || !is_known_ || !outage_.survives(failure)) throw;
       return true;
     }
     outage_.ends();

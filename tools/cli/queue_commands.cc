@@ -57,11 +57,6 @@ void print_server(Context& context) {
   std::printf("%s\n\n", styled(line, Style::kDim, context.screen).c_str());
 }
 
-// Whether a user's rights to keys leave the queue out.
-bool is_hidden(const Failure& failure) {
-  return failure.text.starts_with("NOPERM") && failure.text.find(" keys ") != std::string::npos;
-}
-
 int print_all(Context& context) {
   if (context.arguments.has("--by")) throw usage_error("--by requires a queue");
   std::vector<QueueStats> queues;
@@ -84,15 +79,15 @@ int print_all(Context& context) {
   }
   if (context.json) {
     print_json(all);
-    return kDone;
-  }
-  print_server(context);
-  if (queues.empty()) {
-    std::printf("no queues in database %d\n", context.connection.address().database);
   } else {
-    queues_table(queues).print(context.screen);
+    print_server(context);
+    if (queues.empty()) {
+      std::printf("no queues in database %d\n", context.connection.address().database);
+    } else {
+      queues_table(queues).print(context.screen);
+    }
   }
-  if (hidden > 0) std::fprintf(stderr, "sluice: %zu more may not be read by this user\n", hidden);
+  if (hidden > 0) context.note(std::to_string(hidden) + " more may not be read by this user");
   return kDone;
 }
 

@@ -71,7 +71,8 @@ class Watcher {
         if (!outage_.survives(failure)) throw;
       }
     }
-    return finish();
+    // main says why its output has ended.
+    return is_going_ ? kServerError : finish();
   }
 
  private:

@@ -30,6 +30,8 @@ TEST_CASE("SET makes the queue, all fields or none") {
   CHECK(q.say("Q.CONFIG q GET max_active order") == "{max_active=5 order=lifo:LOW}");
   CHECK(q.say("Q.CONFIG q SET max_active 6 nothing 1") == "-BADFIELD field=nothing");
   CHECK(q.say("Q.CONFIG q GET nothing") == "-BADFIELD field=nothing");
+  CHECK(q.say("Q.CONFIG q SET '' 1 max_active 6") == "-BADFIELD field=%22%22");
+  CHECK(q.say("Q.CONFIG q GET ''") == "-BADFIELD field=%22%22");
   CHECK(q.say("Q.CONFIG q GET max_active") == "{max_active=5}");
 }
 
