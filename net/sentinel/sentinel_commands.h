@@ -88,7 +88,7 @@ class SentinelCommands {
   // Replies the error if it is another name.
   bool is_ours(Bytes name, RespReply& reply) const;
   bool is_trusted() const { return group_.view_age_ms() <= kTrustedViewMs; }
-  Fields common_fields(const GroupMember& member, const std::string& flags) const;
+  Fields common_fields(const GroupMember& member, bool is_up, const std::string& flags) const;
   Fields master_fields(const GroupView& view) const;
   static void reply_fields(RespReply& reply, const Fields& fields);
 
