@@ -14,6 +14,8 @@ namespace {
 
 // How long SENTINEL FAILOVER may hold writes.
 constexpr int64_t kHandOverMs = 10'000;
+// How long SENTINELS names a node that has gone.
+constexpr int64_t kNamedMs = 60'000;
 
 // The port with TLS, if there is no other.
 uint16_t client_port(const GroupMember& member) {
@@ -314,13 +316,13 @@ void SentinelCommands::address(Client&, Args args, RespReply& reply) {
 }
 
 // The fields that every instance has. Their times are how old the view is.
-SentinelCommands::Fields SentinelCommands::common_fields(const GroupMember& member,
+SentinelCommands::Fields SentinelCommands::common_fields(const GroupMember& member, bool is_up,
                                                          const std::string& flags) const {
   const std::string age = std::to_string(group_.view_age_ms());
   return {{"ip", member.host},
           {"port", std::to_string(client_port(member))},
           {"runid", member.run_id},
-          {"flags", (is_trusted() ? "" : "s_down,") + flags},
+          {"flags", (is_up ? "" : "s_down,") + flags},
           {"link-pending-commands", "0"},
           {"link-refcount", "1"},
           {"last-ping-sent", "0"},
@@ -333,8 +335,9 @@ SentinelCommands::Fields SentinelCommands::master_fields(const GroupView& view) 
   const GroupMember* const primary = view.primary();
   const bool up = primary != nullptr && is_trusted();
   Fields fields{{"name", options_.name}};
-  const Fields common =
-      common_fields(primary == nullptr ? GroupMember() : *primary, up ? "master" : "o_down,master");
+  // node-redis heeds only "s_down", and would connect to the address of nobody for ever.
+  const Fields common = common_fields(primary == nullptr ? GroupMember() : *primary, up,
+                                      up ? "master" : "o_down,master");
   fields.insert(fields.end(), common.begin(), common.end());
   const Fields rest{
       {"info-refresh", std::to_string(group_.view_age_ms())},
@@ -375,7 +378,7 @@ void SentinelCommands::replicas(Client&, Args args, RespReply& reply) {
   for (const GroupMember& member : view->members) {
     if (!view->is_standby(member)) continue;
     Fields fields{{"name", address_of(member, ':')}};
-    const Fields common = common_fields(member, "slave");
+    const Fields common = common_fields(member, is_trusted(), "slave");
     fields.insert(fields.end(), common.begin(), common.end());
     const Fields rest{
         {"info-refresh", std::to_string(group_.view_age_ms())},
@@ -393,18 +396,23 @@ void SentinelCommands::replicas(Client&, Args args, RespReply& reply) {
   }
 }
 
+void SentinelCommands::note(const GroupView& view, int64_t now_ms) {
+  for (const GroupMember& member : view.members) {
+    if (member.name == view.node) continue;
+    seen_.erase(member.name);
+    if (member.sentinel_port != 0) seen_.emplace(member.name, Seen{member, now_ms});
+  }
+  std::erase_if(seen_, [&](const auto& entry) { return now_ms - entry.second.at_ms > kNamedMs; });
+}
+
 void SentinelCommands::sentinels(Client&, Args args, RespReply& reply) {
   if (!is_ours(args[2], reply)) return;
-  const auto view = group_.view();
-  std::vector<const GroupMember*> others;
-  for (const GroupMember& member : view->members) {
-    if (member.sentinel_port != 0 && member.name != view->node) others.push_back(&member);
-  }
-  reply.array(others.size());
-  for (const GroupMember* member : others) {
-    Fields fields{{"name", member->run_id}};
-    Fields common = common_fields(*member, "sentinel");
-    common[1].second = std::to_string(member->sentinel_port);
+  reply.array(seen_.size());
+  for (const auto& [node, seen] : seen_) {
+    const GroupMember& member = seen.member;
+    Fields fields{{"name", member.run_id}};
+    Fields common = common_fields(member, is_trusted(), "sentinel");
+    common[1].second = std::to_string(member.sentinel_port);
     fields.insert(fields.end(), common.begin(), common.end());
     const Fields rest{{"last-hello-message", std::to_string(group_.view_age_ms())},
                       {"voted-leader", "?"},

@@ -3,6 +3,8 @@
 //
 // - A view older than kTrustedViewMs names nobody: GET-MASTER-ADDR-BY-NAME is null, and the flags
 //   of MASTERS say that the primary is down, so that clients ask the next node.
+// - SENTINELS names a node for a minute more after it has gone, as one that restarts does:
+//   node-redis forgets a Sentinel that is not named, and for ever once it knows no other one.
 // - Reading needs no password, as with Sentinel's own configuration. FAILOVER needs a user who may
 //   run the command FAILOVER.
 //
@@ -10,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <utility>
@@ -40,6 +43,9 @@ class SentinelCommands {
   void run(Client& client, Args args, RespReply& reply);
   // Writes the message, if the client has subscribed to the channel by name or by pattern.
   static void publish(const Client& client, Bytes channel, Bytes message, RespReply& reply);
+
+  // Call it with each view: of the other nodes SENTINELS knows those that were noted.
+  void note(const GroupView& view, int64_t now_ms);
 
   const std::string& name() const { return options_.name; }
 
@@ -88,13 +94,18 @@ class SentinelCommands {
   // Replies the error if it is another name.
   bool is_ours(Bytes name, RespReply& reply) const;
   bool is_trusted() const { return group_.view_age_ms() <= kTrustedViewMs; }
-  Fields common_fields(const GroupMember& member, const std::string& flags) const;
+  Fields common_fields(const GroupMember& member, bool is_up, const std::string& flags) const;
   Fields master_fields(const GroupView& view) const;
   static void reply_fields(RespReply& reply, const Fields& fields);
 
   Engine& engine_;
   GroupPort& group_;
   const SentinelOptions options_;
+  struct Seen {
+    GroupMember member;
+    int64_t at_ms;
+  };
+  std::map<std::string, Seen> seen_;  // other nodes with a sentinel-port, by name
 };
 
 // Notes who leads, from view to view. Used by one thread at a time.

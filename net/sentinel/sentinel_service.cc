@@ -8,6 +8,7 @@
 
 #include "engine/access/acl.h"
 #include "net/http/http_socket.h"
+#include "net/process/clocks.h"
 #include "net/resp/resp_parser.h"
 
 namespace sluice {
@@ -142,6 +143,7 @@ SentinelService::~SentinelService() = default;
 
 void SentinelService::start() {
   group_.follow([this, watch = SentinelWatch(commands_.name())](const GroupView& view) mutable {
+    thread_.post([this, view] { commands_.note(view, Clocks::steady_ms()); });
     const std::string message = watch.note(view);
     if (!message.empty()) thread_.post([this, message] { publish("+switch-master", message); });
     return true;

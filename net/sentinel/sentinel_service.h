@@ -28,7 +28,7 @@ class SentinelService final : public IoThreadGuest {
   SentinelService(IoThread& thread, GroupPort& group, SentinelOptions options);
   ~SentinelService() override;
 
-  // Publishes +switch-master from now on.
+  // Follows the group from now on, and publishes +switch-master.
   void start();
   // Ends the oldest connection, one that has not subscribed first, if there are kMaxConnections.
   void make_room();

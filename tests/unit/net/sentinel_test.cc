@@ -107,7 +107,7 @@ TEST_CASE("MASTERS and MASTER have the fields that clients read, and say when no
   CHECK_EQ(field(node.run({"SENTINEL", "MASTERS"}), "flags"), "s_down,o_down,master");
   node.group.age_ms = 0;
   node.lead("");
-  CHECK_EQ(field(node.run({"SENTINEL", "MASTERS"}), "flags"), "o_down,master");
+  CHECK_EQ(field(node.run({"SENTINEL", "MASTERS"}), "flags"), "s_down,o_down,master");
   CHECK_EQ(node.run({"SENTINEL", "MASTER", "x"}), "-ERR No such master with that name\r\n");
 }
 
@@ -121,6 +121,7 @@ TEST_CASE("replicas and sentinels are the other nodes") {
     CHECK_EQ(field(replicas, "slave-repl-offset"), "100");
     CHECK_EQ(field(replicas, "master-host"), "10.0.0.1");
   }
+  node.commands.note(*node.group.view(), 0);
   const std::string sentinels = node.run({"SENTINEL", "SENTINELS", "mymaster"});
   CHECK_EQ(sentinels.substr(0, 4), "*2\r\n");
   CHECK_EQ(field(sentinels, "ip"), "10.0.0.2");
@@ -129,6 +130,22 @@ TEST_CASE("replicas and sentinels are the other nodes") {
   CHECK_EQ(words_of(node.run({"SENTINEL", "MYID"}))[0], std::string(40, '1'));
   node.client.protocol = 3;
   CHECK_EQ(node.run({"SENTINEL", "REPLICAS", "mymaster"}).substr(0, 8), "*2\r\n%21\r");
+}
+
+TEST_CASE("SENTINELS names a node that has gone for a minute, and then no more") {
+  Node node;
+  GroupView view = *node.group.view();
+  const auto named_at = [&](int64_t now_ms) {
+    node.commands.note(view, now_ms);
+    const std::string reply = node.run({"SENTINEL", "SENTINELS", "mymaster"});
+    return field(reply, "ip") + ' ' + reply.substr(0, 2);
+  };
+  CHECK_EQ(named_at(1000), "10.0.0.2 *2");
+  std::erase_if(view.members, [](const GroupMember& member) { return member.name == "n2"; });
+  CHECK_EQ(named_at(61'000), "10.0.0.2 *2");
+  CHECK_EQ(named_at(61'001), "10.0.0.3 *1");
+  view.members.back().sentinel_port = 0;
+  CHECK_EQ(named_at(61'002), "(none) *0");
 }
 
 TEST_CASE("the health of the view") {
