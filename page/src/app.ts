@@ -6,7 +6,7 @@ import { find_session, log_in, log_in_by_password, log_out, on_change, state,
 import { segment_of, segment_of_text, shown } from "./bytes";
 import { set_server_time } from "./clock";
 import { close_dialog, dialog_is_open, field, put_aside, tell } from "./dialogs";
-import { h, replace, set_text, show } from "./dom";
+import { focus_heading, h, replace, set_text, show } from "./dom";
 import { duration, moment } from "./format";
 import { JobView } from "./job";
 import { Poller, is_paused, set_paused } from "./live";
@@ -77,11 +77,13 @@ function open_view(): void {
   search.close();
   if (view?.take && wanted === viewed) return view.take(address.params);
   view?.stop();
+  const first = viewed === "";
   viewed = wanted;
   view = make_view(address);
   document.title = `${view.title} · Sluice`;
   draw_places(address);
   replace(stage, view.root);
+  if (!first) focus_heading();
   scrollTo(0, 0);
 }
 

@@ -1,5 +1,5 @@
 // Dialogs: questions before irreversible actions, forms, and what is told until it is closed.
-import { h } from "./dom";
+import { focus_heading, h } from "./dom";
 import type { Child } from "./dom";
 import { failure, words_of_error } from "./notices";
 
@@ -46,10 +46,7 @@ function follow_focus(opener: Element | null): void {
   const observer = new MutationObserver(() => {
     if (document.activeElement === opener) return;
     observer.disconnect();
-    const heading = document.querySelector<HTMLElement>("main h1");
-    if (heading === null || document.activeElement !== document.body) return;
-    heading.tabIndex = -1;
-    heading.focus({ preventScroll: true });
+    focus_heading();
   });
   observer.observe(document.body, { childList: true, subtree: true });
 }

@@ -55,6 +55,14 @@ export function replace(element: Element, ...children: Child[]): void {
   append(element, children);
 }
 
+// Where what had the focus is gone, it goes to the heading, which a screen reader says then.
+export function focus_heading(): void {
+  const heading = document.querySelector<HTMLElement>("main h1");
+  if (heading === null || document.activeElement !== document.body) return;
+  heading.tabIndex = -1;
+  heading.focus({ preventScroll: true });
+}
+
 // Draws more rows of a list. If the button is hidden then, the focus goes to the first new row.
 export function draw_more(button: HTMLElement, list: Element, draw: () => void): void {
   const before = list.childElementCount;

@@ -213,7 +213,7 @@ export class JobView implements View {
     this.draw_figures(job, now);
     this.draw_buttons(job);
     this.draw_facts(job);
-    this.attempts.draw(job, this.story.events, now);
+    this.attempts.draw(job, this.story.events, this.story.bounded, now);
     this.draw_live();
     if (this.bodies === null) return;
     this.graph.draw({ ...this.bodies, ...job });
@@ -326,7 +326,7 @@ export class JobView implements View {
       first.tabIndex = -1;
       first.focus();
     }
-    if (this.job) this.attempts.draw(this.job, story.events, server_now());
+    if (this.job) this.attempts.draw(this.job, story.events, story.bounded, server_now());
     set_text(this.history.aside, story.complete ? "" : "reading…");
     const { events } = story;
     set_text(this.history_note, story.bounded ? `${count(events.length)} events, and more.`

@@ -6,6 +6,8 @@ async function workers(visit) {
   const names = () => page.locator(".all-workers th[scope=row]").allTextContents();
   await page.keyboard.press("w");
   await visit.see("main.workers h1", "Workers");
+  // What had the focus went with the view before: a screen reader says the new one's heading.
+  await page.waitForFunction(() => document.activeElement.matches("main.workers h1"));
   await visit.see(".all-workers tr", /^grace/);
   // The one whose job began first is first; those without a job come last.
   assert.deepEqual(await names(), ["ada", "grace", "idle"]);
@@ -28,8 +30,9 @@ async function workers(visit) {
   await visit.see(".all-workers tr", /^grace/);
   assert.deepEqual(await names(), ["grace"]);
   // To what it runs, and to its jobs of a queue.
-  await visit.click(".all-workers td a", "m2");
+  await page.locator(".all-workers td a", { hasText: "m2" }).press("Enter");
   await visit.see("main.job h1", "m2");
+  await page.waitForFunction(() => document.activeElement.matches("main.job h1"));
   await page.goBack();
   await visit.click(".all-workers td a", "mail");
   await visit.see(".chip-filter", "worker grace");

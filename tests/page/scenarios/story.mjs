@@ -105,19 +105,49 @@ async function odd_logs(visit) {
   await visit.see(".headline-error", /^no caf\\xe9\nat all$/);
 }
 
-// A long story is read in parts; the next part is in focus when it has been asked for.
+// A long story is read in parts; the next part is in focus when it has been asked for. What it has
+// to say of the attempts is told as not known until then.
 async function long_story(visit) {
   const { page } = visit;
+  const move = (n) => api("PATCH", `${queue("long")}/jobs/j`, { pri: n % 2 ? "LOW" : "HIGH" });
+  const events = async () => (await api("GET",
+    `${queue("long")}/events?after=-&id=j&count=1000`)).events.length;
   await add("long", "j");
-  for (let move = 0; move < 1050; move += 50) {
-    await Promise.all(Array.from({ length: 50 }, (_, n) => api("PATCH",
-      `${queue("long")}/jobs/j`, { pri: n % 2 === 0 ? "LOW" : "HIGH" })));
-  }
+  for (let part = 0; part < 19; ++part) await Promise.all(Array.from({ length: 50 }, (_, n) =>
+    move(n)));
+  for (let n = 0; await events() < 999; ++n) await move(n);
+  const [{ lease }] = await pop("long", { lease_ms: 600_000 });
   await visit.open_job("long", "j");
   await visit.see(".panel", "1,000 events, and more.");
+  await visit.see(".attempts li", /#1.*running/);
+  await visit.see_none(".panel p", "The newest are not shown");
+  await api("POST", `${queue("long")}/jobs/j:nack`, { lease, mode: "fatal", error: "at last" });
+  await visit.see(".headline-error", "at last");
+  await visit.see(".attempts li", /#1.*end not read/);
+  await page.reload();
+  await visit.see(".attempts li", /#1.*end not read/);
+  await visit.see(".panel", "The newest are not shown");
   await page.locator("button", { hasText: "Show more" }).press("Enter");
   await page.waitForFunction(() => document.activeElement
     === document.querySelectorAll(".story li")[1000]);
+  await visit.see(".attempts li", /#1.*failed.*at last/);
+  await visit.see_none(".panel p", "The newest are not shown");
+}
+
+// The newest attempts are shown, the others on request.
+async function many_attempts(visit) {
+  await api("PATCH", `${queue("again")}?create=true`, { retry: 100, backoff: "1ms:1ms" });
+  await add("again", "j");
+  for (let number = 1; number <= 22; ++number) {
+    const [{ lease }] = await pop("again", { lease_ms: 600_000, wait_ms: 10_000 });
+    await api("POST", `${queue("again")}/jobs/j:nack`, { lease, error: `try ${number}` });
+  }
+  await visit.open_job("again", "j");
+  await visit.see(".attempts li", /#22.*try 22/);
+  assert.equal(await visit.page.locator(".attempts li").count(), 20);
+  await visit.click("button", "Show the 2 earlier attempts too");
+  await visit.see(".attempts li", /#1.*try 1$/);
+  assert.match(await visit.page.locator(":focus").textContent(), /^#2failed/);
 }
 
 await scenario(async (browser) => {
@@ -166,6 +196,7 @@ await scenario(async (browser) => {
   await numbers_and_logs(visit);
   await odd_logs(visit);
   await long_story(visit);
+  await many_attempts(visit);
   await reasons(visit);
   await many_needs(visit);
   visit.faults.allowed.push("status of 404");
