@@ -7,8 +7,8 @@
 //       --quiet                             no progress
 //
 // All or nothing: DIR is created if it does not exist, must not hold keys, and receives everything
-// at the end in one checkpoint. If a file is damaged anywhere, DIR stays empty, and is removed if it
-// is new.
+// at the end in one checkpoint. If a file is damaged anywhere, DIR stays empty, and is removed if
+// it is new.
 //
 // Exit status: 0 imported, 1 failure, 2 wrong usage.
 #include <fcntl.h>
