@@ -107,8 +107,9 @@ void require_queue(Context& context, const char* otherwise) {
 std::string read_input() {
   std::string text;
   std::string part(size_t{1} << 16, '\0');
-  while (const size_t count = std::fread(part.data(), 1, part.size(), stdin)) {
-    text.append(part, 0, count);
+  // A terminal says its end once, so nothing is read after it.
+  while (std::feof(stdin) == 0 && std::ferror(stdin) == 0) {
+    text.append(part, 0, std::fread(part.data(), 1, part.size(), stdin));
     if (text.size() <= kMaxPayload) continue;
     throw Failure{kServerError, "TOOBIG standard input has more than " +
                                     std::to_string(kMaxPayload) +
