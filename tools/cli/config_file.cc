@@ -97,6 +97,8 @@ class FileReader {
   bool start_array(size_t) { no_value(); }
   bool end_array() { no_value(); }
   bool end_object() {
+    // An empty file would mean with --prune that every queue is reset.
+    if (seen_.empty()) fail("the file has one member, queues");
     path_.resize(--depth_ == 0 ? 0 : depth_ - 1);
     return true;
   }

@@ -97,6 +97,7 @@ TEST_CASE("errors name the line, the field and what it takes") {
   CHECK(error_of(R"({"queue": {}})") ==
         "f:1: queue: the file has one member, queues; did you mean queues?");
   CHECK(error_of(R"({"queues": {"q": 1}})") == "f:1: q takes an object");
+  CHECK(error_of("{}") == "f:1: the file has one member, queues");
   CHECK(error_of("{\"queues\": {}}") == "none");
 }
 
