@@ -7,8 +7,7 @@
 //       --quiet                             no progress
 //
 // All or nothing: DIR is created if it does not exist, must not hold keys, and receives everything
-// at the end in one checkpoint. If a file is damaged anywhere, DIR stays empty, and is removed if
-// it is new.
+// at the end in one checkpoint. If a file is damaged anywhere, DIR stays empty.
 //
 // Exit status: 0 imported, 1 failure, 2 wrong usage.
 #include <fcntl.h>
@@ -22,12 +21,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
-#include <utility>
 
 #include "engine/rdb/file_reader.h"
 #include "net/process/standard_files.h"
@@ -212,36 +208,13 @@ Status restore_backup(const std::string& path, const std::string& directory, Cop
   return status.ok() ? installed : Status(status.code(), path + ": " + status.message());
 }
 
-// The directory of an import. One that is new stays only if the import succeeds.
-class Directory {
- public:
-  explicit Directory(std::string path) : path_(std::move(path)) {
-    is_new_ = std::filesystem::create_directories(path_, error_);
-  }
-  ~Directory() {
-    if (is_new_ && !kept_) std::filesystem::remove_all(path_, error_);
-  }
-  Directory(const Directory&) = delete;
-  Directory& operator=(const Directory&) = delete;
-
-  void keep() { kept_ = true; }
-
- private:
-  const std::string path_;
-  std::error_code error_;  // who uses the directory reports it
-  bool is_new_ = false;
-  bool kept_ = false;
-};
-
 int run_restore(const Arguments& arguments) {
-  Directory directory(arguments.directory);
   CopyHead head;
   const Status status = restore_backup(arguments.file, arguments.directory, head);
   if (!status.ok()) {
     std::fprintf(stderr, "sluice-import: %s\nNothing was imported.\n", status.message().c_str());
     return 1;
   }
-  directory.keep();
   std::printf("%s holds everything up to lsn %llu (%s records in the checkpoint)\n",
               arguments.directory.c_str(), static_cast<unsigned long long>(head.last_lsn),
               grouped(head.summary.records).c_str());
@@ -304,7 +277,6 @@ int run(const Arguments& arguments) {
   spdlog::set_default_logger(spdlog::stderr_logger_mt("sluice-import"));
   Progress progress(arguments.quiet);
   uint64_t vanished = 0;
-  Directory directory(arguments.directory);
   ImportTarget target;
   Status status = target.open(arguments.directory);
   if (status.ok()) {
@@ -320,7 +292,6 @@ int run(const Arguments& arguments) {
     std::fprintf(stderr, "sluice-import: %s\nNothing was imported.\n", status.message().c_str());
     return 1;
   }
-  directory.keep();
   std::fputs(summary(target.counts(), vanished, progress.seconds()).c_str(), stdout);
   return 0;
 }

@@ -188,20 +188,20 @@ def test_a_backup_that_is_ended(options):
     it."""
     _, sluice = serve(options)
     with scratch() as directory, socket.create_server((LOOPBACK, 0)) as silent:
-        for ends in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
-            ignores = ["nohup"] if ends == signal.SIGHUP else []
-            for before in [], ignores:
-                words = sluice.words("backup", os.path.join(directory, "backup"), "--http",
-                                     f"{LOOPBACK}:{silent.getsockname()[1]}")
-                with subprocess.Popen([*before, *words], stdout=subprocess.DEVNULL,
-                                      stderr=subprocess.DEVNULL) as backup:
-                    with silent.accept()[0]:
-                        require_equal(os.listdir(directory), ["backup.part"], "while it is made")
-                        backup.send_signal(ends)
-                        if before:
-                            backup.send_signal(signal.SIGTERM)
-                        require_equal(backup.wait(), -(signal.SIGTERM if before else ends), "end")
-                require_equal(os.listdir(directory), [], f"after {ends}")
+        for ends, before in ((signal.SIGINT, []), (signal.SIGTERM, []), (signal.SIGHUP, []),
+                             (signal.SIGHUP, ["nohup"])):
+            words = ["env", "--default-signal=INT,TERM,HUP", *before,
+                     *sluice.words("backup", os.path.join(directory, "backup"), "--http",
+                                   f"{LOOPBACK}:{silent.getsockname()[1]}")]
+            with subprocess.Popen(words, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL) as backup:
+                with silent.accept()[0]:
+                    require_equal(os.listdir(directory), ["backup.part"], "while it is made")
+                    backup.send_signal(ends)
+                    if before:
+                        backup.send_signal(signal.SIGTERM)
+                    require_equal(backup.wait(30), -(signal.SIGTERM if before else ends), "end")
+            require_equal(os.listdir(directory), [], f"after {ends}")
 
 
 def test_closed_standard_output(options):
@@ -225,7 +225,8 @@ def test_closed_standard_output(options):
         require(b"cannot write the output" in done.stderr, done.stderr)
         require_equal(connection.call("EXISTS", "exec").value, 1, "the log ran as commands")
     with scratch() as directory:
-        words = [options.program, "--port", str(steady_port()), "--dir", directory]
+        words = [options.program, "--port", str(steady_port()), "--http-port", "0", "--dir",
+                 directory]
         with subprocess.Popen(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *words]) as closed:
             wait_until(lambda: os.path.exists(os.path.join(directory, "LOCK")), what="a start")
             files = [os.readlink(f"/proc/{closed.pid}/fd/{number}") for number in range(3)]

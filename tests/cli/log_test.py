@@ -6,7 +6,7 @@ import sys
 import tempfile
 import threading
 
-from harness import require, require_equal, run, wait_until
+from harness import info, require, require_equal, run, wait_until
 from harness.cli import (DURABLE, NO_CONNECTION, SERVER_ERROR, USAGE_ERROR, Sluice, environment,
                          serve)
 from harness.servers import steady_port
@@ -98,6 +98,25 @@ def test_following_survives_kills(options):
         require(whole.endswith(b"2-49\nthe end"), repr(whole[-40:]))
         err = follower.stderr.read().decode()
         require("retrying" in err and "reconnected" in err, err)
+
+
+def test_following_a_silent_job(options):
+    """log --follow survives a restart also before the job has logged anything."""
+    server, sluice = serve(options, {**ALWAYS, "port": str(steady_port())})
+    with server.connect() as connection:
+        connection.call("Q.CONFIG", "exec", "SET", "lease_ms", 600_000)
+        lease = popped(connection, "exec", "a")
+        follower = subprocess.Popen(sluice.words("log", "exec", "a", "--follow"),
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                    stdin=subprocess.DEVNULL, env=environment())
+        wait_until(lambda: info(connection)["blocked_clients"] == "1", what="a follower")
+    server.kill()
+    server.start()
+    with server.connect() as connection:
+        connection.call("Q.TOUCH", "exec", "a", lease, "LOG", "a line")
+        connection.call("Q.ACK", "exec", "a", lease)
+    out, err = follower.communicate(timeout=30)
+    require_equal((follower.returncode, out), (0, b"a line"), err)
 
 
 def test_add_waits_for_the_end(options):

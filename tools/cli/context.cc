@@ -112,8 +112,7 @@ std::string read_input() {
     text.append(part, 0, std::fread(part.data(), 1, part.size(), stdin));
     if (text.size() <= kMaxPayload) continue;
     throw Failure{kServerError, "TOOBIG standard input has more than " +
-                                    std::to_string(kMaxPayload) +
-                                    " bytes, the most that a payload may have"};
+                                    std::to_string(kMaxPayload) + " bytes, the most that is read"};
   }
   if (std::ferror(stdin) != 0) {
     throw Failure{kServerError, std::string("cannot read standard input: ") + std::strerror(errno)};

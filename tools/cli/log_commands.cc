@@ -42,7 +42,10 @@ class LogReader {
     try {
       Words words = {"Q.LOG", context_.queue(), context_.operand(1), "FROM", std::to_string(next_),
                      "COUNT", kLogBytes};
-      if (follows_) words.insert(words.end(), {"BLOCK", std::to_string(kFollowMs)});
+      // The first answer comes at once: it says whether there is such a server and such a job.
+      if (follows_ && is_known_) {
+        words.insert(words.end(), {"BLOCK", std::to_string(kFollowMs)});
+      }
       piece = context_.connection.call(words);
     } catch (const Failure& failure) {
       // What has never answered may be no such server.
