@@ -32,14 +32,8 @@ bool fits_intset(const Set& set, Bytes member) {
   return set.members.size() <= g_encoding_limits.set_intset_entries && is_integer_text(member);
 }
 
-void Database::touched(Bytes key) {
-  ++unit_->changes;
-  break_watches(key);
-}
-
-void Database::break_watches(Bytes key) NO_THREAD_SAFETY_ANALYSIS {
-  if (unit_->observer != nullptr) [[unlikely]]
-    unit_->observer->changed(*unit_, key);
+void Database::tell_watchers(Bytes key) NO_THREAD_SAFETY_ANALYSIS {
+  if (unit_->observer != nullptr) unit_->observer->changed(*unit_, key);
   if (shard_->watched_keys == 0) return;
   auto& watchers = shard_->watchers[static_cast<size_t>(number_)];
   const auto found = watchers.find(std::string(key));

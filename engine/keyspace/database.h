@@ -143,7 +143,10 @@ class Database {
 
   // Invalidates WATCHes and tracked copies of the key, as every change here does. For commands that
   // do so in Redis even if they change nothing (LTRIM).
-  void break_watches(Bytes key);
+  void break_watches(Bytes key) NO_THREAD_SAFETY_ANALYSIS {
+    if (unit_->observer != nullptr || shard_->watched_keys != 0) [[unlikely]]
+      tell_watchers(key);
+  }
 
   // Publishes a keyspace notification. Database publishes the events that always follow from its
   // functions: a key is new, has expired, or was removed with its last element.
@@ -191,7 +194,11 @@ class Database {
   // Whether a queue has adopted a key of this shard (Q.ADOPT). Changes must be noted then.
   bool has_adopted_keys() const NO_THREAD_SAFETY_ANALYSIS { return shard_->adopted != nullptr; }
   // Notifies watchers. Every function calls it once for the key that it changes.
-  void touched(Bytes key);
+  void touched(Bytes key) {
+    ++unit_->changes;
+    break_watches(key);
+  }
+  void tell_watchers(Bytes key);
   // `replaces`: the key had a value just before, so it is not new.
   void insert_entry(const KeyRef& key, Entry* entry, bool replaces = false);
   void unlink(const KeyRef& key, Entry* entry);

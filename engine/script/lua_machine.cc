@@ -254,19 +254,19 @@ void LuaMachine::collect_after_run() {
 
 // --- Time ---
 
-void* LuaMachine::allocate(void* self, void* block, size_t old_size, size_t new_size) {
-  auto& machine = *static_cast<LuaMachine*>(self);
-  machine.note_allocation(old_size, new_size);
-  return machine.memory_.allocate(block, old_size, new_size);
-}
-
-void LuaMachine::note_allocation(uint64_t old_size, uint64_t new_size) {
+inline void LuaMachine::note_allocation(uint64_t old_size, uint64_t new_size) {
   if (new_size <= old_size) return;
   largest_bytes_ = std::max(largest_bytes_, new_size);
   // Refused allocations count as well: they may follow a long copy, and may be repeated.
   given_bytes_ += new_size - old_size;
   if (given_bytes_ < kGivenPerLook) return;
   if (call_ != nullptr || registration_ != nullptr) set_hook(1);
+}
+
+void* LuaMachine::allocate(void* self, void* block, size_t old_size, size_t new_size) {
+  auto& machine = *static_cast<LuaMachine*>(self);
+  machine.note_allocation(old_size, new_size);
+  return machine.memory_.allocate(block, old_size, new_size);
 }
 
 void LuaMachine::set_hook(int instructions) {

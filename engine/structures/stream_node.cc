@@ -208,10 +208,16 @@ StreamNode* StreamNode::append(StreamNode* node, const StreamId& id, std::span<c
 
 const char* StreamNode::seek(const StreamId& id) const {
   if (live_ == 0 || last_ < id) return nullptr;
-  StreamEntry entry;
+  if (id <= first_) return begin();
+  // Compared as it is encoded: each delivery to a consumer group passes half a node here.
+  const uint64_t ms = id.ms - first_.ms;
+  const uint64_t seq = ms == 0 ? id.seq - first_.seq : id.seq;
   for (const char* at = begin(); at != end();) {
-    const char* next = read(at, entry);
-    if (entry.id() >= id) return at;
+    const char* field = at;
+    const uint64_t size = StreamEntry::take_number(field);
+    const char* next = field + size;
+    const uint64_t entry_ms = StreamEntry::take_number(field);
+    if (entry_ms > ms || (entry_ms == ms && StreamEntry::take_number(field) >= seq)) return at;
     at = next;
   }
   return nullptr;

@@ -106,6 +106,18 @@ void append_units(const std::string& directory, const std::vector<Lsn>& lsns, Ls
   if (mark != 0) CHECK((*log)->set_mark(mark).ok());
 }
 
+// An empty checkpoint with these bounds.
+void put_checkpoint(const std::string& directory, Lsn begin, Lsn end) {
+  RocksdbLogOptions options;
+  options.directory = directory;
+  auto log = open_rocksdb_log(options);
+  REQUIRE(log.ok());
+  auto writer = (*log)->start_checkpoint(1);
+  REQUIRE(writer.ok());
+  REQUIRE((*writer)->finish({.checkpoint = 1, .begin_lsn = begin, .end_lsn = end}).ok());
+  REQUIRE((*writer)->commit().ok());
+}
+
 }  // namespace
 
 TEST_CASE("a log whose unsynced tail is cut at any byte opens with a prefix") {
@@ -332,6 +344,23 @@ TEST_CASE("a log that begins late, without the checkpoint before it, is no whole
     } else {
       CHECK(back.status.code() == StatusCode::kDamaged);
       CHECK(back.status.message().find("the log has a gap after lsn 0") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("a log that ends one unit before its checkpoint's end is refused") {
+  for (const Lsn end : {5, 6}) {
+    CAPTURE(end);
+    TempDirectory directory;
+    append_units(directory.path(), {1, 2, 3, 4, 5}, 0);
+    put_checkpoint(directory.path(), 3, end);
+    const ReadBack back = read_back(directory.path());
+    if (end == 5) {
+      REQUIRE_MESSAGE(back.status.ok(), back.status.message());
+      CHECK(back.recovered.last_lsn == 5);
+    } else {
+      CHECK(back.status.code() == StatusCode::kDamaged);
+      CHECK(back.status.message().find("checkpoint 1 needs it up to 6") != std::string::npos);
     }
   }
 }
