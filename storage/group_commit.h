@@ -71,7 +71,7 @@ struct JournalOptions {
   std::function<void(bool)> on_min_free_disk;
   std::chrono::milliseconds sync_interval{1000};
   // In kAlways a commit waits up to this fraction of a sync's mean time for the clients released by
-  // the last commit, so that they share one sync instead of using two. 0: never.
+  // the last commit, and at most 2 ms, so that they share one sync instead of using two. 0: never.
   double linger_fraction = 0.5;
   // Longer units are divided. They and what was appended before them become several values of the
   // log, written in one step. Tests use a smaller limit.
@@ -88,11 +88,10 @@ class GroupCommitJournal final : public Journal {
  public:
   // `log` may be null: in memory only, always detached.
   GroupCommitJournal(Log* log, JournalOptions options);
-  // Stops the thread without flushing; close() flushes.
+  // Stops the threads without flushing; close() flushes.
   ~GroupCommitJournal() override;
 
-  // Records in `owned` form a value of the log of their own behind the buffered bytes up to the
-  // unit's header.
+  // Records in `owned` are not copied: they stay a piece of their own (commit_buffer.h).
   Lsn append(Bytes records, uint32_t record_count, int64_t now_ms, bool moves = false,
              ByteBuffer* owned = nullptr) override;
   bool takes_moves() const override {
@@ -115,7 +114,7 @@ class GroupCommitJournal final : public Journal {
   // this returns: with true when is_synced() holds for everything appended before, with false when
   // detached. It is dropped at the end and after a failure.
   void when_synced(std::function<void(bool)> then);
-  // Flushes, syncs and stops the thread. Nothing may be appended afterwards.
+  // Flushes, syncs and stops the threads. Nothing may be appended afterwards.
   bool close();
   // Stops the threads without a flush. Callers that wait for the replicated log give up.
   void stop();
@@ -237,10 +236,10 @@ class GroupCommitJournal final : public Journal {
   Log* const log_;
   const JournalOptions options_;
 
-  // Each of these only grows. "Written up to n" means: every kept unit up to n has been written.
+  // Each of these only grows.
   std::atomic<Lsn> last_lsn_;
   std::atomic<Lsn> durable_lsn_;
-  std::atomic<Lsn> written_lsn_;
+  std::atomic<Lsn> written_lsn_;  // every kept unit up to it has been written
   std::atomic<Lsn> synced_lsn_;
   std::atomic<Lsn> told_lsn_;  // the last argument of on_durable
   // The sizes of filling_ and writing_, for other threads.

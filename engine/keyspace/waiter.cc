@@ -169,6 +169,12 @@ const QueueWaiters* WaiterLists::find_queue(int database, const std::string& key
   return found == queues.end() ? nullptr : &found->second;
 }
 
+size_t WaiterLists::waiting_pops(int database, Bytes key) const {
+  if (no_queue_waiters()) return 0;
+  const QueueWaiters* waiters = find_queue(database, std::string(key));
+  return waiters == nullptr ? 0 : waiters->taking_pops();
+}
+
 WaiterLists::List* WaiterLists::find(int database, const std::string& key) {
   return const_cast<List*>(std::as_const(*this).find(database, key));
 }

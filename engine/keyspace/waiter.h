@@ -220,6 +220,8 @@ class WaiterLists {
 
   bool empty() const { return count_ == 0; }
   bool no_queue_waiters() const { return queue_count_ == 0; }
+  // The number of pops that wait at this queue and may get jobs.
+  size_t waiting_pops(int database, Bytes key) const;
   // Whether some waiter here needs more shards than its key's.
   bool need_other_shards() const { return needing_others_ != 0; }
   // Returns false if it waits at this key already.

@@ -1,13 +1,14 @@
 // QueueWork: one queue as seen by one unit of work. The verbs of a queue hold the rules of the
-// contract (QUEUE.md) and are the only way to change a queue. They are functions in the other files
-// of this folder; QueueWork is what they share: it records a change, appends its event, moves jobs
-// between places, and signals waiters.
+// contract (QUEUE.md) and are the only way for commands and timers to change the jobs of a queue.
+// They are functions in the other files of this folder; QueueWork is what they share: it records a
+// change, appends its event, moves jobs between places, and signals waiters.
 //
 // A handle of a few pointers, made for each command, never kept. REQUIRES for everything in this
 // folder: the lock of the key's shard. Job pointers stay valid until a verb says otherwise: a new
 // payload moves the job, and a job that is no longer retained is destroyed.
 //
-// A verb returns what the rules refuse as a Status of kRefused; then nothing has changed.
+// A verb returns what the rules refuse as a Status of kRefused, or as its header says; then nothing
+// has changed.
 #pragma once
 
 #include <cstdint>
@@ -68,8 +69,9 @@ class QueueWork {
   // clock, else 0.
   int64_t kept_at(std::optional<int64_t> at_ms) const;
 
-  // --- Records --- The job's present value with an event (kNone: without). `put` records all of
-  // it, `state` what may change.
+  // --- Records ---
+  // The job's present value with an event (kNone: without). `put` records all of it, `state` what
+  // may change.
   void record_put(Job* job, EventType event, const EventFields& fields = {});
   void record_state(Job* job, EventType event, const EventFields& fields = {});
   void record_gone(Bytes id, EventType event, const EventFields& fields = {});

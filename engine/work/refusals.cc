@@ -72,10 +72,7 @@ const Lane* find_lane(const Queue& queue, const JobSpec& spec, uint8_t band) {
 }
 
 size_t waiting_pops(QueueWork& work) NO_THREAD_SAFETY_ANALYSIS {
-  const WaiterLists& waiters = work.database().shard().waiters;
-  if (waiters.no_queue_waiters()) return 0;
-  const QueueWaiters* here = waiters.find_queue(work.database().number(), std::string(work.key()));
-  return here == nullptr ? 0 : here->taking_pops();
+  return work.database().shard().waiters.waiting_pops(work.database().number(), work.key());
 }
 
 }  // namespace

@@ -7,8 +7,9 @@
 
 namespace sluice {
 
-// At most `limit` jobs whose time has come: delays, TTLs, leases, run limits, retention; returns
-// their number. Also a step of releases, lost connections and changes of the configuration.
+// About `limit` jobs and events whose time has come: delays, TTLs, leases, run limits, retention,
+// owed progress events; returns their number. Also a step of releases, lost connections and changes
+// of the configuration; it refills rates and forgets workers.
 size_t run_queue_timers(QueueWork& work, size_t limit);
 
 }  // namespace sluice

@@ -36,7 +36,8 @@ struct OutputBufferLimit {
   uint64_t soft_bytes = 0;
   int64_t soft_seconds = 0;
 };
-// Indexes of Settings::output_buffer_limits, in the order in which CONFIG GET prints the classes.
+// The classes of clients that have limits of their output, in the order in which CONFIG GET prints
+// them.
 enum ClientClass : uint8_t { kNormalClient, kReplicaClient, kPubsubClient, kClientClasses };
 
 // The queues served by the endpoints of older systems (net/admin/).

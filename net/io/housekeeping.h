@@ -1,5 +1,6 @@
-// Housekeeping: once a second, while needed, checks the sessions of an I/O thread that are over a
-// soft limit, idle for too long, or strangers. Used by the I/O thread.
+// Housekeeping: once a second, while needed, ends those sessions of an I/O thread that are over a
+// limit of their output, idle for too long, late with a TLS handshake, or strangers. Used by the
+// I/O thread.
 #pragma once
 
 #include "net/io/asio_types.h"

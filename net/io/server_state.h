@@ -1,7 +1,8 @@
 // ServerState: shared by all I/O threads and sessions of one server: the engine, the journal, the
 // limits that CONFIG SET changes, and counters.
 //
-// Threads: every member is atomic, or set before the I/O threads start and constant afterwards.
+// Threads: every member is atomic or thread-safe, or set before the I/O threads start and constant
+// afterwards.
 #pragma once
 
 #include <array>
@@ -12,6 +13,7 @@
 
 #include "engine/base/log_pace.h"
 #include "engine/execution/engine.h"
+#include "net/config/settings.h"
 #include "net/process/clocks.h"
 #include "storage/group_commit.h"
 
@@ -25,9 +27,6 @@ class TlsService;
 inline void add_relaxed(std::atomic<uint64_t>& counter, uint64_t amount) {
   counter.store(counter.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
 }
-
-enum class OutputClass : uint8_t { kNormal, kReplica, kPubsub };
-inline constexpr size_t kOutputClasses = 3;
 
 // client-output-buffer-limit of one class; 0: none.
 struct OutputLimit {
@@ -48,7 +47,7 @@ struct ServerLimits {
   std::atomic<uint64_t> history_bytes{32U << 20};  // 0: none is kept
   // Limit of unwritten journal bytes above which no socket is read.
   std::atomic<uint64_t> journal_buffer_bytes{64U << 20};
-  std::array<OutputLimit, kOutputClasses> output;
+  std::array<OutputLimit, kClientClasses> output;
 };
 
 // Limit of replies that a client has not read, above which its further requests wait; Redis would

@@ -82,8 +82,7 @@ void Session::check_output_limits() {
   // Also monitors, and those that get invalidations: they are bounded as subscribers are, but not
   // in the replies to their own commands.
   const bool as_pubsub = client_.subscriptions() != 0 || output_.holds_mostly_pushes();
-  const OutputClass output_class = as_pubsub ? OutputClass::kPubsub : OutputClass::kNormal;
-  bool over = output_.exceeds(state.limits.output[static_cast<size_t>(output_class)]);
+  bool over = output_.exceeds(state.limits.output[as_pubsub ? kPubsubClient : kNormalClient]);
   if (output_.is_over_soft_limit()) thread_.housekeeping().need();
   const bool authenticated = parser_.limits().authenticated;
   if (!authenticated && output_.sendable().size() > kUnauthenticatedOutputBytes) over = true;

@@ -41,8 +41,7 @@ class Strangers {
     publish();
   }
   bool empty() const { return waiting_.empty(); }
-  // Calls `cut` for those that have been connected and silent for longer than this, while `crowded`
-  // holds.
+  // Closes those that have been connected and silent for longer than this, while `crowded` holds.
   template <class Crowded>
   void close_silent(int64_t patience_ms, Crowded crowded) {
     const int64_t before_ms = Clocks::steady_ms() - patience_ms;

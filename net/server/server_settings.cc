@@ -83,7 +83,7 @@ void apply_limits(const Settings& settings, ServerLimits& limits) {
   limits.metrics_queues.store(settings.http_metrics_queues);
   limits.history_bytes.store(settings.history_memory_bytes);
   limits.journal_buffer_bytes.store(settings.journal_buffer_limit_bytes);
-  for (size_t i = 0; i < kOutputClasses; ++i) {
+  for (size_t i = 0; i < kClientClasses; ++i) {
     const OutputBufferLimit& from = settings.output_buffer_limits[i];
     OutputLimit& to = limits.output[i];
     to.hard_bytes.store(from.hard_bytes);

@@ -258,10 +258,7 @@ bool parse_shown_field(Bytes name, ShownFields& fields) {
 size_t waiting_pops(const Call& call, const KeyRef& key) {
   const Shard& shard = call.engine.shard(key.shard);
   shard.mutex.assert_held();
-  if (shard.waiters.no_queue_waiters()) return 0;
-  const QueueWaiters* waiters =
-      shard.waiters.find_queue(call.client.database, std::string(key.key));
-  return waiters == nullptr ? 0 : waiters->taking_pops();
+  return shard.waiters.waiting_pops(call.client.database, key.key);
 }
 
 ShownAt::ShownAt(const Queue& queue, const Times& times, ShownFields asked)
