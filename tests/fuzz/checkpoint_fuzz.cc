@@ -8,13 +8,15 @@
 #include <vector>
 
 #include "engine/commands/complete_engine.h"
-#include "storage/log.h"
 #include "storage/recovery.h"
+#include "tests/support/contents_log.h"
 #include "tests/support/fuzz_records.h"
 
 namespace {
 
 using namespace sluice;
+using test::Contents;
+using test::ContentsLog;
 
 // Reads the input from its front; zeros after its end.
 class Input {
@@ -35,69 +37,6 @@ class Input {
 
  private:
   Bytes rest_;
-};
-
-// What the input has written.
-struct Contents {
-  std::vector<std::pair<Lsn, std::string>> commits;
-  std::vector<std::string> pieces;
-  std::optional<CheckpointSummary> summary;
-  Lsn mark = 0;
-};
-
-class ContentsReader final : public LogReader, public PieceReader {
- public:
-  explicit ContentsReader(const Contents& contents) : contents_(contents) {}
-  bool next(Lsn& first_lsn, Bytes& commit) override {
-    if (at_ == contents_.commits.size()) return false;
-    first_lsn = contents_.commits[at_].first;
-    commit = contents_.commits[at_++].second;
-    return true;
-  }
-  bool next(uint32_t& number, Bytes& piece) override {
-    if (at_ == contents_.pieces.size()) return false;
-    number = static_cast<uint32_t>(at_);
-    piece = contents_.pieces[at_++];
-    return true;
-  }
-  Status status() const override { return {}; }
-
- private:
-  const Contents& contents_;
-  size_t at_ = 0;
-};
-
-// A read-only log.
-class ContentsLog final : public Log {
- public:
-  explicit ContentsLog(const Contents& contents) : contents_(contents) {}
-  Status append_commits(std::span<const Commit>, bool) override { return {}; }
-  Status sync() override { return {}; }
-  std::unique_ptr<LogReader> read_from(Lsn) override {
-    return std::make_unique<ContentsReader>(contents_);
-  }
-  Status trim_before(Lsn) override { return {}; }
-  Status truncate_after(Lsn) override { return {}; }
-  Result<std::optional<CheckpointSummary>> newest_checkpoint() override {
-    return contents_.summary;
-  }
-  std::unique_ptr<PieceReader> read_checkpoint(uint64_t) override {
-    return std::make_unique<ContentsReader>(contents_);
-  }
-  Result<std::unique_ptr<CheckpointWriter>> start_checkpoint(uint64_t) override {
-    return Status(StatusCode::kUnsupported, "read only");
-  }
-  Status drop_checkpoints_before(uint64_t) override { return {}; }
-  Status set_mark(Lsn) override { return {}; }
-  Result<Lsn> mark() override { return contents_.mark; }
-  std::string mark_name() const override { return "the mark"; }
-  void on_failure(std::function<void(const Status&)>) override {}
-  uint64_t disk_bytes() const override { return 0; }
-  uint64_t memory_bytes() const override { return 0; }
-  Result<uint64_t> free_disk_bytes() const override { return uint64_t{1} << 40; }
-
- private:
-  const Contents& contents_;
 };
 
 // Flips a bit somewhere if the input says so. Returns whether it did.

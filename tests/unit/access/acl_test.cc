@@ -195,6 +195,23 @@ TEST_CASE("an only key that is told at a glance is the one that a search finds")
   CHECK_GT(told, 80);
 }
 
+TEST_CASE("resetkeys takes all keys away, and a rule that is repeated adds no right") {
+  const std::vector<Bytes> get = {"get", "a"};
+  const std::vector<Bytes> set = {"set", "a", "v"};
+  const auto denial = [](const std::string& rules, const std::vector<Bytes>& words) {
+    return rules_of(rules).check(*CommandTable::instance().find(words[0]), words).denial;
+  };
+  for (const char* keys : {"allkeys", "~*", "~a", "%R~a", "allkeys resetkeys ~a"}) {
+    CAPTURE(keys);
+    const std::string rules = std::string("+@all ") + keys;
+    CHECK(denial(rules, get) == Denial::kNone);
+    CHECK(denial(rules + " resetkeys", get) == Denial::kKey);
+  }
+  CHECK(denial("+@all %R~a %R~a", set) == Denial::kKey);
+  CHECK(denial("+@all %W~a %W~a", get) == Denial::kKey);
+  CHECK(denial("+@all %R~a %W~a", set) == Denial::kNone);
+}
+
 TEST_CASE("reading and writing keys are rights of their own") {
   const AclRules rules = rules_of("+@all allchannels ~all:* %R~ro:* %W~wo:*");
   struct Line {

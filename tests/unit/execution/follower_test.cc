@@ -335,6 +335,27 @@ TEST_CASE("what a standby has followed is due after the takeover") {
   CHECK(run(standby.session, {"DBSIZE"}) == ":1\r\n");
 }
 
+TEST_CASE("a change of rates that had not reached all groups goes on after the takeover") {
+  constexpr int kGroups = 5000;
+  Primary primary;
+  primary.run({"Q.CONFIG", "q", "GROUP", "*", "SET", "rate", "1/3600000"});
+  for (int i = 0; i < 2 * kGroups; ++i) {
+    const std::string number = std::to_string(i);
+    primary.run({"Q.ADD", "q", number, "p", "GROUP", "g" + std::to_string(i % kGroups)});
+  }
+  for (int i = 0; i < kGroups; i += 100) primary.run({"Q.POP", "1", "q", "COUNT", "100"});
+  CHECK(primary.run({"Q.POP", "1", "q"}) == "*-1\r\n");
+  primary.run({"Q.CONFIG", "q", "GROUP", "*", "SET", "rate", "1000/1000"});
+  Standby standby(primary.server, primary.journal);
+  standby.promote(primary.journal, primary.now);
+  for (int i = 1; i <= 20; ++i) {
+    run_all_timers(standby.execution, Times::agreeing(kNowMs + 1000 * i, 1000 * i));
+  }
+  for (int i = 0; i < kGroups; i += 100) {
+    CHECK(run(standby.session, {"Q.POP", "1", "q", "COUNT", "100"}) != "*-1\r\n");
+  }
+}
+
 TEST_CASE("an adopted queue follows its keys after the takeover") {
   Primary primary;
   primary.run({"ZADD", "work", "1", "a", "2", "b"});

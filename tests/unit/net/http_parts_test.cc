@@ -66,10 +66,14 @@ TEST_CASE("a head is found and judged by its bytes") {
   const Bytes whole = "GET / HTTP/1.1\r\nA: b\r\n\r\n";
   for (size_t seen = 0; seen < whole.size(); ++seen) CHECK_EQ(find_head_end(whole, seen), 24);
   CHECK(check_head("GET / HTTP/1.1\r\nA: b\r\nC:d\r\n\r\n").ok());
-  for (const char* bad : {"GET / HTTP/1.1\nA: b\n\n", "GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n",
-                          "GET / HTTP/1.1\r\nA : b\r\n\r\n", "GET / HTTP/1.1\r\nA\r\n\r\n",
-                          "GET / HTTP/1.1\r\n: b\r\n\r\n", "GET / HTTP/1.1\r\nA: b\rc\r\n\r\n",
-                          "GET / HTTP/1.1\r\nA: \x7f\r\n\r\n", "\r\n\r\n", "GET / HTTP/1.1\r\n"}) {
+  for (const char* bad :
+       {"GET / HTTP/1.1\nA: b\n\n", "GET / HTTP/1.1\r\nA: b\nC: d\r\n\r\n",
+        "GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n", "GET / HTTP/1.1\r\nA: b\r\n C: d\r\n\r\n",
+        "GET / HTTP/1.1\r\nA: b\r\n\tC: d\r\n\r\n", "GET / HTTP/1.1\r\nA\t: b\r\n\r\n",
+        "GET / HTTP/1.1\r\n\r\nA: b\r\n\r\n", "GET / HTTP/1.1\r\nA : b\r\n\r\n",
+        "GET / HTTP/1.1\r\nA\r\n\r\n", "GET / HTTP/1.1\r\n: b\r\n\r\n",
+        "GET / HTTP/1.1\r\nA: b\rc\r\n\r\n", "GET / HTTP/1.1\r\nA: \x7f\r\n\r\n", "\r\n\r\n",
+        "GET / HTTP/1.1\r\n"}) {
     CAPTURE(bad);
     CHECK_FALSE(check_head(bad).ok());
   }

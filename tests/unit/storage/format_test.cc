@@ -90,7 +90,7 @@ TEST_CASE("a commit that is cut at any byte gives a prefix of its units and says
     while (cursor.next()) CHECK(cursor.records() == records[count++]);
     CHECK(ends[count] <= cut);
     const bool at_end = cut == ends[count];
-    CHECK(at_end == (cursor.damage() == UnitDamage::kNone));
+    CHECK(cursor.damage() == (at_end ? UnitDamage::kNone : UnitDamage::kCut));
     if (!at_end) CHECK(cursor.offset() == ends[count]);
     CHECK(sound_unit_bytes(Bytes(commit).substr(0, cut)) == ends[count]);
   }

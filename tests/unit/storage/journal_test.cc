@@ -187,6 +187,24 @@ TEST_CASE("a sync counts when a checkpoint has made the journal count, and never
   CHECK(eventually([&] { return refused == 2; }));
 }
 
+TEST_CASE("what is appended while the journal is switched off is durable when it is off") {
+  TempDirectory directory;
+  auto store = open_store(store_options(directory.path(), SyncMode::kEverySecond));
+  GroupCommitJournal& journal = store->journal();
+  MapEngine engine(&journal);
+  for (int i = 0; i < 40; ++i) {
+    std::thread writer([&] {
+      while (journal.attached()) engine.set(1, 1);
+    });
+    const Lsn before = journal.last_lsn();
+    CHECK(eventually([&] { return journal.last_lsn() > before; }));
+    journal.detach();
+    writer.join();
+    CHECK(journal.durable_lsn() == journal.last_lsn());
+    journal.attach();
+  }
+}
+
 TEST_CASE("the first unit after the journal was off says that it follows a gap") {
   TempDirectory directory;
   {

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "storage/data_directory.h"
+#include "tests/support/contents_log.h"
 #include "tests/support/test.h"
 
 using namespace sluice;
@@ -106,15 +107,15 @@ void append_units(const std::string& directory, const std::vector<Lsn>& lsns, Ls
   if (mark != 0) CHECK((*log)->set_mark(mark).ok());
 }
 
-// An empty checkpoint with these bounds.
-void put_checkpoint(const std::string& directory, Lsn begin, Lsn end) {
+// A checkpoint without pieces, whatever its summary says.
+void put_checkpoint(const std::string& directory, const CheckpointSummary& summary) {
   RocksdbLogOptions options;
   options.directory = directory;
   auto log = open_rocksdb_log(options);
   REQUIRE(log.ok());
-  auto writer = (*log)->start_checkpoint(1);
+  auto writer = (*log)->start_checkpoint(summary.checkpoint);
   REQUIRE(writer.ok());
-  REQUIRE((*writer)->finish({.checkpoint = 1, .begin_lsn = begin, .end_lsn = end}).ok());
+  REQUIRE((*writer)->finish(summary).ok());
   REQUIRE((*writer)->commit().ok());
 }
 
@@ -294,6 +295,10 @@ TEST_CASE("a history below the high-water mark is refused, one at or above it is
   CHECK(read_back(directory.path()).status.ok());
   put_mark(3);
   CHECK(read_back(directory.path()).recovered.last_lsn == 100);
+  // What it said is unknown.
+  write_file(directory.path() + "/high-water-mark", std::string(kMarkBytes, 'x'));
+  CHECK(read_back(directory.path()).status.message().find("/high-water-mark is damaged") !=
+        std::string::npos);
 }
 
 TEST_CASE("a gap above the mark ends the history there, and what follows is gone for good") {
@@ -353,7 +358,7 @@ TEST_CASE("a log that ends one unit before its checkpoint's end is refused") {
     CAPTURE(end);
     TempDirectory directory;
     append_units(directory.path(), {1, 2, 3, 4, 5}, 0);
-    put_checkpoint(directory.path(), 3, end);
+    put_checkpoint(directory.path(), {.checkpoint = 1, .begin_lsn = 3, .end_lsn = end});
     const ReadBack back = read_back(directory.path());
     if (end == 5) {
       REQUIRE_MESSAGE(back.status.ok(), back.status.message());
@@ -361,6 +366,45 @@ TEST_CASE("a log that ends one unit before its checkpoint's end is refused") {
     } else {
       CHECK(back.status.code() == StatusCode::kDamaged);
       CHECK(back.status.message().find("checkpoint 1 needs it up to 6") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("a checkpoint with fewer pieces or records than its summary lists is refused") {
+  for (const auto& [pieces, records] : {std::pair(1, 1), std::pair(1, 0), std::pair(0, 1)}) {
+    CAPTURE(pieces);
+    CAPTURE(records);
+    TempDirectory directory;
+    append_units(directory.path(), {1, 2, 3}, 0);
+    put_checkpoint(directory.path(), {.checkpoint = 1,
+                                      .begin_lsn = 2,
+                                      .end_lsn = 3,
+                                      .pieces = static_cast<uint64_t>(pieces),
+                                      .records = static_cast<uint64_t>(records)});
+    const ReadBack back = read_back(directory.path());
+    CHECK(back.status.code() == StatusCode::kDamaged);
+    CHECK(back.status.message().find("has 0 pieces with 0 records") != std::string::npos);
+  }
+}
+
+TEST_CASE("a log that cannot be read to its end is refused, whatever is behind a gap is not read") {
+  const Status unreadable(StatusCode::kDamaged, "block 7 is damaged");
+  for (const Lsn second : {2, 3}) {
+    CAPTURE(second);
+    Contents contents;
+    contents.log_status = unreadable;
+    for (const Lsn lsn : {Lsn{1}, second}) {
+      contents.commits.emplace_back(lsn, unit_of(lsn, encode_record(1, lsn)));
+    }
+    ContentsLog log(contents);
+    MapReplay replay;
+    const auto recovered = recover(log, replay, {});
+    if (second == 2) {
+      CHECK(recovered.status().message() == unreadable.message());
+    } else {
+      REQUIRE(recovered.ok());
+      CHECK(recovered->last_lsn == 1);
+      CHECK(recovered->dropped_tail);
     }
   }
 }
