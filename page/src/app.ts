@@ -348,6 +348,12 @@ function start(): void {
     else if (state.session?.role) open_view();
   });
   addEventListener("keydown", on_key);
+  // A long name is cut on a phone (app.css): a touch shows it whole.
+  stage.addEventListener("click", ({ target }) => {
+    if (target instanceof HTMLElement && target.matches("h1 > bdi")) {
+      target.classList.toggle("whole");
+    }
+  });
   setInterval(draw_health, 1000);
   take_token_of_address();
   void begin();
