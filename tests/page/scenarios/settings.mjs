@@ -146,7 +146,7 @@ async function rules(visit) {
   await visit.click("dialog button", "Back");
   await page.locator(".rule").getByLabel("Change max_active").click();
   await page.locator(".rule input").fill("2");
-  await visit.see(".rule .trial", "1 slot in use is above this cap");
+  await visit.see(".rule .trial", /1 slot in use is above this cap: .* starts until it is free/);
   await visit.click(".rule button", "Save");
   await visit.see(".rule", /3 of 2 in use/);
   // What it is when it is removed is put back, whatever is shown.
