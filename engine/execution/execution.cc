@@ -359,16 +359,15 @@ Status Execution::check(Client& client, const Command& command, std::span<const 
     if (!status.ok()) return status;
   }
   if (Status large = refuse_large(engine_, command, args); !large.ok()) return large;
-  const bool may_lack_room = (command.flags & (kNeedsRoom | kWrite)) != 0;
+  const bool may_lack_room = (command.flags & kNeedsRoom) != 0 || command.writes(args);
   return may_lack_room ? refuse_growth(engine_, command.flags) : Status();
 }
 
 // On a standby. A script without flags runs until it writes.
 Status Execution::refuse_writes(const Command& command, std::span<const Bytes> args) {
-  const bool writes =
-      (command.flags & kWrite) != 0 ||
-      ((command.flags & kScriptShards) != 0 &&
-       engine_.scripts().declared_writes(*this, command, args) == ScriptWrites::kData);
+  const bool writes = command.writes(args) || ((command.flags & kScriptShards) != 0 &&
+                                               engine_.scripts().declared_writes(
+                                                   *this, command, args) == ScriptWrites::kData);
   return writes ? refusal(std::string(errors::kReadOnly)) : Status();
 }
 
@@ -422,7 +421,7 @@ bool Execution::concerns_data(const Client& client, const Command& command) {
 
 bool Execution::may_change_data(const Client& client, const Command& command,
                                 std::span<const Bytes> args) {
-  if ((command.flags & (kWrite | kSeenByOthers)) != 0) return true;
+  if ((command.flags & kSeenByOthers) != 0 || command.writes(args)) return true;
   if ((command.flags & kScriptShards) != 0) {
     return (command.flags & kReadonly) == 0 &&
            engine_.scripts().declared_writes(*this, command, args) != ScriptWrites::kNothing;

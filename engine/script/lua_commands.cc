@@ -93,14 +93,15 @@ Status LuaMachine::refuse(const Command* command) {
   }
   Status rights = refuse_rights(*command);
   if (!rights.ok()) return rights;
-  if ((command->flags & (kWrite | kSeenByOthers)) != 0 && read_only_) {
+  const bool writes = command->writes(args_);
+  if ((writes || (command->flags & kSeenByOthers) != 0) && read_only_) {
     return refusal("ERR Write commands are not allowed from read-only scripts.");
   }
-  if ((command->flags & kWrite) != 0 && engine_.following.load(std::memory_order_relaxed)) {
+  if (writes && engine_.following.load(std::memory_order_relaxed)) {
     return refusal(std::string(errors::kReadOnly));
   }
   // Only before the first write: a script cannot be stopped halfway.
-  if ((command->flags & (kNeedsRoom | kWrite)) != 0 && !wrote()) {
+  if ((writes || (command->flags & kNeedsRoom) != 0) && !wrote()) {
     const bool may_grow = (flags_ & kScriptAllowOom) != 0;
     Status growth = refuse_growth(engine_, may_grow ? kWrite : command->flags);
     if (!growth.ok()) return growth;
@@ -144,7 +145,7 @@ int LuaMachine::call_command(lua_State* lua, bool raise_errors) {
     }
   }
   if (!refused) {
-    if ((command->flags & kWrite) != 0) wrote_.store(true, std::memory_order_relaxed);
+    if (command->writes(args_)) wrote_.store(true, std::memory_order_relaxed);
     reply_.begin(client_.protocol);
     const uint64_t ticks = call_->execution.run_nested(client_, *command, args_, reply_);
     if (pace_.add_command(ticks)) set_hook(1);

@@ -194,6 +194,8 @@ struct Command {
   // they are complete.
   void (*find_other_keys)(std::span<const Bytes> args,
                           std::vector<KeyPosition>& positions) = nullptr;
+  // Whether it only reads with these arguments, of a command that writes with others. Null: never.
+  bool (*only_reads)(std::span<const Bytes> args) = nullptr;
   Secrets secrets = Secrets::kNone;
   Channels channels = Channels::kNone;
   ScriptName script = ScriptName::kNone;
@@ -212,6 +214,11 @@ struct Command {
   // Whether it accepts this number of arguments, its name included.
   bool takes(size_t count) const {
     return arity < 0 ? count >= static_cast<size_t>(-arity) : count == static_cast<size_t>(arity);
+  }
+
+  // Whether it writes with these arguments, which it takes. What a script does is not known.
+  bool writes(std::span<const Bytes> args) const {
+    return (flags & kWrite) != 0 && (only_reads == nullptr || !only_reads(args));
   }
 };
 

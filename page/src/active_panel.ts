@@ -78,7 +78,7 @@ export class ActivePanel {
 
   private make(id: string, job: Job): Slot {
     const slot: Slot = { root: h("div.slot"), age: h("strong"), left: h("small"),
-      worker: h("bdi.worker"), meter: h("meter", { min: 0, max: 1 }), job };
+      worker: h("span.worker"), meter: h("meter", { min: 0, max: 1 }), job };
     slot.root.append(h("div.slot-head", {}, job_anchor(this.ref, id), slot.age),
       h("div.slot-foot", {}, slot.worker, slot.left), slot.meter);
     return slot;
@@ -89,7 +89,11 @@ export class ActivePanel {
     const group = shown(segment_of(job, "group"));
     const worker = shown(segment_of(job, "worker")) || "a worker without a name";
     const attempt = job.attempts > 1 ? ` · attempt ${job.attempts}` : "";
-    set_text(slot.worker, worker + (group ? ` · ${group}` : "") + attempt);
+    const words = worker + (group ? ` · ${group}` : "") + attempt;
+    if (slot.worker.textContent !== words) {
+      replace(slot.worker, h("bdi", {}, worker), group && " · ", group && h("bdi", {}, group),
+        attempt);
+    }
     set_class(slot.root, "told", segment_of(job, "cancel") !== null);
     this.show_times(slot, server_now());
   }

@@ -118,7 +118,8 @@ export async function open(path: string, init: RequestInit): Promise<Response> {
     if (init.signal?.aborted && init.signal.reason?.name !== "TimeoutError") throw error;
     set_health("disconnected");
     // What was sent may have arrived.
-    const doubt = changes ? " It is not known whether it has done what was asked." : "";
+    const doubt = changes && !path.includes("dry_run=true")
+      ? " It is not known whether it has done what was asked." : "";
     throw new Unreachable("The server does not respond." + doubt);
   }
   heard_at = Date.now();

@@ -17,6 +17,7 @@ import { QueueView } from "./queue";
 import { Search } from "./search";
 import { ask_for_views } from "./saved_views";
 import { ServerView } from "./server";
+import { forget_drafts } from "./setting_row";
 import { SettingsView } from "./settings";
 import { next_theme, start_theme } from "./theme";
 import type { View } from "./view";
@@ -59,7 +60,9 @@ const bar = h("header.bar", {}, h("a.brand", { href: "#/" }, dot, h("span", {}, 
     "aria-label": "Keys" }, "?"),
   who, turn);
 
-// The view that is shown, without the parameters of its address.
+// What is shown, without the parameters of its address: the place, and the place with the role that
+// the view was made for.
+let viewed_at = "";
 let viewed = "";
 
 function make_view({ queue, job, settings, place, db, params }: Address): View {
@@ -73,11 +76,14 @@ function make_view({ queue, job, settings, place, db, params }: Address): View {
 function open_view(): void {
   const address = read_address();
   const { queue, job, settings, place, db } = address;
-  const wanted = JSON.stringify([queue, job, settings, place, db, shown_role]);
+  const at = JSON.stringify([queue, job, settings, place, db]);
+  const wanted = `${at} ${shown_role}`;
   search.close();
   if (view?.take && wanted === viewed) return view.take(address.params);
   view?.stop();
+  if (at !== viewed_at) forget_drafts();
   const first = viewed === "";
+  viewed_at = at;
   viewed = wanted;
   view = make_view(address);
   document.title = `${view.title} · Sluice`;
@@ -160,6 +166,7 @@ let interrupted: { who: string; at: string; bring_back: () => void } | null = nu
 
 function interrupt(): void {
   const bring_back = put_aside();
+  if (!state.token_ended) forget_drafts();
   if (!state.token_ended) interrupted = null;
   else if (bring_back) interrupted = { who: known_as, at: location.hash, bring_back };
 }
@@ -235,7 +242,9 @@ function follow(): void {
   }
   shown_role = rights;
   if (role === null) return show_log_in();
-  known_as = `${user} ${role}`;
+  const own = `${user} ${role}`;
+  if (own !== known_as) forget_drafts();
+  known_as = own;
   open_view();
   resume();
 }
@@ -339,6 +348,12 @@ function start(): void {
     else if (state.session?.role) open_view();
   });
   addEventListener("keydown", on_key);
+  // A long name is cut on a phone (app.css): a touch shows it whole.
+  stage.addEventListener("click", ({ target }) => {
+    if (target instanceof HTMLElement && target.matches("h1 > bdi")) {
+      target.classList.toggle("whole");
+    }
+  });
   setInterval(draw_health, 1000);
   take_token_of_address();
   void begin();

@@ -4,6 +4,7 @@ import { KeyedList, h, replace, set_text, show } from "./dom";
 import { count, duration, moment, plural } from "./format";
 import type { Job, QueueEvent } from "./types";
 import { Panel } from "./view";
+import { is_over } from "./words";
 
 // So many of the newest are shown; the others on request.
 const SHOWN = 20;
@@ -85,7 +86,8 @@ export class AttemptsPanel {
     show(this.note, last === undefined || this.goes_on);
     set_text(this.note, this.goes_on ? "The newest are not shown: they are in a part of the story "
       + "that has not been read. Its “Show more” reads on."
-      : job.attempts === 0 ? "It has not been started yet."
+      : job.attempts === 0 ? (is_over(job.state) ? "It was never started."
+        : "It has not been started yet.")
         : "The events of its runs are no longer kept.");
     this.draw_list();
   }
@@ -112,7 +114,8 @@ export class AttemptsPanel {
     line.root.dataset.state = kind;
     replace(line.root, h("strong", {}, `#${attempt.number}`),
       h("span.pill", { "data-state": kind }, end),
-      h("span", {}, attempt.worker ? `by ${attempt.worker}` : "by a worker without a name"),
+      h("span", {}, "by ", attempt.worker ? h("bdi", {}, attempt.worker)
+        : "a worker without a name"),
       h("small", {}, `${moment(attempt.started)}${ran}`),
       attempt.error ? h("pre", { tabindex: 0 }, attempt.error) : null);
   }

@@ -43,6 +43,18 @@ export function segment_of(object: object, name: string): string | null {
   return typeof coded === "string" ? of_base64(coded) : null;
 }
 
+const names = new WeakMap<object, string>();
+
+// The name of a line of an answer, which is asked for time and again: made once.
+export function name_of(line: object): string {
+  let name = names.get(line);
+  if (name === undefined) {
+    name = segment_of(line, "name") ?? "";
+    names.set(line, name);
+  }
+  return name;
+}
+
 // The name of a member: `base64:` begins the name of bytes that are not UTF-8.
 export function segment_of_name(name: string): string {
   return name.startsWith("base64:") ? of_base64(name.slice(7)) : segment_of_text(name);

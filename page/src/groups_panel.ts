@@ -4,7 +4,7 @@ import { queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of, shown } from "./bytes";
 import { KeyedList, draw_more, h, replace, set_text, show } from "./dom";
-import { count, short_count } from "./format";
+import { count, plural, short_count } from "./format";
 import { Seldom, draw_soon } from "./live";
 import { failure } from "./notices";
 import { ask_to_pause, ask_to_resume } from "./queue_actions";
@@ -86,7 +86,7 @@ export class GroupsPanel {
       : this.groups.length ? `${count(this.groups.length)}, largest first` : "");
     replace(this.note, groups.length === 0 ? empty("No jobs belong to a group") : null,
       this.others && h("p.dim", {}, `Other groups have ${count(this.others.active)} active and `
-        + `${count(this.others.waiting)} waiting jobs.`),
+        + `${plural(this.others.waiting, "waiting job")}.`),
       this.cut && h("p.dim", {}, "Not all rules were read: a group may be paused that is not "
         + "shown as paused."));
   };

@@ -35,6 +35,7 @@ export interface Hour {
   waiting: (number | null)[];
   ended: (number | null)[];
   failed: (number | null)[];
+  reduced?: boolean;
 }
 
 export interface Waits {
@@ -189,6 +190,11 @@ export class Series {
 
   get reduced(): boolean {
     return this.past?.reduced === true;
+  }
+
+  // The same of the server's hour.
+  get hour_reduced(): boolean {
+    return this.hour?.reduced === true;
   }
 
   // The server's values up to the first own sample, then the own ones. `bands`: in their order.

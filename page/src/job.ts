@@ -9,7 +9,7 @@ import { entries_of, is_addressable, segment_of, segment_of_item, shown, shown_l
   from "./bytes";
 import { server_now } from "./clock";
 import { KeyedList, append, h, replace, set_text, show } from "./dom";
-import { ago, count, duration, moment, size } from "./format";
+import { ago, count, duration, moment, plural, size } from "./format";
 import { JobFeed, progress_of, progress_query } from "./job_feed";
 import { GraphPanel } from "./job_graph";
 import { LEAST_MS, Poller, draw_soon } from "./live";
@@ -19,7 +19,8 @@ import { draw_body } from "./tree";
 import type { Band, Job, QueueAnswer, QueueEvent } from "./types";
 import { Figure, Stale, Panel, empty, skeleton, show_error, state_pill } from "./view";
 import type { View } from "./view";
-import { eta_of, event_in_words, has_place, is_over, state_in_words } from "./words";
+import { eta_of, event_in_words, has_place, is_over, state_in_words, telling_line }
+  from "./words";
 
 const USUAL_MS = 1000;
 // The place in dispatch order is known for the first jobs, and asked for this often.
@@ -240,7 +241,7 @@ export class JobView implements View {
     ran.set(job.state === "active" ? duration(now - (job.started ?? now)) : duration(job.run_ms),
       job.deadline !== null ? `lease ${duration(job.deadline - now)}` : job.finished === null ? ""
         : `ended ${ago(job.finished, now)}`);
-    tries.set(count(job.attempts), job.crashes ? `${job.crashes} leases ran out` : "",
+    tries.set(count(job.attempts), job.crashes ? `${plural(job.crashes, "lease")} ran out` : "",
       job.crashes > 0);
   }
 
@@ -280,11 +281,10 @@ export class JobView implements View {
 
   private draw_facts(job: Job): void {
     const list = (items: Job["keys"]) => items.map((item) => shown(segment_of_item(item)));
-    const facts: [string, string][] = [
+    const facts: [string, string | string[]][] = [
       ["priority", job.pri], ["group", shown(segment_of(job, "group"))],
-      ["keys", list(job.keys).join(", ")],
-      ["tags", entries_of(job.tags).map(([name, value]) =>
-        `${shown(name)}=${shown(value)}`).join(", ")],
+      ["keys", list(job.keys)],
+      ["tags", entries_of(job.tags).map(([name, value]) => `${shown(name)}=${shown(value)}`)],
       ["cost", job.cost === 1 ? "" : count(job.cost)],
       ["worker", shown(segment_of(job, "worker"))],
       ["lease", job.lease === null ? "" : String(job.lease)],
@@ -300,7 +300,8 @@ export class JobView implements View {
     if (this.facts.body.dataset.for === key) return;
     this.facts.body.dataset.for = key;
     replace(this.facts.body, h("dl.facts", {}, ...text.flatMap(([name, value]) =>
-      [h("dt", {}, name), h("dd", {}, value)])));
+      [h("dt", {}, name), h("dd", {}, ...[value].flat().flatMap((each, n) =>
+        [n ? ", " : "", h("bdi", {}, each)]))])));
   }
 
   private draw_bodies(job: Job): void {
@@ -339,16 +340,17 @@ export class JobView implements View {
   private event_row(event: QueueEvent): HTMLElement {
     const before = this.story.events[this.story.events.indexOf(event) - 1];
     const after = before ? `+${duration(event.time - before.time)}` : "";
-    const notes = Object.keys(event.fields).map((name) => {
+    const notes = Object.keys(event.fields).flatMap((name) => {
       const value = event.fields[name];
       const text = typeof value === "number"
         ? (name.endsWith("_ms") ? duration(value) : String(value))
-        : shown_lines(segment_of(event.fields, name)).split("\n")[0];
-      return text ? `${name.replace("_ms", "").replace("_base64", "")} ${text}` : "";
-    }).filter(Boolean).join(" · ");
+        : telling_line(shown_lines(segment_of(event.fields, name)));
+      return text === "" ? []
+        : [" · ", `${name.replace("_ms", "").replace("_base64", "")} `, h("bdi", {}, text)];
+    }).slice(1);
     return h("li", { "data-event": event.type }, h("time", {}, moment(event.time, true)),
       h("div", {}, h("strong", {}, event_in_words(event)), h("small.dim", {}, after),
-        notes ? h("p", {}, notes) : null));
+        notes.length > 0 ? h("p", {}, ...notes) : null));
   }
 
   key(key: string): boolean {

@@ -4,10 +4,10 @@ import { overview_link, set_params } from "./address";
 import type { Params } from "./address";
 import { ApiError, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
-import { is_addressable, segment_of, segment_of_text, shown } from "./bytes";
+import { is_addressable, name_of, segment_of_text, shown } from "./bytes";
 import { draw_more, h, replace, set_text, show } from "./dom";
 import { first_job } from "./first_run";
-import { plural, short_count } from "./format";
+import { count, plural, short_count } from "./format";
 import { ask_hours, ask_past, series_of } from "./history";
 import { LEAST_MS, Poller, Visibility, draw_soon, painted } from "./live";
 import { words_of_error } from "./notices";
@@ -42,6 +42,7 @@ export class Overview implements View {
   private readonly stale = new Stale();
   private readonly message = h("div");
   private readonly note = h("p.dim.journal");
+  private readonly lost = h("p.dim", { role: "status", hidden: true });
   private readonly more = h("button", { click: () => this.show_more() });
   private readonly filter = h("input", { type: "search", placeholder: "Filter queues",
     "aria-label": "Filter queues", input: () => {
@@ -80,7 +81,7 @@ export class Overview implements View {
     show(this.more, false);
     this.root.append(this.head, this.stale.root, this.sum, this.message, this.cards.root,
       this.table.root, this.more,
-      h("footer", {}, this.note));
+      this.lost, h("footer", {}, this.note));
     show(this.table.root, false);
     this.take(params);
     this.poller = new Poller((signal) => this.ask(signal), USUAL_MS, LEAST_MS,
@@ -102,11 +103,7 @@ export class Overview implements View {
   }
 
   private add(line: QueueLine, bands: Band[] | null): void {
-    series_of(this.db, this.name(line)).add(line.stats, bands, this.counted.get(line)!);
-  }
-
-  private name(line: QueueLine): string {
-    return segment_of(line, "name") ?? "";
+    series_of(this.db, name_of(line)).add(line.stats, bands, this.counted.get(line)!);
   }
 
   private show_more(): void {
@@ -155,7 +152,7 @@ export class Overview implements View {
 
   // The cards in view that were updated least recently.
   private async ask_bands(lines: QueueLine[], signal: AbortSignal): Promise<void> {
-    const due = lines.map((line) => ({ line, card: this.cards.get(this.name(line)) }))
+    const due = lines.map((line) => ({ line, card: this.cards.get(name_of(line)) }))
       .filter((each): each is { line: QueueLine; card: Card } =>
         each.card?.visible === true && is_addressable(each.card.key)
         && performance.now() - each.card.bands_at > BANDS_MS)
@@ -165,7 +162,7 @@ export class Overview implements View {
       if (!asked.has(line)) this.add(line, null);
     }
     await Promise.all(due.map(async ({ line, card }) => {
-      const ref: QueueRef = { queue: this.name(line), db: this.db };
+      const ref: QueueRef = { queue: name_of(line), db: this.db };
       const old = performance.now() - card.past_at > HOURS_MS;
       if (old) card.past_at = performance.now();
       const [{ bands }] = await Promise.all([request<{ bands: Band[] }>(
@@ -179,12 +176,12 @@ export class Overview implements View {
 
   private async ask_hours(signal: AbortSignal): Promise<void> {
     const lines = this.shown_lines;
-    const key = lines.map((line) => this.name(line)).sort().join();
+    const key = lines.map((line) => name_of(line)).sort().join();
     const old = performance.now() - this.hours_at > HOURS_MS;
     if (lines.length === 0 || (!old && key === this.hours_of)) return;
     this.hours_at = performance.now();
     this.hours_of = key;
-    const stats = new Map<string, Stats>(lines.map((line) => [this.name(line), line.stats]));
+    const stats = new Map<string, Stats>(lines.map((line) => [name_of(line), line.stats]));
     await ask_hours(this.db, stats, signal);
   }
 
@@ -219,12 +216,13 @@ export class Overview implements View {
     if (this.lines === null) return;
     const wanted = this.filter.value.trim().toLowerCase();
     const found = this.lines.filter((line) =>
-      shown(segment_of(line, "name")).toLowerCase().includes(wanted))
+      shown(name_of(line)).toLowerCase().includes(wanted))
       .sort(order_of(this.sort, this.db));
     const few = this.lines.length <= MOST_CARDS;
     this.shown_lines = found.slice(0, few ? MOST_CARDS : this.rows);
     this.draw_message(found.length);
     this.draw_sum(found);
+    this.draw_lost();
     show(this.cards.root, few);
     show(this.table.root, !few && found.length > 0);
     this.cards.draw(few ? this.shown_lines : []);
@@ -252,9 +250,22 @@ export class Overview implements View {
     show(this.sum, lines.length > 1);
     const of = (key: "waiting" | "pending" | "delayed" | "blocked" | "active") =>
       short_count(lines.reduce((sum, { stats }) => sum + stats[key], 0));
-    const where = this.cut ? `the first ${plural(lines.length, "queue")} by name`
-      : plural(lines.length, "queue");
-    set_text(this.sum, `${of("waiting")} jobs wait in ${where}: ${of("pending")} pending, `
-      + `${of("delayed")} delayed, ${of("blocked")} blocked. ${of("active")} are active.`);
+    const all = this.lines!.length;
+    const first = `the first ${plural(all, "queue")} by name`;
+    const where = !this.cut ? plural(lines.length, "queue")
+      : lines.length === all ? first : `${count(lines.length)} of ${first}`;
+    const [waiting, active] = [of("waiting"), of("active")];
+    set_text(this.sum, `${waiting} ${waiting === "1" ? "job waits" : "jobs wait"} in ${where}: `
+      + `${of("pending")} pending, ${of("delayed")} delayed, ${of("blocked")} blocked. `
+      + `${active} ${active === "1" ? "is" : "are"} active.`);
+  }
+
+  // It counts those on the screen, so that nobody takes a part of the hour for all of it.
+  private draw_lost(): void {
+    const lost = this.shown_lines.filter((line) =>
+      series_of(this.db, name_of(line)).hour_reduced).length;
+    show(this.lost, lost > 0);
+    set_text(this.lost, `Of ${plural(lost, "queue")} here the server gave up a part of the last `
+      + "hour to stay within history-memory: failures of that part are not counted.");
   }
 }

@@ -292,8 +292,9 @@ export class QueueView implements View {
       stats.run_ms.count ? `p95 ${duration(stats.run_ms.p95)}` : "");
     all.flow.set(`${rate(stats.rates.completed)}/s`,
       `added ${rate(stats.rates.added)}/s in the last minute`);
+    const lost = stats.reclaimed === 1 ? "lease lost" : "leases lost";
     all.bad.set(short_count(stats.failed), ["in all", ...[[stats.expired, "expired"],
-      [stats.reclaimed, "leases lost"]].filter(([number]) => Number(number) > 0)
+      [stats.reclaimed, lost]].filter(([number]) => Number(number) > 0)
       .map(([number, name]) => `${short_count(Number(number))} ${name}`)].join(", "),
     stats.failed > 0);
     const starving = lacks_worker(stats);

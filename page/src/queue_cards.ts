@@ -1,6 +1,6 @@
 // Few queues: a card for each, with charts and bands. One alone has the whole width.
 import type { QueueRef } from "./api";
-import { segment_of, shown } from "./bytes";
+import { name_of, segment_of, shown } from "./bytes";
 import { Chart, MOST_CARD_BANDS } from "./charts";
 import { KeyedList, h, replace, set_class, set_text } from "./dom";
 import { duration, rate, short_count } from "./format";
@@ -33,7 +33,7 @@ export class QueueCards {
   private readonly list: KeyedList<QueueLine, Card>;
 
   constructor(private db: number, private visibility: Visibility) {
-    this.list = new KeyedList<QueueLine, Card>(this.root, (line) => segment_of(line, "name") ?? "",
+    this.list = new KeyedList<QueueLine, Card>(this.root, name_of,
       (key) => this.make(key), (card, line) => this.update(card, line));
   }
 

@@ -1,7 +1,7 @@
 // Many queues: a table with a line for each, which can be sorted by each column.
 import type { QueueRef } from "./api";
 import { queue_link } from "./address";
-import { is_addressable, segment_of, shown } from "./bytes";
+import { is_addressable, name_of, shown } from "./bytes";
 import { KeyedList, h, replace, set_class, set_text } from "./dom";
 import { duration, rate, short_count } from "./format";
 import { series_of } from "./history";
@@ -34,9 +34,9 @@ const counted = (key: "pending" | "delayed" | "blocked" | "active", title: strin
 
 const flow = (key: "added" | "completed", name: string, title: string): Column => ({
   key: name, name: `${name}/s`, title,
-  value: (line, db) => series_of(db, segment_of(line, "name") ?? "").rate_of(key, line.stats),
+  value: (line, db) => series_of(db, name_of(line)).rate_of(key, line.stats),
   words: (line, db) =>
-    rate(series_of(db, segment_of(line, "name") ?? "").rate_of(key, line.stats)) });
+    rate(series_of(db, name_of(line)).rate_of(key, line.stats)) });
 
 const COLUMNS: Column[] = [
   counted("pending", "jobs that may run now"),
@@ -63,7 +63,7 @@ type Order = (a: QueueLine, b: QueueLine) => number;
 // `sort`: "trouble", "name", or the key of a column.
 export function order_of(sort: string, db: number): Order {
   const by_name: Order = (a, b) => {
-    const [left, right] = [segment_of(a, "name") ?? "", segment_of(b, "name") ?? ""];
+    const [left, right] = [name_of(a), name_of(b)];
     return left < right ? -1 : left > right ? 1 : 0;
   };
   if (sort === "name") return by_name;
@@ -91,7 +91,7 @@ export class QueueTable {
       head("trouble", "trouble", "failing first, then the longest waits, paused, full"),
       ...COLUMNS.map(({ key, name, title }) => head(key, name, title)),
       ...SPARKS.map((name) => h("th.spark-head", { scope: "col" }, name)))), this.body);
-    this.list = new KeyedList<QueueLine, Row>(this.body, (line) => segment_of(line, "name") ?? "",
+    this.list = new KeyedList<QueueLine, Row>(this.body, name_of,
       (key) => this.make(key), (row, line) => this.update(row, line));
   }
 

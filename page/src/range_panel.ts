@@ -6,7 +6,7 @@ import { ApiError, queue_path, request } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of } from "./bytes";
 import { h, replace, set_text, show } from "./dom";
-import { count, duration, moment } from "./format";
+import { count, duration, moment, plural } from "./format";
 import { words_of_error } from "./notices";
 import type { QueueEvent } from "./types";
 import { Panel, empty, job_anchor, skeleton } from "./view";
@@ -113,6 +113,7 @@ export class RangePanel {
         job_anchor(this.ref, segment_of(event, "id") ?? ""),
         h("span", {}, event_in_words(event))))),
     events.length > listed.length
-      ? h("p.dim", {}, `${count(events.length - listed.length)} others are not listed.`) : null);
+      ? h("p.dim", {}, `${plural(events.length - listed.length, "other is",
+        "others are")} not listed.`) : null);
   }
 }

@@ -125,10 +125,11 @@ export function trial_in_words(trial: Trial): string {
   };
   over(trial.slots_over, (number, one) => `${number} `
     + `${one ? "slot in use is" : "slots in use are"} `
-    + "above this cap: nothing is stopped, and nothing starts until they are free.");
+    + `above this cap: nothing is stopped, and nothing starts until ${one ? "it is" : "they are"} `
+    + "free.");
   over(trial.waiting_over, (number, one) => `${number} waiting ${one ? "job is" : "jobs are"} `
-    + "above this limit: they stay, and new ones are refused.");
+    + `above this limit: ${one ? "it stays" : "they stay"}, and new ones are refused.`);
   over(trial.total_over, (number, one) => `${number} ${one ? "job is" : "jobs are"} above this `
-    + "limit: they stay, and new ones are refused.");
+    + `limit: ${one ? "it stays" : "they stay"}, and new ones are refused.`);
   return words.join(" ") || "Nothing that waits or runs now is affected at once.";
 }

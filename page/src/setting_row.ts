@@ -1,6 +1,6 @@
 // One setting that is changed in its place: what it means now, and before it is saved what the
 // change would mean.
-import { ApiError, request, state } from "./api";
+import { ApiError, Unreachable, request, state } from "./api";
 import { h, replace, set_text } from "./dom";
 import { act, words_of_error } from "./notices";
 import { body_of, fault_of, trial_in_words, value_text } from "./setting_fields";
@@ -8,6 +8,21 @@ import type { Field, Trial } from "./setting_fields";
 import type { Config } from "./types";
 
 const TRY_MS = 200;
+
+// What is being written into a row. A view that is made anew, for other rights or after a log-in,
+// takes it over.
+interface Draft {
+  text: string;
+  // What it was when it was last looked at here: only this is overwritten.
+  seen: string;
+}
+
+// By the address of the setting.
+const drafts = new Map<string, Draft>();
+
+export function forget_drafts(): void {
+  drafts.clear();
+}
 
 export class SettingRow {
   readonly root = h("div.setting");
@@ -33,39 +48,55 @@ export class SettingRow {
     set_text(this.words, words);
     set_text(this.raw, words === text || words === "" || text === "" ? ""
       : `stored as ${text}`);
+    const draft = drafts.size > 0 && this.root.contains(this.shown)
+      ? drafts.get(this.address) : undefined;
+    if (draft) this.edit(draft);
   }
 
-  private input(): HTMLInputElement | HTMLSelectElement {
+  private get address(): string {
+    return `${this.path("", {})} ${this.field.name}`;
+  }
+
+  private input(text: string): HTMLInputElement | HTMLSelectElement {
     const { kind, name } = this.field;
     const named = { name, "aria-label": name };
     if (typeof kind === "string") {
-      return h("input", { ...named, value: this.text, autocomplete: "off", spellcheck: "false" });
+      return h("input", { ...named, value: text, autocomplete: "off", spellcheck: "false" });
     }
     return h("select", named, ...kind.map((word) =>
-      h("option", { value: word, selected: word === this.text }, word)));
+      h("option", { value: word, selected: word === text }, word)));
   }
 
-  private edit(): void {
-    const input = this.input();
+  private edit(draft: Draft = { text: this.text, seen: this.text }): void {
+    drafts.set(this.address, draft);
+    const input = this.input(draft.text);
     const line = h("small.trial", { role: "status" });
     const save = h("button.primary", { type: "submit" }, "Save");
-    // What it was when it was last looked at here: only this is overwritten.
-    let seen = this.text;
     const close = () => {
+      drafts.delete(this.address);
       const within = form.contains(document.activeElement);
       form.replaceWith(this.shown);
       if (within) this.button?.focus();
     };
     let timer = 0;
-    const look = () => {
+    // What a trial says is told only if nothing was typed or saved since.
+    let latest = 0;
+    const next = () => {
       clearTimeout(timer);
-      timer = window.setTimeout(() => void this.try_it(input, line, save), TRY_MS);
+      return ++latest;
+    };
+    const look = () => {
+      draft.text = input.value;
+      const own = next();
+      timer = window.setTimeout(() => void this.try_it(input, line, save, () => own === latest),
+        TRY_MS);
     };
     const form = h("form.setting-edit", { novalidate: true, submit: (event: Event) => {
       event.preventDefault();
-      void this.save(input.value, seen, line).then((now) => {
+      next();
+      void this.save(input.value, draft.seen, line).then((now) => {
         if (now === null) return close();
-        seen = now;
+        draft.seen = now;
         set_text(save, "Save anyway");
       }, (error) => this.fault(line, words_of_error(error)));
     }, keydown: (event: KeyboardEvent) => {
@@ -75,8 +106,10 @@ export class SettingRow {
     } }, input, save, h("button", { type: "button", click: close }, "Back"), line);
     input.addEventListener("input", look);
     this.shown.replaceWith(form);
+    if (document.activeElement?.matches("input, select, textarea")) return look();
     input.focus();
-    if (input instanceof HTMLInputElement) input.select();
+    if (draft.text !== this.text) look();
+    else if (input instanceof HTMLInputElement) input.select();
   }
 
   private fault(line: HTMLElement, text: string): void {
@@ -85,7 +118,7 @@ export class SettingRow {
   }
 
   private async try_it(input: HTMLInputElement | HTMLSelectElement, line: HTMLElement,
-                       save: HTMLButtonElement): Promise<void> {
+                       save: HTMLButtonElement, is_latest: () => boolean): Promise<void> {
     const text = input.value;
     const fault = fault_of(this.field, text);
     save.disabled = fault !== "";
@@ -94,11 +127,11 @@ export class SettingRow {
     try {
       const trial = await request<Trial>(this.path("", { dry_run: "true" }),
         { method: "PATCH", body: body_of(this.field, text) });
-      // What was typed meanwhile has a trial of its own.
-      if (input.value === text) set_text(line, trial_in_words(trial));
+      if (is_latest()) set_text(line, trial_in_words(trial));
     } catch (error) {
-      if (input.value !== text) return;
-      save.disabled = true;
+      if (!is_latest()) return;
+      // What cannot be tried now may be saved when the server is back.
+      save.disabled = !(error instanceof Unreachable);
       this.fault(line, words_of_error(error));
     }
   }

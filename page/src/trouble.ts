@@ -2,7 +2,7 @@
 import { plural } from "./format";
 import { series_of } from "./history";
 import type { QueueLine, Stats } from "./types";
-import { segment_of } from "./bytes";
+import { name_of } from "./bytes";
 
 export interface Trouble {
   kind: "failed" | "full" | "paused" | "idle";
@@ -13,7 +13,7 @@ const PAUSES: Record<string, string> = { in: "paused: accepts no jobs",
   out: "paused: hands out no jobs", all: "paused" };
 
 export function failed_lately(db: number, line: QueueLine): number {
-  return series_of(db, segment_of(line, "name") ?? "").failed_lately(line.stats);
+  return series_of(db, name_of(line)).failed_lately(line.stats);
 }
 
 // It is not known which clients take the members of plain Redis keys.

@@ -1,4 +1,6 @@
 // Q.CONFIG: the configuration of a queue, at its levels.
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -183,6 +185,15 @@ void list_rules(Call& call, const KeyRef& key) {
 }
 
 }  // namespace
+
+bool q_config_only_reads(std::span<const Bytes> args) {
+  if (equals_ignore_case(args[2], "RULES")) return true;
+  const bool names_rule =
+      std::any_of(std::begin(kRuleWords), std::end(kRuleWords),
+                  [&](const RuleWord& rule) { return equals_ignore_case(args[2], rule.word); });
+  const size_t verb = names_rule ? 4 : 2;
+  return verb < args.size() && equals_ignore_case(args[verb], "GET");
+}
 
 void q_config_command(Call& call) {
   ConfigTarget target;

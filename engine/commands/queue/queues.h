@@ -20,6 +20,7 @@ void q_stats_command(Call& call);
 void q_events_command(Call& call);
 void q_log_command(Call& call);
 void q_config_command(Call& call);
+bool q_config_only_reads(std::span<const Bytes> args);
 void q_adopt_command(Call& call);
 
 // `Q.CANCEL queue WHERE ...`, and so on: args[2] is the word WHERE.

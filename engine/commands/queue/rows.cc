@@ -167,7 +167,8 @@ const Command kQueueRows[] = {
      .summary = "Reads and changes the configuration of a queue, of its groups, keys and workers.",
      .syntax = "queue [GROUP glob | KEY glob | WORKER glob] <GET [field [field ...]] | "
                "<SET | TRY> <field value [field value ...]> [IF field value [field value ...]] | "
-               "RESET | RULES [CURSOR cursor] [COUNT count]>"},
+               "RESET | RULES [CURSOR cursor] [COUNT count]>",
+     .only_reads = q_config_only_reads},
     {.name = "q.adopt",
      .flags = kWrite | kMovableKeys | kEveryShard,
      .keys = {keys_at(1, kKeyRw | kKeyAccess | kKeyUpdate), adopted_keys("PENDING"),

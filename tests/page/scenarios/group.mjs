@@ -28,6 +28,13 @@ async function see_standby(visit) {
   await visit.see_none(".row-actions button");
   await page.keyboard.press("c");
   await visit.see(".notice", "This node is not the primary: it changes nothing.");
+  // Its settings and rules are read here, too.
+  await visit.go("#/q/mail/settings");
+  await visit.see(".setting", /max_active.*of 2 in use/);
+  await visit.see(".rule", "team");
+  await visit.see_none("main button");
+  await visit.open_queue("mail");
+  await visit.see(".job-row", "j1");
   // To the same view of the primary, where one has to log in.
   const link = page.locator(".top .banner a");
   assert.equal(await link.textContent(), first);
@@ -58,6 +65,9 @@ async function take_over(there, here) {
     visit.faults.allowed.push("ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET",
       "ERR_EMPTY_RESPONSE", "ERR_INCOMPLETE_CHUNKED_ENCODING", "status of 503");
   }
+  await there.go("#/q/mail/settings");
+  await there.click(".setting button", "Change");
+  await there.page.fill(".setting-edit input", "12345");
   tell(`kill ${first}`);
   await there.see(".banner", "The server does not respond");
   await there.see(".top .banner", `It is ${first} of a group. Open this page on another node: `);
@@ -81,6 +91,10 @@ async function take_over(there, here) {
   // The first one comes back as a standby; its page follows by itself.
   tell(`start ${first}`);
   await there.see(".top .banner", `${first} is a standby`);
+  // What was being written is there, and why it cannot be saved.
+  await there.see(".setting-edit .trial", "This node is a standby: it changes nothing.");
+  assert.equal(await there.page.inputValue(".setting-edit input"), "12345");
+  await there.open_queue("mail");
   await there.see(".job-row", "j1");
   await there.see_none(".page-head button");
   return leads;
@@ -88,6 +102,7 @@ async function take_over(there, here) {
 
 await scenario(async (browser) => {
   await api("PATCH", `${queue("mail")}?create=true`, { max_active: 2 });
+  await api("PATCH", `${queue("mail")}?group_glob=team`, { max_active: 1 });
   await add("mail", "j1");
   await pictures(browser, "group-primary", undefined);
   await pictures(browser, "group-standby", standby);

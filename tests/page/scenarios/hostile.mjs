@@ -89,7 +89,7 @@ await scenario(async (browser) => {
   await visit.see(".story li", "Added");
   await visit.see("pre", "<b>");
   await visit.open_job("tags", "t");
-  await visit.see(".facts", "\\xff=\\xfe");
+  await visit.see(".facts dd bdi", "\\xff=\\xfe");
   await page.keyboard.press("n");
   await visit.see("dialog", "Left out, as no request can name it: the tag \\xff");
   await visit.click("dialog button", "Run it again");

@@ -40,6 +40,43 @@ async function lowered(browser) {
   await visit.close();
 }
 
+// A setting that is being written when the token is removed is still there after the log-in; by who
+// logs out, or leaves the settings, it is given up.
+async function half_written(browser) {
+  const made = await api("POST", "/api/v1/tokens", { role: "operate" }, tokens.admin);
+  const visit = await Visit.open(browser);
+  const { page } = visit;
+  visit.faults.allowed.push("status of 401");
+  const log_in = async () => {
+    await page.fill("input[name=token]", tokens.operate);
+    await page.keyboard.press("Enter");
+    await visit.see(".setting", "max_active");
+  };
+  const write = async () => {
+    await visit.click(".setting button", "Change");
+    await page.fill(".setting-edit input", "12345");
+  };
+  await visit.log_in(made.token);
+  await visit.go("#/q/mail/settings");
+  await write();
+  await api("DELETE", `/api/v1/tokens/${made.id}`, null, tokens.admin);
+  await page.waitForSelector("input[name=token]");
+  await log_in();
+  await page.waitForSelector(".setting-edit input");
+  assert.equal(await page.inputValue(".setting-edit input"), "12345");
+  await visit.see(".setting-edit .trial", "Nothing that waits or runs now");
+  await visit.click(".bar button", "Log out");
+  await log_in();
+  assert.equal(await page.locator(".setting-edit").count(), 0);
+  await write();
+  await visit.open_queue("mail");
+  await visit.see(".job-row", "m1");
+  await visit.go("#/q/mail/settings");
+  await visit.see(".setting", "max_active");
+  assert.equal(await page.locator(".setting-edit").count(), 0);
+  await visit.close();
+}
+
 await scenario(async (browser) => {
   await add("mail", "m1");
   const visit = await Visit.open(browser);
@@ -117,6 +154,8 @@ await scenario(async (browser) => {
     "a long text");
   await guest.close();
   await another_after(browser);
+
+  await half_written(browser);
 
   const admin = await Visit.open(browser);
   await admin.log_in(tokens.admin);

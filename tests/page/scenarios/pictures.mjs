@@ -31,7 +31,7 @@ async function fits(visit, name) {
   // Nothing sticks out of its panel.
   const wide = await visit.page.evaluate(() => [...document.querySelectorAll(
     ".panel-body > *, .slot, .slot > *, .job-row, .worker-row, .worker-row > *, .group, .lane, "
-    + ".setting, .failure, .changes li > *, .card > *, .all-workers tr > *")].filter((each) => {
+    + ".setting, .attempts li > *, .rule header > *, .failure, .changes li > *, .card > *, .all-workers tr > *")].filter((each) => {
     const around = each.closest(".panel, .card, table");
     return around && each.checkVisibility()
       && each.getBoundingClientRect().right > around.getBoundingClientRect().right + 0.5;
@@ -99,6 +99,36 @@ async function pictures(browser, name, options, { done }) {
   await visit.close();
 }
 
+const LONG = Object.fromEntries([..."qjgw"].map((letter) => [letter, letter.repeat(512)]));
+
+async function fill_long() {
+  await add(LONG.q, LONG.j, { group: LONG.g });
+  await pop(LONG.q, { worker: LONG.w, lease_ms: 600_000 });
+  await api("PATCH", `${queue(LONG.q)}?group_glob=${LONG.g}`, { max_active: 3 });
+}
+
+// The longest names leave room for the rest; a touch shows them whole.
+async function long_names(visit, shoot_it) {
+  const { page } = visit;
+  const phone = (await page.viewportSize()).width < 500;
+  const below = async () => (await page.locator("h1").boundingBox()).height;
+  await visit.open_queue(LONG.q);
+  await visit.see(".figure", "Pending");
+  await shoot_it("long-queue");
+  if (phone) {
+    assert(await below() < 200, `a heading of ${await below()} px`);
+    await page.click("h1 > bdi");
+    assert(await below() > 400, `a heading of ${await below()} px`);
+  }
+  await visit.open_job(LONG.q, LONG.j);
+  await visit.see(".attempts li", "#1");
+  await shoot_it("long-job");
+  if (phone) assert(await below() < 300, `a heading of ${await below()} px`);
+  await visit.go(`#/q/${LONG.q}/settings`);
+  await visit.see(".rule", LONG.g);
+  await shoot_it("long-settings");
+}
+
 // What is seen more seldom.
 async function seldom(browser, name, options) {
   const visit = await Visit.open(browser, options);
@@ -143,6 +173,7 @@ async function seldom(browser, name, options) {
   await visit.go("#/?db=7");
   await visit.see(".empty", "There are no queues yet");
   await shoot_it("empty");
+  await long_names(visit, shoot_it);
   visit.faults.allowed.push("status of 404");
   await visit.go("#/q/mail/j/none");
   await visit.see(".empty", "No such job");
@@ -160,6 +191,7 @@ async function seldom(browser, name, options) {
 await scenario(async (browser) => {
   const known = await fill();
   if (process.env.PART === "seldom") {
+    await fill_long();
     await seldom(browser, "light", { ...WIDE, colorScheme: "light" });
     return seldom(browser, "phone-dark", { ...PHONE, colorScheme: "dark" });
   }

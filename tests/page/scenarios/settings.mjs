@@ -1,5 +1,5 @@
 // Queues are made, set and deleted; groups are paused and workers made quiet.
-import { Visit, add, api, assert, pop, queue, scenario } from "./browser.mjs";
+import { Visit, add, api, assert, pop, queue, scenario, until } from "./browser.mjs";
 
 const config = (rest = "") => api("GET", `${queue("mail")}/config${rest}`);
 
@@ -105,9 +105,17 @@ async function meanwhile(visit) {
   const { page } = visit;
   visit.faults.allowed.push("status of 412");
   await page.getByLabel("Change max_total").click();
+  let late = null;
+  await page.route("**/*dry_run=true*", (route) => { late = route; });
   await page.locator("input[name=max_total]").fill("50");
+  await until(() => late !== null, () => "no trial");
   await api("PATCH", queue("mail"), { max_total: 70 });
   await visit.click(".setting-edit button", "Save");
+  await visit.see(".trial.warn", "meanwhile, from 0 to 70. Save 50 anyway?");
+  // A trial that is answered only now changes nothing of that.
+  await Promise.all([page.waitForResponse(/dry_run=true/), late.continue()]);
+  await page.unroute("**/*dry_run=true*");
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
   await visit.see(".trial.warn", "meanwhile, from 0 to 70. Save 50 anyway?");
   assert.equal((await config()).max_total, 70);
   await visit.click(".setting-edit button", "Save anyway");
@@ -138,7 +146,7 @@ async function rules(visit) {
   await visit.click("dialog button", "Back");
   await page.locator(".rule").getByLabel("Change max_active").click();
   await page.locator(".rule input").fill("2");
-  await visit.see(".rule .trial", "1 slot in use is above this cap");
+  await visit.see(".rule .trial", /1 slot in use is above this cap: .* starts until it is free/);
   await visit.click(".rule button", "Save");
   await visit.see(".rule", /3 of 2 in use/);
   // What it is when it is removed is put back, whatever is shown.

@@ -299,6 +299,7 @@ async function focus_afterwards(visit) {
   await page.waitForSelector("dialog");
   await page.keyboard.press("Enter");
   await visit.see(".verdict", "It was cancelled");
+  await visit.see(".panel p", "It was never started.");
   await page.waitForFunction(() => document.activeElement.matches("main h1"));
 }
 

@@ -165,9 +165,10 @@ await scenario(async (browser) => {
   assert.equal(first.id, "j");
   await visit.see(".verdict .pill", "active");
   await visit.see(".attempts li", /#1.*running.*by w1/);
-  await settle("j", first.lease, "nack", { error: "try again", delay_ms: 0 });
-  await visit.see(".story li", "try again");
-  await visit.see(".attempts li", /#1.*failed, to be retried.*try again/);
+  await settle("j", first.lease, "nack", { delay_ms: 0,
+    error: "Traceback (most recent call last):\n  x\ntry again" });
+  await visit.see(".story li p", "error try again");
+  await visit.see(".attempts li", /#1.*failed, to be retried[^]*try again/);
   const [second] = await pop("work", { lease_ms: 600_000 });
   assert.equal(second.id, "j");
   // Somebody may be reading the error of the first run while the second one runs.

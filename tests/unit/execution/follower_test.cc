@@ -270,6 +270,28 @@ TEST_CASE("commands that write are refused") {
   CHECK(state_digest(standby.session) == before);
 }
 
+TEST_CASE("the configuration of a queue is read on a standby, and not changed") {
+  Primary primary;
+  primary.run({"Q.CONFIG", "q", "SET", "max_active", "7"});
+  primary.run({"Q.CONFIG", "q", "GROUP", "get", "SET", "max_active", "2"});
+  Standby standby(primary.server, primary.journal);
+  standby.follow(primary.now);
+  const auto reply = [&](const Words& words) { return run(standby.session, words); };
+  CHECK(reply({"Q.CONFIG", "q", "GET", "max_active"}) == "*2\r\n$10\r\nmax_active\r\n$1\r\n7\r\n");
+  CHECK(reply({"Q.CONFIG", "q", "group", "get", "get"}) ==
+        "*2\r\n$10\r\nmax_active\r\n$1\r\n2\r\n");
+  CHECK(has(reply({"Q.CONFIG", "q", "RULES"}), "group"));
+  CHECK(has(reply({"EVAL_RO", "return redis.call('Q.CONFIG', KEYS[1], 'GET')", "1", "q"}),
+            "max_active"));
+  for (const Words& words : std::vector<Words>{{"Q.CONFIG", "q", "SET", "max_active", "1"},
+                                               {"Q.CONFIG", "q", "GROUP", "get", "RESET"},
+                                               {"Q.CONFIG", "q", "GROUP", "GET"},
+                                               {"Q.CONFIG", "q", "TRY", "max_active", "1"}}) {
+    CAPTURE(words[2]);
+    CHECK(reply(words) == kRefused);
+  }
+}
+
 TEST_CASE("a transaction with a write is refused on a standby") {
   Primary primary;
   Standby standby(primary.server, primary.journal);
