@@ -12,11 +12,11 @@
 
 namespace sluice {
 
-namespace {
-
 bool is_printable_word(Bytes text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= '!' && c <= '~'; });
 }
+
+namespace {
 
 // The filter of CLIENT KILL.
 struct KillFilter {

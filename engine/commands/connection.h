@@ -3,6 +3,8 @@
 
 #include <cstddef>
 
+#include "engine/base/bytes.h"
+
 namespace sluice {
 
 struct Call;
@@ -36,7 +38,9 @@ void client_caching_command(Call& call);
 void client_getredir_command(Call& call);
 void client_trackinginfo_command(Call& call);
 
-// Whether this is a valid name of a connection: printable, no spaces. Replies the error otherwise.
+// As names of connections and of libraries are: printable, no spaces.
+bool is_printable_word(Bytes text);
+// Whether this is a valid name of a connection. Replies the error otherwise.
 bool check_client_name(Call& call, size_t argument);
 
 }  // namespace sluice

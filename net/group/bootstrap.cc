@@ -17,8 +17,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr auto kPoll = milliseconds(50);
-// The same sentence is said so often.
-constexpr int64_t kRepeatMs = 5000;
+// The same sentence is said so often, and only so many others meanwhile.
+constexpr int64_t kRepeatMs = 60'000;
+constexpr size_t kMaxSentences = 8;
 
 int64_t now_ms() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -71,12 +72,21 @@ bool serves_before(const GroupMember& a, const GroupMember& b) {
 Bootstrap::Bootstrap(RemoteLog& log, BootstrapOptions options)
     : log_(log), options_(std::move(options)) {}
 
+// What each try says again would fill the log.
 void Bootstrap::say(LogLevel level, const std::string& text) {
-  const int64_t now = now_ms();
-  if (text == said_ && now < said_ms_ + kRepeatMs) return;
-  said_ = text;
-  said_ms_ = now;
-  if (options_.log) options_.log(level, text);
+  if (const int64_t now = now_ms(); said_.empty() || now >= say_again_ms_) {
+    said_.clear();
+    say_again_ms_ = now + kRepeatMs;
+  }
+  if (said_.size() >= kMaxSentences || !said_.insert(text).second) {
+    ++unsaid_;
+    return;
+  }
+  if (!options_.log) return;
+  const size_t unsaid = std::exchange(unsaid_, 0);
+  options_.log(level, unsaid == 0
+                          ? text
+                          : text + " (" + std::to_string(unsaid) + " such lines were left out)");
 }
 
 bool Bootstrap::rest() {
@@ -207,8 +217,11 @@ Status Bootstrap::load_from(const EpochValue& epoch, const GroupMember& from) {
   const Result<bool> installed = install_copy(options_.directory);
   if (!installed.ok()) return installed.status();
   loaded_ = true;
-  say(LogLevel::kInfo, "the data of the node \"" + from.name + "\" are in place, up to lsn " +
-                           std::to_string(head_.last_lsn));
+  if (options_.log) {
+    options_.log(LogLevel::kInfo, "the data of the node \"" + from.name +
+                                      "\" are in place, up to lsn " +
+                                      std::to_string(head_.last_lsn));
+  }
   return {};
 }
 

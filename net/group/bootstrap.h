@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -79,9 +80,10 @@ class Bootstrap {
   const BootstrapOptions options_;
   size_t tries_ = 0;
   int trimmed_ = 0;
-  std::string said_;
-  int64_t said_ms_ = 0;
-  CopyHead head_;  // of the last copy
+  std::set<std::string> said_;  // since a minute before say_again_ms_
+  int64_t say_again_ms_ = 0;
+  size_t unsaid_ = 0;  // lines that were left out since the last one
+  CopyHead head_;      // of the last copy
   bool loaded_ = false;
 };
 

@@ -94,7 +94,8 @@ void GroupMembers::take_own(const std::string& name, const std::string& value, b
     on_refused_(invalid("another process runs as the node \"" + name +
                         "\", with a copy of this directory, and was there first. To make a node "
                         "of its own of the copy, remove its file node-id, and give it another "
-                        "node-name"));
+                        "node-name. If there is no other one, etcd was restored from a backup: "
+                        "start this server again"));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "engine/access/acl.h"
 #include "engine/base/numbers.h"
+#include "engine/commands/connection.h"
 #include "engine/execution/refusal.h"
 #include "engine/table/command.h"
 #include "net/process/version.h"
@@ -38,18 +39,18 @@ bool takes(int arity, size_t count) {
 }  // namespace
 
 const SentinelCommands::Row SentinelCommands::kRows[] = {
-    {"ping", -1, &SentinelCommands::ping},
-    {"quit", -1, &SentinelCommands::quit},
+    {"ping", -1, &SentinelCommands::ping, true},
+    {"quit", -1, &SentinelCommands::quit, true},
     {"auth", -2, &SentinelCommands::auth},
     {"hello", -1, &SentinelCommands::hello},
     {"client", -2, &SentinelCommands::client_words},
     {"command", -1, &SentinelCommands::command},
     {"info", -1, &SentinelCommands::info},
     {"role", 1, &SentinelCommands::role},
-    {"subscribe", -2, &SentinelCommands::subscribe},
-    {"psubscribe", -2, &SentinelCommands::psubscribe},
-    {"unsubscribe", -1, &SentinelCommands::unsubscribe},
-    {"punsubscribe", -1, &SentinelCommands::punsubscribe},
+    {"subscribe", -2, &SentinelCommands::subscribe, true},
+    {"psubscribe", -2, &SentinelCommands::psubscribe, true},
+    {"unsubscribe", -1, &SentinelCommands::unsubscribe, true},
+    {"punsubscribe", -1, &SentinelCommands::punsubscribe, true},
     {"sentinel", -2, &SentinelCommands::sentinel},
 };
 
@@ -92,6 +93,12 @@ void SentinelCommands::dispatch(std::span<const Row> rows, Bytes container, Clie
   if (!takes(found->arity, args.size())) {
     const std::string full = (container.empty() ? "" : std::string(container) + '|') + found->name;
     return reply.error("ERR wrong number of arguments for '" + full + "' command");
+  }
+  const bool is_subscriber = client.protocol == 2 && client.subscriptions() != 0;
+  if (container.empty() && is_subscriber && !found->for_subscribers) {
+    return reply.error(std::string("ERR Can't execute '") + found->name +
+                       "': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are "
+                       "allowed in this context");
   }
   (this->*found->handler)(client, args, reply);
 }
@@ -136,6 +143,15 @@ void SentinelCommands::auth(Client& client, Args args, RespReply& reply) {
   }
 }
 
+bool SentinelCommands::set_name(Client& client, Bytes name, RespReply& reply) {
+  if (!is_printable_word(name)) {
+    reply.error("ERR Client names cannot contain spaces, newlines or special characters.");
+    return false;
+  }
+  client.name = name;
+  return true;
+}
+
 void SentinelCommands::hello(Client& client, Args args, RespReply& reply) {
   int64_t protocol = client.protocol;
   if (args.size() > 1) {
@@ -148,7 +164,7 @@ void SentinelCommands::hello(Client& client, Args args, RespReply& reply) {
       if (!log_in(client, args[0], args[at + 1], args[at + 2], reply)) return;
       at += 2;
     } else if (equals_ignore_case(args[at], "SETNAME") && left >= 1) {
-      client.name = args[++at];
+      if (!set_name(client, args[++at], reply)) return;
     } else {
       return reply.error("ERR Syntax error in HELLO option '" + std::string(args[at]) + "'");
     }
@@ -173,8 +189,8 @@ void SentinelCommands::hello(Client& client, Args args, RespReply& reply) {
 void SentinelCommands::client_words(Client& client, Args args, RespReply& reply) {
   const Bytes word = args[1];
   if (equals_ignore_case(word, "SETNAME") && args.size() == 3) {
-    client.name = args[2];
-    return reply.ok();
+    if (set_name(client, args[2], reply)) reply.ok();
+    return;
   }
   if (equals_ignore_case(word, "SETINFO") && args.size() == 4) return reply.ok();
   if (equals_ignore_case(word, "GETNAME")) {

@@ -55,6 +55,7 @@ class SentinelCommands {
     const char* name;
     int arity;  // with the name itself; negative: at least
     Handler handler;
+    bool for_subscribers = false;  // also while a client of RESP2 is subscribed
   };
   using Fields = std::vector<std::pair<std::string, std::string>>;
   static const Row kRows[];
@@ -77,6 +78,8 @@ class SentinelCommands {
   void psubscribe(Client& client, Args args, RespReply& reply);
   void unsubscribe(Client& client, Args args, RespReply& reply);
   void punsubscribe(Client& client, Args args, RespReply& reply);
+  // False: the error is replied.
+  static bool set_name(Client& client, Bytes name, RespReply& reply);
   bool log_in(Client& client, Bytes command, Bytes user, Bytes password, RespReply& reply);
 
   // --- SENTINEL ---

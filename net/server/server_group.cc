@@ -164,8 +164,9 @@ bool ServerGroup::load_copy(bool anew, const std::string& token) {
   loading_.begin_reading();
   Status status = load_copy_as(*settings, anew, token);
   if (status.ok()) return true;
-  if (status.code() == StatusCode::kCancelled) return false;
-  return life_.refuse_start(status);
+  if (status.code() != StatusCode::kCancelled) return life_.refuse_start(status);
+  if (set_back_) life_.finish(kFencedExitCode, "the wall clock was set back");
+  return false;
 }
 
 void ServerGroup::publish_waiting(const Settings& settings, const std::string& node,
@@ -198,7 +199,7 @@ Status ServerGroup::load_copy_as(const Settings& settings, bool anew, const std:
   options.token = token;
   options.anew = anew;
   options.goes_on = [this] {
-    return !life_.wait(std::chrono::milliseconds(0), [] { return true; });
+    return !was_set_back() && !life_.wait(std::chrono::milliseconds(0), [] { return true; });
   };
   options.on_progress = [this](uint64_t done, uint64_t total) {
     static_cast<void>(loading_.update({done, total, false}));
@@ -238,11 +239,24 @@ void ServerGroup::run() {
   while (!stopping_.load()) {
     const int64_t now_ms = Clocks::boot_ms();
     const int64_t due_ms = node_->step(now_ms);
+    // Each time: the hand-over may have been given up.
+    if (was_set_back()) node_->resign("", kFencedExitCode, INT64_MAX);
     gate_->heard(node_->heard_ms());
     tend_gate(Clocks::boot_ms());
     const int64_t wait_ms = std::clamp<int64_t>(due_ms - Clocks::boot_ms(), 0, 1000);
     inbox_.wait(std::chrono::milliseconds(wait_ms));
   }
+}
+
+bool ServerGroup::was_set_back() {
+  if (const int64_t step_ms = wall_watch_.set_back_ms(); step_ms != 0) {
+    set_back_ = true;
+    spdlog::warn(
+        "The wall clock was set back by {} s: this server starts again, since what waits for etcd "
+        "would stand still for as long",
+        step_ms / 1000);
+  }
+  return set_back_;
 }
 
 // Requests that wait for the lease of reads go on. A hand-over holds all of them, but no longer

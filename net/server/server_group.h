@@ -22,6 +22,9 @@
 #include "net/group/group_node.h"
 #include "net/group/pause_wish.h"
 #include "net/group/serving_gate.h"
+#include "net/group/wall_watch.h"
+#include "net/process/clocks.h"
+#include "net/process/wall_clock.h"
 #include "net/server/loading_progress.h"
 #include "net/server/server_life.h"
 #include "net/server/server_listeners.h"
@@ -88,6 +91,7 @@ class ServerGroup final : public GroupPort, private GroupHost {
   int end_to_load_anew();
   void announce_to(GroupMember& self, const Settings& settings) const;
   void run();
+  bool was_set_back();
   void tend_gate(int64_t now_ms);
   void release_requests();
   // --- I/O thread 0 ---
@@ -111,6 +115,9 @@ class ServerGroup final : public GroupPort, private GroupHost {
   std::unique_ptr<GroupNode> node_;
   std::atomic<GroupNode*> started_{nullptr};  // the same, for other threads
   const int64_t opened_ms_ = Clocks::boot_ms();
+  // The control thread's until the group's thread begins.
+  WallWatch wall_watch_{Clocks::boot_ms, wall_ms};
+  bool set_back_ = false;
   mutable std::optional<ServingGate> gate_;
   Thread thread_;
   std::atomic<bool> stopping_{false};

@@ -5,7 +5,16 @@
 #include <mutex>
 #include <utility>
 
+#include "storage/group_commit.h"
+
 namespace sluice {
+
+namespace {
+
+// There may be room at the next start. The supervisor makes it at once, again and again.
+constexpr std::chrono::seconds kFullDiskRest{5};
+
+}  // namespace
 
 void ServerLife::request_stop(ShutdownMode mode) {
   MutexLock lock(mutex_);
@@ -30,7 +39,9 @@ void ServerLife::finish(int exit_code, std::string failure) {
 
 bool ServerLife::refuse_start(const Status& reason) {
   spdlog::error("Fatal error: {}", reason.message());
-  finish(1, reason.message());
+  const bool is_full = reason.code() == StatusCode::kNoSpace;
+  if (is_full && wait(kFullDiskRest, [] { return false; })) return false;
+  finish(is_full ? kJournalFailedExitCode : 1, reason.message());
   return false;
 }
 

@@ -25,7 +25,8 @@ class ServerLife {
   ShutdownMode stop_mode() const;
   // Ends by itself with this reason; only the first call with an exit code has an effect.
   void finish(int exit_code, std::string failure);
-  // The data cannot be loaded, which is logged. Returns false.
+  // The data cannot be loaded, which is logged. Returns false. If the disk is full it returns
+  // later, and the supervisor is to try again.
   bool refuse_start(const Status& reason);
   void fail_journal();
   bool journal_failed() const { return journal_failed_.load(); }

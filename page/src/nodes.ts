@@ -53,11 +53,11 @@ function shown_member(group: Group, member: GroupMember): HTMLElement {
   own ? h("span.pill", {}, "this page") : null);
 }
 
-function trouble_of({ primary, age_ms, members }: Group): string | null {
+function trouble_of({ node, primary, age_ms, members }: Group): string | null {
   if (age_ms > TRUSTED_MS) {
     return `etcd was last heard of ${duration(age_ms)} ago: the nodes may have changed since.`;
   }
-  if (primary === null) {
+  if (primary !== node && !members.some(({ name }) => name === primary)) {
     return "No node is the primary: nothing can be changed until one takes over.";
   }
   return members.length === 1 ? "There is no standby: nobody can take over from this node." : null;

@@ -12,17 +12,21 @@ import sys
 import time
 
 import harness
-from harness import require, require_equal, wait_until
+from harness import require, require_equal, scratch, wait_until
 from harness.crash.client import Link
 from harness.group import FENCED, RESTARTED, Group, kept_group, require_roles
 from harness.group_load import Load
 from harness.holds import measured
 from harness.registers import Registers
+from harness.surroundings import refuse_sanitizers
+from harness.wall_clock import WallClock
 
 LONGEST_GAP_S = 10.0     # on a machine that does much else; campaigns measure
 SLOW_MS = 3000           # failover-timeout and journal-patience: far from a pause of the machine
 PLANNED_GAP_S = 2.0
 PATIENCE_MS = 1500
+HOUR_MS = 3_600_000
+LONGEST_START_S = 60.0
 SLOW_LEASE_S = 0.9 * SLOW_MS / 1000   # of reads
 
 
@@ -265,6 +269,23 @@ def test_alone(options):
         with Load(group) as load:
             _, _, gap_s = take_over(group, load, lambda node: node.crash())
         finish(group, load, gap_s)
+
+
+def test_clock_set_back(options):
+    """a node whose wall clock is set back starts again: gRPC's timers would stand still"""
+    refuse_sanitizers(options, "a sanitizer wants to be the first library")
+    with contextlib.ExitStack() as stack:
+        clocks = [WallClock(stack.enter_context(scratch())) for _ in range(2)]
+        group = stack.enter_context(
+            Group(options.program, environments=[clock.environment() for clock in clocks]))
+        for node in (group.standby(), group.primary()):
+            clock = clocks[group.nodes.index(node)]
+            before = len(node.exits)
+            clock.step_ms(-HOUR_MS)
+            require_equal(node.wait_for_exit(before + 1), FENCED, "the exit code")
+            clock.set_right()
+            require("was set back by 36" in node.log_tail(400), node.log_tail(40))
+            group.wait_in_sync(LONGEST_START_S)
 
 
 def test_all_killed(options):

@@ -18,7 +18,7 @@ from harness import info, require, require_equal, wait_until
 from harness.http_client import Client, serve
 from harness.resp import encode
 from harness.servers import ServerError
-from harness.surroundings import SYNC_S, slow_disk
+from harness.surroundings import JOURNAL_FAILED, SYNC_S, slow_disk
 
 MEGABYTE = 1 << 20
 CLONE_NEWNS = 0x20000
@@ -288,6 +288,8 @@ def test_a_start_on_a_full_disk(options):
                 raise AssertionError("it starts on a full disk")
             except ServerError as failure:
                 text = str(failure)
+                # With another one no supervisor starts it again, when there is room.
+                require_equal(failure.exit_code, JOURNAL_FAILED, "the exit code")
             said = re.search(r"Nothing is lost; opening it may take up to (\d+) MB", text)
             require(said and int(said[1]) < 96, text)
             os.remove(filling)

@@ -152,7 +152,7 @@ int run_failover(Context& context) {
                                std::to_string(port != 0 ? port : member.value("tls_port", 0))});
   }
   words.insert(words.end(), {"TIMEOUT", std::to_string(timeout_ms)});
-  if (!before["primary"].is_string()) throw Failure{kServerError, "nobody leads the group"};
+  if (!has_primary(before)) throw Failure{kServerError, "nobody leads the group"};
   const Address& like = context.connection.address();
   Connection primary(address_of(require_member(before, before["primary"]), like));
   const auto begun = Clock::now();

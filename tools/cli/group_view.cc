@@ -90,11 +90,19 @@ const json* find_member(const json& group, const std::string& name) {
   return nullptr;
 }
 
+bool has_primary(const json& group) {
+  const std::string primary = text(group, "primary");
+  return !primary.empty() &&
+         (primary == text(group, "node") || find_member(group, primary) != nullptr);
+}
+
 std::vector<std::string> group_lines(const json& group) {
   const std::string primary = text(group, "primary");
-  std::vector<std::string> lines = {"group " + text(group, "cluster") + "/" + text(group, "group") +
-                                    ", epoch " + std::to_string(number(group, "epoch")) + ": " +
-                                    (primary.empty() ? "nobody leads" : primary + " leads")};
+  const std::string gone = primary.empty() ? "" : ", and " + primary + ", which led, is away";
+  std::vector<std::string> lines = {
+      "group " + text(group, "cluster") + "/" + text(group, "group") + ", epoch " +
+      std::to_string(number(group, "epoch")) + ": " +
+      (has_primary(group) ? primary + " leads" : "nobody leads" + gone)};
   const std::string node = text(group, "node");
   if (node != primary) {
     lines.push_back("this is " + node + ", " + text(group, "role") + ", " +

@@ -17,6 +17,9 @@ nlohmann::json group_of_info(Bytes info);
 // Null if there is no member of this name.
 const nlohmann::json* find_member(const nlohmann::json& group, const std::string& name);
 
+// Whether somebody leads who is there.
+bool has_primary(const nlohmann::json& group);
+
 // "group main/1, epoch 7: n1 leads", and what is wrong with the group.
 std::vector<std::string> group_lines(const nlohmann::json& group);
 Table group_table(const nlohmann::json& group);

@@ -37,6 +37,15 @@ TEST_CASE("members are found by name") {
   CHECK(find_member(group, "n9") == nullptr);
 }
 
+TEST_CASE("a primary whose server is away is not shown as leading") {
+  FakeGroup group("n2");
+  GroupView view = *group.view();
+  view.members.erase(view.members.begin());
+  group.set(view);
+  CHECK_EQ(group_lines(shown(group))[0],
+           "group main/1, epoch 7: nobody leads, and n1, which led, is away");
+}
+
 TEST_CASE("people read who leads, how far the others are, and what is wrong") {
   FakeGroup group("n2");
   group.apply(2, 99);

@@ -180,6 +180,23 @@ TEST_CASE("a copy that breaks off or is damaged is loaded again, from the next n
   CHECK(read_back(group.directory.path() + "/data").state == copied_state(kCopiedLast));
 }
 
+TEST_CASE("a node that no other one gives its data to says why once a minute, not with each try") {
+  Group group;
+  group.trim_to(8);
+  group.add_node("primary", true, 12, 1001);
+  group.add_node("standby", false, 11, 1002);
+  group.fetch = [](int port, const auto&) { return io_error(std::to_string(port) + ": 401"); };
+  group.patience = 40;
+  Bootstrap bootstrap(group.log(), group.options());
+  CHECK(bootstrap.run().code() == StatusCode::kCancelled);
+  CHECK(group.asked.size() > 4);
+  for (const char* text : {"1001: 401", "1002: 401"}) {
+    const size_t at = group.said.find(text);
+    REQUIRE(at != std::string::npos);
+    CHECK(group.said.find(text, at + 1) == std::string::npos);
+  }
+}
+
 TEST_CASE("a node holds the log from the copy's begin on, until it follows it") {
   Group group;
   group.trim_to(8);

@@ -184,6 +184,10 @@ TEST_CASE("connections: names, protocol, tables, unknown words") {
   Node node;
   CHECK_EQ(node.run({"PING"}), "+PONG\r\n");
   CHECK_EQ(node.run({"CLIENT", "SETNAME", "me"}), "+OK\r\n");
+  for (const char* name : {"a b", "a\nb"}) {
+    CHECK_EQ(node.run({"CLIENT", "SETNAME", name}).substr(0, 17), "-ERR Client names");
+    CHECK_EQ(node.run({"HELLO", "2", "SETNAME", name}).substr(0, 17), "-ERR Client names");
+  }
   CHECK_EQ(node.run({"CLIENT", "GETNAME"}), "$2\r\nme\r\n");
   CHECK_EQ(node.run({"CLIENT", "SETINFO", "LIB-NAME", "x"}), "+OK\r\n");
   CHECK_EQ(node.run({"COMMAND"}), "*0\r\n");
@@ -206,6 +210,8 @@ TEST_CASE("subscribers get the switch of the primary, by name and by pattern") {
            "*3\r\n$9\r\nsubscribe\r\n$6\r\n+sdown\r\n:2\r\n");
   node.run({"PSUBSCRIBE", "*"});
   CHECK_EQ(node.run({"PING"}), "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
+  CHECK_EQ(node.run({"SENTINEL", "MASTERS"}).substr(0, 30), "-ERR Can't execute 'sentinel':");
+  CHECK_EQ(node.run({"HELLO", "3"}).substr(0, 27), "-ERR Can't execute 'hello':");
   ByteBuffer out;
   RespReply reply(out, 2);
   SentinelCommands::publish(node.client, "+switch-master", "text", reply);
