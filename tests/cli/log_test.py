@@ -119,6 +119,34 @@ def test_following_a_silent_job(options):
     require_equal((follower.returncode, out), (0, b"a line"), err)
 
 
+def test_following_what_goes(options):
+    """log --follow fails, and says why, if its job is gone before it has ended; of a job that is
+    forgotten at its end it prints the whole log."""
+    server, sluice = serve(options)
+
+    def followed(connection, queue, *end):
+        lease = popped(connection, queue, "a")
+        connection.call("Q.TOUCH", queue, "a", lease, "LOG", "a line")
+        follower = subprocess.Popen(sluice.words("log", queue, "a", "--follow"),
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                    stdin=subprocess.DEVNULL, env=environment())
+        wait_until(lambda: info(connection)["blocked_clients"] == "1", what="a follower")
+        reply = connection.call(*[lease if word == "LEASE" else word for word in end])
+        require(not reply.is_error, reply)
+        out, err = follower.communicate(timeout=30)
+        require_equal(out, b"a line", "its log")
+        return follower.returncode, err.decode()
+
+    with server.connect() as connection:
+        for end in ("DEL", "exec"), ("FLUSHALL",):
+            code, err = followed(connection, "exec", *end)
+            require_equal((code, err), (6, "sluice: a: no longer known: its queue is gone, or ended "
+                                           "jobs are not kept\n"), f"{end}")
+        connection.call("Q.CONFIG", "brief", "SET", "retain_completed", 0)
+        require_equal(followed(connection, "brief", "Q.ACK", "brief", "a", "LEASE"), (0, ""),
+                      "an end")
+
+
 def test_add_waits_for_the_end(options):
     """add --wait prints the result alone, and fails as the job does."""
     server, sluice = serve(options)
