@@ -70,6 +70,19 @@ def test_a_payload_that_no_queue_takes(options):
             done.stderr)
 
 
+def test_a_payload_that_the_server_does_not_read(options):
+    """A server with a lower proto-max-bulk-len ends the connection; sluice says why."""
+    _, sluice = serve(options, {**DURABLE, "proto-max-bulk-len": "1mb"})
+    for size in (1 << 20) + 1, 40 << 20:
+        with tempfile.TemporaryFile() as payload:
+            payload.truncate(size)
+            done = subprocess.run(sluice.words("add", "exec"), stdin=payload, capture_output=True,
+                                  check=False, timeout=300, env=environment())
+        require_equal((done.returncode, done.stderr.decode()),
+                      (SERVER_ERROR, "sluice: TOOBIG the server reads at most 1048576 bytes at once "
+                                     f"(proto-max-bulk-len), and not {size}\n"), "add")
+
+
 def test_following_survives_kills(options):
     """log --follow prints every byte once, through kill -9 and restarts, and ends with the job."""
     server, sluice = serve(options, {**ALWAYS, "port": str(steady_port())})
