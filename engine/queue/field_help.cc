@@ -191,6 +191,12 @@ std::string plain_value(Bytes field, Bytes value) {
   return with_plain_durations(value, row == nullptr ? 0 : row->durations);
 }
 
+void isolate_if(std::vector<std::string>& fields) {
+  for (size_t i = 0; i + 1 < fields.size(); i += 2) {
+    if (equals_ignore_case(fields[i], "IF")) fields = {fields[i], fields[i + 1]};
+  }
+}
+
 bool takes_band(Bytes field) {
   return equals_ignore_case(field, "pri") || equals_ignore_case(field, "default_pri") ||
          equals_ignore_case(field, "order") || equals_ignore_case(field, "reserve");
