@@ -166,9 +166,6 @@ Address Address::from(const Arguments& arguments) {
   address.database = static_cast<int>(arguments.integer("-n", 0, 0, 1'000'000));
   address.tls = tls_of(arguments);
   address.tls_name = arguments.value("--sni").value_or("");
-  if (address.host.empty() || arguments.value("--sni") == "") {
-    throw usage_error("-h and --sni require a name");
-  }
   address.sentinels = sentinels_of(arguments);
   address.sentinel_name = arguments.value("--sentinel-name").value_or(address.sentinel_name);
   return address;
