@@ -79,8 +79,8 @@ def test_a_payload_that_the_server_does_not_read(options):
             done = subprocess.run(sluice.words("add", "exec"), stdin=payload, capture_output=True,
                                   check=False, timeout=300, env=environment())
         require_equal((done.returncode, done.stderr.decode()),
-                      (SERVER_ERROR, "sluice: TOOBIG the server reads at most 1048576 bytes at once "
-                                     f"(proto-max-bulk-len), and not {size}\n"), "add")
+                      (SERVER_ERROR, "sluice: TOOBIG the server reads at most 1048576 bytes at "
+                                     f"once (proto-max-bulk-len), and not {size}\n"), "add")
 
 
 def test_following_survives_kills(options):
@@ -153,8 +153,8 @@ def test_following_what_goes(options):
     with server.connect() as connection:
         for end in ("DEL", "exec"), ("FLUSHALL",):
             code, err = followed(connection, "exec", *end)
-            require_equal((code, err), (6, "sluice: a: no longer known: its queue is gone, or ended "
-                                           "jobs are not kept\n"), f"{end}")
+            require_equal((code, err), (6, "sluice: a: no longer known: its queue is gone, or "
+                                           "ended jobs are not kept\n"), f"{end}")
         connection.call("Q.CONFIG", "brief", "SET", "retain_completed", 0)
         require_equal(followed(connection, "brief", "Q.ACK", "brief", "a", "LEASE"), (0, ""),
                       "an end")
