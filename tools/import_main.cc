@@ -7,7 +7,8 @@
 //       --quiet                             no progress
 //
 // All or nothing: DIR is created if it does not exist, must not hold keys, and receives everything
-// at the end in one checkpoint. If a file is damaged anywhere, DIR stays empty.
+// at the end in one checkpoint. If a file is damaged anywhere, DIR stays empty; it is not created
+// for what is not such a file, or for a Redis that cannot be reached.
 //
 // Exit status: 0 imported, 1 failure, 2 wrong usage.
 #include <fcntl.h>
@@ -162,13 +163,19 @@ class FileImport final : public rdb::FileSink {
   uint64_t size_;
 };
 
-Status import_file(const std::string& path, ImportTarget& target, Progress& progress) {
+Status import_file(const Arguments& arguments, ImportTarget& target, Progress& progress) {
+  const std::string& path = arguments.file;
   OpenFile file(path);
   const std::optional<uint64_t> size = file.size();
   if (!size) return io_error(path + ": " + std::strerror(errno));
   rdb::Reader from(file, *size, kMaxStringBytes);
   FileImport sink(target, progress, from, *size);
-  const std::optional<rdb::FileFault> fault = rdb::FileReader(from, sink).read();
+  rdb::FileReader reader(from, sink);
+  std::optional<rdb::FileFault> fault = reader.read_head();
+  if (!fault) {
+    if (Status status = target.open(arguments.directory); !status.ok()) return status;
+    fault = reader.read();
+  }
   if (!fault) return {};
   return invalid(path + ", at byte " + std::to_string(fault->offset) + " of " +
                  std::to_string(*size) + ": " + fault->message);
@@ -223,13 +230,15 @@ int run_restore(const Arguments& arguments) {
 
 // --- A running Redis ---
 
-Status import_redis(const RedisAddress& address, ImportTarget& target, Progress& progress,
+Status import_redis(const Arguments& arguments, ImportTarget& target, Progress& progress,
                     uint64_t& vanished) {
   RedisSource source;
-  Status status = source.connect(address);
+  Status status = source.connect(*arguments.redis);
   if (!status.ok()) return status;
   const Result<std::vector<RedisSource::Database>> databases = source.find_databases();
   if (!databases.ok()) return databases.status();
+  status = target.open(arguments.directory);
+  if (!status.ok()) return status;
   uint64_t expected = 0;
   for (const RedisSource::Database& database : *databases) expected += database.keys;
   progress.say("Redis " + source.version() + " with " + grouped(expected) + " keys");
@@ -278,11 +287,8 @@ int run(const Arguments& arguments) {
   Progress progress(arguments.quiet);
   uint64_t vanished = 0;
   ImportTarget target;
-  Status status = target.open(arguments.directory);
-  if (status.ok()) {
-    status = arguments.redis ? import_redis(*arguments.redis, target, progress, vanished)
-                             : import_file(arguments.file, target, progress);
-  }
+  Status status = arguments.redis ? import_redis(arguments, target, progress, vanished)
+                                  : import_file(arguments, target, progress);
   if (status.ok()) {
     progress.say("writing " + grouped(target.counts().keys) + " keys to " + arguments.directory);
     status = target.commit();

@@ -76,6 +76,16 @@ constexpr FieldHelp kOptions[] = {
     {"need", "the id of a job, at most 64 of them", "", ""},
     {"after", "the id of a job, at most 64 of them with those of needs", "", ""},
     {"key", "1 to 512 bytes, at most 4 of them", "", ""},
+    {"group", "a name of at most 512 bytes", "", ""},
+    {"worker", "a name of 1 to 512 bytes", "", ""},
+    {"match", "1 to 512 bytes, at most 64 of them", "", ""},
+    {"reqid", "1 to 512 bytes", "", ""},
+    {"idpart", "1 to 512 bytes", "", ""},
+    {"error", "1 to 512 bytes", "", ""},
+    {"payload", "1 to 512 bytes", "", ""},
+    {"pattern", "at most 512 bytes", "", ""},
+    {"since", "unix milliseconds", "", ""},
+    {"until", "unix milliseconds", "", ""},
     {"tag", "a name and a value of at most 512 bytes", "", ""},
     {"cost", "slots from 1 to 1000000, and no more than the caps allow", "", ""},
     {"lease", "milliseconds from 100 to 604800000, or a number with a unit (30s)", "", ""},
@@ -191,6 +201,12 @@ std::string plain_value(Bytes field, Bytes value) {
   return with_plain_durations(value, row == nullptr ? 0 : row->durations);
 }
 
+void isolate_if(std::vector<std::string>& fields) {
+  for (size_t i = 0; i + 1 < fields.size(); i += 2) {
+    if (equals_ignore_case(fields[i], "IF")) fields = {fields[i], fields[i + 1]};
+  }
+}
+
 bool takes_band(Bytes field) {
   return equals_ignore_case(field, "pri") || equals_ignore_case(field, "default_pri") ||
          equals_ignore_case(field, "order") || equals_ignore_case(field, "reserve");
@@ -282,6 +298,8 @@ FieldAdvice advise(Bytes field, std::span<const std::string> command,
     advice.allowed = split_words(row->words);
   } else if (is_duration) {
     takes = kDuration;
+  } else if (configures) {
+    takes = "a name of 1 to 512 bytes, or a glob";
   }
   if (takes_band(field)) advice.allowed.insert(advice.allowed.end(), bands.begin(), bands.end());
   const Bytes given = of_token ? Bytes(command[3]) : given_value(field, command);

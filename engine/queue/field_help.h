@@ -30,6 +30,10 @@ std::span<const FieldHelp> config_field_help();
 // stay as they are: 5m is no number of jobs or bytes.
 std::string plain_value(Bytes field, Bytes value);
 
+// `fields` are names and values for Q.CONFIG … SET. If one has the name of its word IF, leaves only
+// that one, which is refused like any other name that is no field.
+void isolate_if(std::vector<std::string>& fields);
+
 // An explanation of a BADFIELD error.
 struct FieldAdvice {
   std::string detail;                // a sentence without its full stop

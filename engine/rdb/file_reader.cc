@@ -40,7 +40,7 @@ FileReader::Step FileReader::refuse_module(const std::string& what) {
 }
 
 std::optional<FileFault> FileReader::read() {
-  if (!read_head()) return fault_;
+  if (from_.position() == 0 && read_head()) return fault_;
   for (;;) {
     switch (read_item()) {
       case Step::kGoOn:
@@ -54,21 +54,20 @@ std::optional<FileFault> FileReader::read() {
   }
 }
 
-bool FileReader::read_head() {
+std::optional<FileFault> FileReader::read_head() {
   Bytes head;
   if (!from_.bytes(kMagic.size() + kVersionDigits, head) ||
       head.substr(0, kMagic.size()) != kMagic) {
     fail("not an RDB file");
-    return false;
+    return fault_;
   }
   const std::string digits(head.substr(kMagic.size()));
   const auto version = parse_i64(digits.substr(std::min(digits.find_first_not_of('0'), size_t{3})));
   if (!version || *version < kOldestVersion || *version > kVersion) {
     fail("an RDB file of version " + digits + ": only those from 6 to " + std::to_string(kVersion) +
          " (Redis 2.8 to 7.0) can be read");
-    return false;
   }
-  return true;
+  return fault_;
 }
 
 FileReader::Step FileReader::read_item() {

@@ -39,13 +39,14 @@ class FileReader {
  public:
   FileReader(Reader& from, FileSink& sink) : from_(from), sink_(sink) {}
 
-  // Returns nothing if the whole file was read and its checksum is right.
+  // Reads its name and version. Returns nothing if such a file can be read.
+  std::optional<FileFault> read_head();
+  // Reads the rest, or all of it. Returns nothing if it is whole and its checksum is right.
   std::optional<FileFault> read();
 
  private:
   enum class Step : uint8_t { kGoOn, kEnd, kFault };
 
-  bool read_head();
   Step read_item();
   Step read_database();
   Step read_sizes();

@@ -8,6 +8,7 @@
 #include "engine/base/glob_literal.h"
 #include "engine/execution/engine.h"
 #include "engine/execution/queue_names.h"
+#include "engine/queue/field_help.h"
 #include "engine/queue/queue_stats.h"
 #include "net/admin/api.h"
 #include "net/admin/queue_list.h"
@@ -154,9 +155,10 @@ void patch_config(Exchange& exchange) {
   query.options({{"was", "", OptionRow::Type::kTextPairs}}, expected);
   if (query.failed()) return;
   BodyReader body(exchange);
-  const Words fields = body.fields();
+  Words fields = body.fields();
   if (body.failed()) return;
   if (fields.empty()) return respond_bad_field(exchange, {"", "no field to set"});
+  isolate_if(fields);
   Words set = words;
   set.emplace_back(dry_run ? "TRY" : "SET");
   set.insert(set.end(), fields.begin(), fields.end());

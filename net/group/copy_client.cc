@@ -117,8 +117,18 @@ Status Download::ask() {
   Status status =
       wait(options_.silence_ms, [&](auto then) { http::async_write(stream_, request, then); });
   if (!status.ok()) return status;
-  return wait(options_.silence_ms,
-              [&](auto then) { http::async_read_header(stream_, input_, parser_, then); });
+  error_code answered;
+  status = wait(options_.silence_ms, [&](auto then) {
+    http::async_read_header(stream_, input_, parser_, [&, then](const error_code& error, size_t) {
+      answered = error;
+      then(error);
+    });
+  });
+  const bool is_refused = status.code() == StatusCode::kIoError;
+  if (!is_refused || answered == beast::error::timeout) return status;
+  // A port for Redis's protocol ends such a connection without a word.
+  return io_error(status.message() + ": no answer in HTTP; is it the port for Redis's protocol? " +
+                  "The server's http-port is the one to give");
 }
 
 Status Download::read_some(Bytes& bytes) {

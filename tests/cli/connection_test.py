@@ -10,7 +10,7 @@ import sys
 import time
 
 from harness import require, require_equal, run, scratch, wait_until
-from harness.cli import DURABLE, NO_CONNECTION, SERVER_ERROR, Sluice, serve
+from harness.cli import DURABLE, NO_CONNECTION, SERVER_ERROR, USAGE_ERROR, Sluice, serve
 from harness.http_client import ADMIN_TOKEN
 from harness.proxy import DROP, PASS, Proxy
 from harness.sentinels import Sentinel
@@ -119,6 +119,33 @@ def test_another_port_of_the_server(options):
     server, sluice = serve(options, {"http-port": "auto"})
     sluice.port = server.http_port
     sluice.fails(NO_CONNECTION, "is it an HTTP port? -p takes the server's port", "status")
+    sluice.fails(NO_CONNECTION, f"{LOOPBACK}:{server.port}: end of stream: no answer in HTTP; is "
+                 "it the port for Redis's protocol? The server's http-port is the one to give",
+                 "backup", os.devnull + ".backup", "--http", f"{LOOPBACK}:{server.port}")
+
+
+def test_empty_options(options):
+    """An option that says where to connect, or as whom, and has no value, is refused: it would mean
+    the default. Other empty values are shown as such."""
+    _, sluice = serve(options)
+    for name in "-h", "-s", "--sentinel", "--sentinel-name", "-n", "--user", "--sni", "--cacert":
+        sluice.fails(USAGE_ERROR, f'{name} requires a value, ', name, "", "--tls", "status")
+        if name.startswith("--"):
+            sluice.fails(USAGE_ERROR, 'and not ""', f"{name}=", "status")
+    sluice.must("--pass", "", "status")
+    sluice.must("add", "exec", "x", "--group", "")
+    require_equal(len(sluice.json("jobs", "exec", "--group", "")), 1, "jobs without a group")
+    for words, text in [
+            (["jobs", "exec", "--by", ""], 'dispatch or error, not ""'),
+            (["jobs", "exec", "--limit", ""], 'not ""'),
+            (["simulate", "exec", "--fail", ""], 'not ""')]:
+        sluice.fails(USAGE_ERROR, text, *words)
+    for words, text in [
+            (["config", "exec", "--group", ""], "group takes a name of 1 to 512 bytes, or a glob"),
+            (["add", "exec", "x", "--group", "g" * 513], "group takes a name of at most 512 bytes"),
+            (["jobs", "exec", "--error", ""], "error takes 1 to 512 bytes"),
+            (["config", "exec", "max_active=5", "if=3"], "there is no field if")]:
+        sluice.fails(SERVER_ERROR, text, *words)
 
 
 def test_a_backup_finds_the_port(options):

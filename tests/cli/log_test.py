@@ -70,6 +70,19 @@ def test_a_payload_that_no_queue_takes(options):
             done.stderr)
 
 
+def test_a_payload_that_the_server_does_not_read(options):
+    """A server with a lower proto-max-bulk-len ends the connection; sluice says why."""
+    _, sluice = serve(options, {**DURABLE, "proto-max-bulk-len": "1mb"})
+    for size in (1 << 20) + 1, 40 << 20:
+        with tempfile.TemporaryFile() as payload:
+            payload.truncate(size)
+            done = subprocess.run(sluice.words("add", "exec"), stdin=payload, capture_output=True,
+                                  check=False, timeout=300, env=environment())
+        require_equal((done.returncode, done.stderr.decode()),
+                      (SERVER_ERROR, "sluice: TOOBIG the server reads at most 1048576 bytes at "
+                                     f"once (proto-max-bulk-len), and not {size}\n"), "add")
+
+
 def test_following_survives_kills(options):
     """log --follow prints every byte once, through kill -9 and restarts, and ends with the job."""
     server, sluice = serve(options, {**ALWAYS, "port": str(steady_port())})
@@ -117,6 +130,34 @@ def test_following_a_silent_job(options):
         connection.call("Q.ACK", "exec", "a", lease)
     out, err = follower.communicate(timeout=30)
     require_equal((follower.returncode, out), (0, b"a line"), err)
+
+
+def test_following_what_goes(options):
+    """log --follow fails, and says why, if its job is gone before it has ended; of a job that is
+    forgotten at its end it prints the whole log."""
+    server, sluice = serve(options)
+
+    def followed(connection, queue, *end):
+        lease = popped(connection, queue, "a")
+        connection.call("Q.TOUCH", queue, "a", lease, "LOG", "a line")
+        follower = subprocess.Popen(sluice.words("log", queue, "a", "--follow"),
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                    stdin=subprocess.DEVNULL, env=environment())
+        wait_until(lambda: info(connection)["blocked_clients"] == "1", what="a follower")
+        reply = connection.call(*[lease if word == "LEASE" else word for word in end])
+        require(not reply.is_error, reply)
+        out, err = follower.communicate(timeout=30)
+        require_equal(out, b"a line", "its log")
+        return follower.returncode, err.decode()
+
+    with server.connect() as connection:
+        for end in ("DEL", "exec"), ("FLUSHALL",):
+            code, err = followed(connection, "exec", *end)
+            require_equal((code, err), (6, "sluice: a: no longer known: its queue is gone, or "
+                                           "ended jobs are not kept\n"), f"{end}")
+        connection.call("Q.CONFIG", "brief", "SET", "retain_completed", 0)
+        require_equal(followed(connection, "brief", "Q.ACK", "brief", "a", "LEASE"), (0, ""),
+                      "an end")
 
 
 def test_add_waits_for_the_end(options):

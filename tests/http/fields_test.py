@@ -72,6 +72,24 @@ def test_what_was_mistyped_is_named(options):
         bad_field(client.get("/api/v1/admin/executions/?status=runing"), "status", "running")
 
 
+def test_words_of_commands_as_fields(options):
+    """A field whose name is a word of Q.CONFIG is refused like any other that there is not."""
+    server = serve(options)
+    with Client(server, ADMIN_TOKEN) as client:
+        client.expect(200, "PATCH", QUEUE + "?create=true", {"max_active": 3})
+        for name in "if", "IF", "If", "set", "get", "try", "reset", "group", "where":
+            for others in {}, {"max_active": 5}, {"max_active": 5, "zz": 2}:
+                body = {**others, name: "x"}
+                for query in "", "?dry_run=true", "?was=weight=1", "?group=g", "?key=k":
+                    answer = client.request("PATCH", QUEUE + query, body)
+                    members = require_problem(answer, 422, "BADFIELD")
+                    require_equal(members["field"], name, f"{query} {body}")
+                    if name.lower() == "if":
+                        require("max_active" in members["allowed"], members)
+        config = client.get(QUEUE + "/config").json
+        require_equal(config["max_active"], 3, "unchanged")
+
+
 def test_unknown_members_name_those_that_are_known(options):
     """A member or a parameter that is unknown: those that the route takes, and the nearest."""
     server = serve(options)

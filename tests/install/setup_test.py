@@ -94,6 +94,29 @@ def test_help_does_nothing_else(_options):
                        for call in machine.called(name)], [])
 
 
+def test_wrong_arguments_of_run(_options):
+    """tools/run refuses what nobody takes before it installs, configures or builds anything."""
+    with scratch() as folder:
+        machine = Machine(folder)
+        shutil.copytree(ROOT / "net" / "config", machine.folder / "net" / "config")
+        for name in ("server_main.cc", "cluster_demo"):
+            shutil.copy(ROOT / "tools" / name, machine.folder / "tools" / name)
+        for words, wrong in [
+                (["--bogus"], "--bogus"), (["bogus"], "bogus"), (["--port", "7000", "-x"], None),
+                (["--port", "7000", "--bogus", "1"], "--bogus"), (["--demo", "--bogus"], "--bogus"),
+                (["--requirepass", "--bogus"], None), (["--save", "--bogus"], "--bogus"),
+                (["--demo", "--kills", "2"], "--kills"), (["--cluster-demo", "--kills", "2"], None),
+                (["--cluster-demo", "--port", "1"], "--port"), (["--save", "", "--PORT=1"], None),
+                (["--ready-file", "f", "--slaveof", "h", "1", "--reinit"], None)]:
+            code, out, err = machine.run("run", *words)
+            if wrong is None:  # it continues, to the packages that are missing
+                require(code == 1 and "apt-get" in err, f"{words}: {code} {out}{err}")
+            else:
+                require_equal((code, out), (2, ""), f"{words}: {err}")
+                require(f"'{wrong}': unknown argument" in err, err)
+        require_equal([call for name in ("apt-get", "cmake") for call in machine.called(name)], [])
+
+
 def test_the_command_for_root_is_whole(_options):
     """Who is not root gets one command that works on a bare machine, with node and without sudo."""
     with scratch() as folder:

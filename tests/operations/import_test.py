@@ -387,11 +387,18 @@ def test_what_is_not_here_is_named(options):
                 out.write(file)
             code, _, err = run_import(options, path, os.path.join(scratch, "data"))
             require(code == 1 and words in err and "at byte" in err, f"{words}: {err}")
+            # What is no such file at all leaves no directory.
+            is_known = words not in ("version 0011", "version 0005", "not an RDB")
+            require_equal(os.path.exists(os.path.join(scratch, "data")), is_known, words)
         code, _, err = run_import(options, os.path.join(scratch, "none"), scratch)
         require(code == 1 and "No such file" in err, err)
+        nowhere = os.path.join(scratch, "nowhere")
+        code, _, err = run_import(options, os.path.join(scratch, "none"), nowhere)
+        require(code == 1 and "No such file" in err, err)
         require_equal(run_import(options, path)[0], 2, "wrong usage")
-        code, _, err = run_import(options, "--redis", "127.0.0.1:1", os.path.join(scratch, "data"))
+        code, _, err = run_import(options, "--redis", "127.0.0.1:1", nowhere)
         require(code == 1 and "cannot connect" in err, err)
+        require(not os.path.exists(nowhere), "a directory for nothing")
         with options.server() as server, server.connect() as connection:
             must(connection, "Q.ADD", "exec", "a", "1")
             code, _, err = run_import(options, "--redis", f"127.0.0.1:{server.port}",

@@ -74,6 +74,9 @@ std::string meant_option(const std::string& given, const CommandRow* command) {
   return meant(given, names);
 }
 
+// How a value is shown that is refused.
+std::string shown(const std::string& value) { return value.empty() ? "\"\"" : value; }
+
 Failure no_command(const std::string& given, std::span<const CommandRow> rows) {
   std::vector<std::string> names;
   for (const CommandRow& row : rows) names.emplace_back(row.name);
@@ -117,7 +120,7 @@ void check_choice(const Option& option, const std::string& value) {
     if (is_choice(part, choices)) continue;
     const std::string nearest = nearest_word(part, choices);
     throw Failure{kUsageError,
-                  std::string(option.name) + " takes " + listed(choices) + ", not " + part +
+                  std::string(option.name) + " takes " + listed(choices) + ", not " + shown(part) +
                       suggestion(nearest),
                   choices, nearest};
   }
@@ -152,7 +155,12 @@ void Arguments::take_option(std::span<const std::string> words, size_t& at, cons
     }
   }
   if (option->separator != 0 && value->find(option->separator) == std::string::npos) {
-    throw usage_error(name + " takes " + option->value + ", not " + *value);
+    throw usage_error(name + " takes " + option->value + ", not " + shown(*value));
+  }
+  // As of a variable that is not set. It would mean the default, which is another server or user.
+  const bool says_where = option->value != nullptr && find_in(kCommonOptions, name) == option;
+  if (says_where && value->empty() && name != "--pass") {
+    throw usage_error(name + " requires a value, " + option->value + ", and not \"\"");
   }
   check_choice(*option, *value);
   const bool again = !values_of(option).empty();
@@ -237,7 +245,8 @@ int64_t Arguments::integer(Bytes name, int64_t usual, int64_t least, int64_t mos
   if (number && *number >= least && *number <= most) return *number;
   throw usage_error(std::string(name) + " takes " + (duration ? "milliseconds" : "a whole number") +
                     " from " + std::to_string(least) + " to " + std::to_string(most) +
-                    (duration ? ", or a number with a unit (5s, 1h)" : "") + ", not " + *text);
+                    (duration ? ", or a number with a unit (5s, 1h)" : "") + ", not " +
+                    shown(*text));
 }
 
 double Arguments::number(Bytes name, double usual, double least, double most) const {
@@ -247,7 +256,7 @@ double Arguments::number(Bytes name, double usual, double least, double most) co
   if (number && *number >= least && *number <= most) return *number;
   char bounds[64];
   std::snprintf(bounds, sizeof(bounds), "from %g to %g", least, most);
-  throw usage_error(std::string(name) + " takes a number " + bounds + ", not " + *text);
+  throw usage_error(std::string(name) + " takes a number " + bounds + ", not " + shown(*text));
 }
 
 void Arguments::append_words(std::span<const Option> options, Words& to) const {

@@ -19,6 +19,8 @@ namespace {
 using Kind = RespValue::Kind;
 
 constexpr int64_t kConnectMs = 5000;
+// No server's proto-max-bulk-len is less.
+constexpr size_t kLeastBulkLimit = 1 << 20;
 
 timeval to_timeval(int64_t ms) {
   return {static_cast<time_t>(ms / 1000), static_cast<suseconds_t>(ms % 1000 * 1000)};
@@ -164,9 +166,6 @@ Address Address::from(const Arguments& arguments) {
   address.database = static_cast<int>(arguments.integer("-n", 0, 0, 1'000'000));
   address.tls = tls_of(arguments);
   address.tls_name = arguments.value("--sni").value_or("");
-  if (address.host.empty() || arguments.value("--sni") == "") {
-    throw usage_error("-h and --sni require a name");
-  }
   address.sentinels = sentinels_of(arguments);
   address.sentinel_name = arguments.value("--sentinel-name").value_or(address.sentinel_name);
   return address;
@@ -313,9 +312,36 @@ RespValue Connection::receive() {
   return to_value(*reply);
 }
 
+// A server ends a connection at a word that is longer than it reads, with or without an answer.
+void Connection::refuse_large(const Words& words) {
+  size_t longest = 0;
+  for (const std::string& word : words) longest = std::max(longest, word.size());
+  if (longest <= kLeastBulkLimit) return;
+  close();
+  RespValue reply;
+  try {
+    reply = try_call({"CONFIG", "GET", "proto-max-bulk-len"});
+  } catch (const Failure&) {
+    return;
+  }
+  const auto limit = reply.items.size() == 2 ? parse_u64(reply.items[1].text) : std::nullopt;
+  if (!limit || *limit >= longest) return;
+  throw Failure{kServerError, "TOOBIG the server reads at most " + std::to_string(*limit) +
+                                  " bytes at once (proto-max-bulk-len), and not " +
+                                  std::to_string(longest)};
+}
+
 RespValue Connection::try_call(const Words& words) {
-  send(words);
-  return receive();
+  RespValue reply;
+  try {
+    send(words);
+    reply = receive();
+  } catch (const Failure&) {
+    refuse_large(words);
+    throw;
+  }
+  if (reply.is_error() && reply.text.starts_with("ERR Protocol error")) refuse_large(words);
+  return reply;
 }
 
 RespValue Connection::call(const Words& words) {

@@ -86,6 +86,9 @@ class Connection {
   int64_t connect_ms() const;
   // `why` is a reason that hiredis does not know.
   [[noreturn]] void fail(std::string why = {});
+  // Throws if one of the words, with which the connection was lost, is longer than the server
+  // reads.
+  void refuse_large(const Words& words);
 
   Address address_;
   std::unique_ptr<redisContext, Free> context_;

@@ -11,7 +11,7 @@
 
 namespace sluice::cli {
 
-enum ExitCode : int { kDone = 0, kServerError = 1, kUsageError = 2, kNoConnection = 3 };
+enum ExitCode : int { kDone = 0, kServerError = 1, kUsageError = 2, kNoConnection = 3, kGone = 6 };
 
 struct Failure {
   ExitCode code;

@@ -58,8 +58,10 @@ class LogReader {
 
   bool print(const RespValue& piece) {
     if (piece.is_null()) {
-      if (is_known_) return false;  // it has ended, and is no longer kept
-      throw Failure{kServerError, printable(context_.operand(1)) + ": there is no such job"};
+      if (has_ended_) return false;
+      const std::string id = printable(context_.operand(1));
+      if (!is_known_) throw Failure{kServerError, id + ": there is no such job"};
+      throw Failure{kGone, id + ": no longer known: its queue is gone, or ended jobs are not kept"};
     }
     is_known_ = true;
     const int64_t offset = piece.items.at(0).integer;
@@ -68,14 +70,15 @@ class LogReader {
     std::fwrite(bytes.data(), 1, bytes.size(), stdout);
     std::fflush(stdout);
     next_ = piece.items.at(2).integer;
-    const bool has_ended = piece.items.at(3).integer != 0;
-    return !bytes.empty() || (follows_ && !has_ended);
+    has_ended_ = piece.items.at(3).integer != 0;
+    return !bytes.empty() || (follows_ && !has_ended_);
   }
 
   Context& context_;
   const bool follows_;
   int64_t next_;
   bool is_known_ = false;
+  bool has_ended_ = false;  // the job has, and its whole log was read
   Outage outage_;
 };
 
@@ -89,7 +92,7 @@ std::span<const CommandRow> log_commands() {
        "QUEUE ID",
        "print the log of a job",
        "--follow survives a restart of the server: it resumes behind the last byte that it has\n"
-       "printed.",
+       "printed. The exit code is 6 if the job is no longer known before its log has ended.",
        {kLogOptions},
        run_log,
        "sluice log exec report --follow"},

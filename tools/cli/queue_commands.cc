@@ -176,7 +176,8 @@ void check_queue(Context& context) {
   require_queue(context, "; use --create to create it");
 }
 
-void set_config(Context& context, Words words, const Words& pairs) {
+void set_config(Context& context, Words words, Words pairs) {
+  isolate_if(pairs);
   words.emplace_back("SET");
   words.insert(words.end(), pairs.begin(), pairs.end());
   context.connection.call(words);

@@ -26,14 +26,13 @@ constexpr int64_t kRunningMs = 250;
 constexpr int64_t kWatchPatienceMs = 10'000;
 constexpr size_t kLongestType = 10;
 
-// The exit code says how the job has ended. 1 to 3 are those of every command.
+// The exit code says how the job has ended. 1 to 3 are those of every command, 6 is kGone.
 struct End {
   const char* state;
   int code;
 };
 constexpr End kEnds[] = {
     {"completed", kDone}, {"failed", kServerError}, {"expired", 4}, {"cancelled", 5}};
-constexpr int kGone = 6;
 
 const End* end_of(const std::string& state) {
   for (const End& end : kEnds) {
