@@ -3,6 +3,7 @@
 // Keys, values and arguments are opaque bytes; a view never owns them. All functions are pure.
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -15,8 +16,30 @@ using Bytes = std::string_view;
 
 constexpr char ascii_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
+// The same for eight characters at once.
+inline uint64_t ascii_lower8(uint64_t bytes) {
+  constexpr uint64_t kOnes = 0x0101010101010101ULL;
+  const uint64_t ascii = bytes & (0x7f * kOnes);
+  const uint64_t from_a = ascii + (0x80 - 'A') * kOnes;
+  const uint64_t past_z = ascii + (0x80 - 'Z' - 1) * kOnes;
+  const uint64_t upper = (from_a & ~past_z & ~bytes) & (0x80 * kOnes);
+  return bytes | (upper >> 2);
+}
+
+// The first and the last four characters, which are all of a word of up to eight.
+// REQUIRES: there are four.
+inline uint64_t word8(Bytes word) {
+  uint32_t first;
+  uint32_t last;
+  std::memcpy(&first, word.data(), 4);
+  std::memcpy(&last, word.data() + word.size() - 4, 4);
+  return first | static_cast<uint64_t>(last) << 32;
+}
+
 inline bool equals_ignore_case(Bytes a, Bytes b) {
   if (a.size() != b.size()) return false;
+  // Most words of the grammar.
+  if (a.size() >= 4 && a.size() <= 8) return ascii_lower8(word8(a)) == ascii_lower8(word8(b));
   for (size_t i = 0; i < a.size(); ++i) {
     if (ascii_lower(a[i]) != ascii_lower(b[i])) return false;
   }

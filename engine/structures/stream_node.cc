@@ -111,6 +111,7 @@ StreamNode* StreamNode::reserve(StreamNode* node, size_t more) {
 
 void StreamNode::close_gap() {
   if (gap_ == 0) return;
+  sought_ = 0;
   char* to = data() + names_bytes_;
   std::memmove(to, to + gap_, used_ - names_bytes_ - gap_);
   used_ -= gap_;
@@ -209,16 +210,23 @@ StreamNode* StreamNode::append(StreamNode* node, const StreamId& id, std::span<c
 const char* StreamNode::seek(const StreamId& id) const {
   if (live_ == 0 || last_ < id) return nullptr;
   if (id <= first_) return begin();
-  // Compared as it is encoded: each delivery to a consumer group passes half a node here.
+  // Compared as it is encoded.
   const uint64_t ms = id.ms - first_.ms;
   const uint64_t seq = ms == 0 ? id.seq - first_.seq : id.seq;
-  for (const char* at = begin(); at != end();) {
-    const char* field = at;
-    const uint64_t size = StreamEntry::take_number(field);
-    const char* next = field + size;
-    const uint64_t entry_ms = StreamEntry::take_number(field);
-    if (entry_ms > ms || (entry_ms == ms && StreamEntry::take_number(field) >= seq)) return at;
-    at = next;
+  const char* next = nullptr;
+  const auto is_before = [&](const char* at) {
+    const uint64_t size = StreamEntry::take_number(at);
+    next = at + size;
+    const uint64_t entry_ms = StreamEntry::take_number(at);
+    return entry_ms < ms || (entry_ms == ms && StreamEntry::take_number(at) < seq);
+  };
+  const char* at = begin();
+  // The readers of a stream ask for one id after the other.
+  if (sought_ != 0 && is_before(data() + sought_)) at = next;
+  for (; at != end(); at = next) {
+    if (is_before(at)) continue;
+    sought_ = static_cast<uint32_t>(at - data());
+    return at;
   }
   return nullptr;
 }
@@ -235,6 +243,7 @@ bool StreamNode::erase(const StreamId& id, bool forgotten) {
   const char* next = read(at, entry);
   if (entry.id() != id) return false;
   const auto size = static_cast<uint32_t>(next - at);
+  sought_ = 0;
   if (at == begin()) {
     gap_ += size;  // so that repeated trimming moves nothing
   } else {
@@ -339,6 +348,7 @@ bool StreamNode::put(StreamNode*& node, Bytes packed, uint64_t deleted, uint64_t
   char* to = node->data() + offset;
   std::memmove(to + packed.size(), to, node->used_ - offset);
   std::memcpy(to, packed.data(), packed.size());
+  node->sought_ = 0;
   node->used_ += static_cast<uint32_t>(packed.size());
   ++node->live_;
   node->last_ = id;

@@ -195,7 +195,8 @@ class StreamNode {
   uint32_t listpack_bytes_ = 0;
   uint32_t live_ = 0;
   uint32_t deleted_ = 0;
-  uint32_t last_at_ = 0;  // where append() has put its entry
+  uint32_t last_at_ = 0;         // where append() has put its entry
+  mutable uint32_t sought_ = 0;  // what seek() found last; 0: nothing, or it may have moved
 };
 
 }  // namespace sluice

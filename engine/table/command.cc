@@ -86,16 +86,6 @@ bool find_keys_with_flags(const Command& command, std::span<const Bytes> args,
 
 namespace {
 
-// Converts eight ASCII bytes to lower case at once.
-uint64_t lower8(uint64_t bytes) {
-  constexpr uint64_t kOnes = 0x0101010101010101ULL;
-  const uint64_t ascii = bytes & (0x7f * kOnes);
-  const uint64_t from_a = ascii + (0x80 - 'A') * kOnes;
-  const uint64_t past_z = ascii + (0x80 - 'Z' - 1) * kOnes;
-  const uint64_t upper = (from_a & ~past_z & ~bytes) & (0x80 * kOnes);
-  return bytes | (upper >> 2);
-}
-
 // A name's first and last eight bytes in lower case, which are all of a name of up to 16 bytes.
 void fold(Bytes name, uint64_t& low, uint64_t& high) {
   const char* p = name.data();
@@ -106,18 +96,14 @@ void fold(Bytes name, uint64_t& low, uint64_t& high) {
     std::memcpy(&low, p, 8);
     std::memcpy(&high, p + n - 8, 8);
   } else if (n >= 4) {
-    uint32_t a;
-    uint32_t b;
-    std::memcpy(&a, p, 4);
-    std::memcpy(&b, p + n - 4, 4);
-    low = a | static_cast<uint64_t>(b) << 32;
+    low = word8(name);
   } else if (n > 0) {
     low = static_cast<unsigned char>(p[0]) |
           static_cast<uint64_t>(static_cast<unsigned char>(p[n / 2])) << 8 |
           static_cast<uint64_t>(static_cast<unsigned char>(p[n - 1])) << 16;
   }
-  low = lower8(low);
-  if (n >= 8) high = lower8(high);
+  low = ascii_lower8(low);
+  if (n >= 8) high = ascii_lower8(high);
 }
 
 // A name's hash: the upper bits are the better ones.

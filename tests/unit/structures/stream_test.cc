@@ -125,6 +125,11 @@ TEST_CASE("a stream is a map of entries") {
         if (random() % 8 != 0 && to < from) std::swap(from, to);
         check_range(stream, model, from, to);
         CHECK(stream.contains(from) == model.contains(from));
+        // One after the other, as a consumer group reads.
+        for (int step = 0; step < 5 && from != StreamId::max(); ++step) {
+          check_range(stream, model, from, to);
+          from.increment();
+        }
       }
     }
     check_same(stream, model);

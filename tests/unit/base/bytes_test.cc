@@ -1,0 +1,32 @@
+#include "engine/base/bytes.h"
+
+#include <algorithm>
+#include <random>
+#include <string>
+
+#include "tests/support/seeds.h"
+#include "tests/support/test.h"
+
+namespace sluice::test {
+
+TEST_CASE("words are equal without regard to the case of ASCII letters, and of nothing else") {
+  // Letters, their neighbours, and bytes that differ from letters by the eighth bit.
+  const std::string alphabet = "AaZz@[`{Mm\xc1\xe1\xda\xfa" + std::string(1, '\0');
+  for (const uint64_t seed : testing::seeds(1, 1)) {
+    std::mt19937_64 random(seed);
+    for (int i = 0; i < 200'000; ++i) {
+      std::string a(random() % 12, ' ');
+      for (char& c : a) c = alphabet[random() % alphabet.size()];
+      std::string b = a;
+      for (char& c : b) {
+        if (c >= 'a' && c <= 'z' && random() % 2 == 0) c = static_cast<char>(c - 32);
+        if (random() % 16 == 0) c = alphabet[random() % alphabet.size()];
+      }
+      const bool same = std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                                   [](char x, char y) { return ascii_lower(x) == ascii_lower(y); });
+      REQUIRE(equals_ignore_case(a, b) == same);
+    }
+  }
+}
+
+}  // namespace sluice::test
