@@ -86,7 +86,7 @@ bool History::look(const QueueSample& sample) {
   if (limit_ == 0) return false;
   Entry* entry = find_or_add(sample);
   if (entry == nullptr) return false;
-  // Queue time may have begun before the end of the file.
+  // The wall clock may have been stepped back.
   const bool is_new = entry->sample == 0;
   entry->known_since = std::min(entry->known_since, is_new ? slot_ + 1 : slot_);
   entry->lost_hour = std::min(entry->lost_hour, slot_);

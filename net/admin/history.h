@@ -1,12 +1,10 @@
 // History: what happened in each queue in the last hour, by five seconds, and in the last day, by
 // minutes. It feeds the charts of the page.
 //
-// Intervals are numbered by queue time (queue time / step), so a step of the wall clock changes
-// nothing; they are shown at the times that the wall clock had, as it is now. An interval without a
-// sample (the server did not run) is a gap. In one with a sample a queue has a row only if
-// something changed, so an idle queue has just its last numbers. Should queue time begin before its
-// end, as in a directory whose journal is gone, what is recorded for the time after it is recorded
-// anew.
+// Intervals are numbered by the wall clock (unix time / step). If the clock is stepped back, what
+// is recorded for the time after it is dropped, and recorded anew; a step forward is a gap. An
+// interval without a sample (the server did not run) is a gap too. In one with a sample a queue has
+// a row only if something changed, so an idle queue has just its last numbers.
 //
 // A queue's history belongs to its name, and ends with the queue: by DEL, RENAME, FLUSHALL.
 //
@@ -30,7 +28,6 @@
 
 #include "engine/base/hash.h"
 #include "engine/base/mutex.h"
-#include "engine/base/times.h"
 #include "engine/execution/queue_names.h"
 #include "net/admin/history_rows.h"
 
@@ -95,10 +92,10 @@ class History {
   bool write(std::string& to, bool at_end);
   // Reads a file, which may be empty, and lets readers in. Returns false if it is damaged or of
   // another version; it is dropped then.
-  bool load(Bytes file, int64_t queue_ms);
+  bool load(Bytes file, int64_t wall_ms);
 
   // --- Any thread ---
-  HistoryView view(const QueueName& queue, HistoryRange range, const Times& now) const;
+  HistoryView view(const QueueName& queue, HistoryRange range, int64_t wall_ms) const;
   // load() has ended.
   bool ready() const { return ready_.load(std::memory_order_acquire); }
   uint64_t memory_bytes() const { return bytes_.load(std::memory_order_relaxed); }

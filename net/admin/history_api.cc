@@ -22,7 +22,7 @@ constexpr std::array<const char*, kHistoryColumns> kNames = {
 constexpr std::array<const char*, kHistoryBandColumns> kBandNames = {"waiting", "wait_p50_ms",
                                                                      "wait_p95_ms"};
 
-const Times& now(Exchange& exchange) { return exchange.engine().thread().clock().times(); }
+int64_t now_ms(Exchange& exchange) { return exchange.engine().thread().clock().times().wall_ms; }
 
 // Texts, because a JSON value for each number would take long.
 void append_values(const std::vector<HistoryValue>& values, std::string& to) {
@@ -85,7 +85,7 @@ void get_history(Exchange& exchange) {
   if (respond_error(exchange, stats)) return;
   const QueueName queue = {exchange.database(), exchange.path("queue")};
   HttpResponse response;
-  response.body = text_of(exchange.service().state().history->view(queue, range, now(exchange)),
+  response.body = text_of(exchange.service().state().history->view(queue, range, now_ms(exchange)),
                           queue.name, range);
   exchange.respond(std::move(response));
 }
@@ -115,7 +115,7 @@ std::optional<json> sparkline(Exchange& exchange, const Sparklines& lines,
                               const std::string& queue) {
   if (exchange.run({"Q.STATS", queue}).is_error()) return std::nullopt;
   const HistoryView view = exchange.service().state().history->view(
-      {lines.database, queue}, HistoryRange::kHour, now(exchange));
+      {lines.database, queue}, HistoryRange::kHour, now_ms(exchange));
   json line = {{"reduced", view.reduced},
                {"failed_total", view.failed_total ? json(*view.failed_total) : json(nullptr)},
                {"waiting", joined(view.queue[kWaiting], lines.size, HistoryKind::kLevel)},
@@ -160,7 +160,7 @@ void get_histories(Exchange& exchange) {
   const Sparklines lines = {exchange.database(), kHourSteps.count / points};
   // The first one of the range, whatever the queue.
   const HistoryView any =
-      exchange.service().state().history->view({0, ""}, HistoryRange::kHour, now(exchange));
+      exchange.service().state().history->view({0, ""}, HistoryRange::kHour, now_ms(exchange));
   request.members = {{"step_ms", lines.size * kHourSteps.step_ms}, {"start_ms", any.start_ms}};
   // The exchange lives as long as its list.
   request.line = [raw = &exchange, lines](const std::string& queue) {

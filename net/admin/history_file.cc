@@ -146,7 +146,7 @@ bool History::read_file(Bytes file) {
   return from.size() == 1 && from.front() == kEnd;
 }
 
-bool History::load(Bytes file, int64_t queue_ms) {
+bool History::load(Bytes file, int64_t wall_ms) {
   MutexLock lock(mutex_);
   if (limit_ == 0) file = {};  // the file stays as it is
   const bool good = file.empty() || read_file(file);
@@ -157,7 +157,7 @@ bool History::load(Bytes file, int64_t queue_ms) {
   };
   hours_.sort(longer_idle);
   days_.sort(longer_idle);
-  if (!good || file.empty()) last_slot_ = queue_ms / kHourSteps.step_ms - 1;
+  if (!good || file.empty()) last_slot_ = wall_ms / kHourSteps.step_ms - 1;
   trim();
   ready_.store(true, std::memory_order_release);
   return good;

@@ -17,6 +17,7 @@
 #include "net/io/turns.h"
 #include "net/process/clocks.h"
 #include "net/process/replace_file.h"
+#include "net/process/wall_clock.h"
 
 namespace sluice {
 
@@ -104,7 +105,7 @@ class HistoryKeeper::Sampler final : public IoThreadGuest {
     return thread_.levels().nested() ||
            thread_.engine().script_busy.load(std::memory_order_relaxed);
   }
-  void begin_loading(int64_t now_ms);
+  void begin_loading();
   void begin_sample();
   // Does one part of a sample. Returns false after the last one.
   bool go_on();
@@ -135,15 +136,16 @@ void HistoryKeeper::Sampler::arm(int64_t wait_ms) {
   });
 }
 
-// Each sample is at the end of an interval by queue time.
+// Each sample is at the end of an interval by the wall clock: after a step of that clock the next
+// one is earlier or later by half an interval at most.
 void HistoryKeeper::Sampler::on_time() {
   ServerState& state = thread_.state();
   // The clock must not be read for a script that polls.
   if (state.loading.load(std::memory_order_acquire) || thread_.levels().nested()) return arm(100);
-  const int64_t now_ms = thread_.clock().read().queue_ms;
+  const int64_t now_ms = thread_.clock().read().wall_ms;
   const int64_t next = (now_ms + kStepMs / 2) / kStepMs;
   arm((next + 1) * kStepMs - now_ms);
-  if (loading_ == Loading::kNotYet) begin_loading(now_ms);
+  if (loading_ == Loading::kNotYet) begin_loading();
   if (loading_ != Loading::kDone || step_ != Step::kNothing || held()) return;
   const uint64_t limit = state.limits.history_bytes.load(std::memory_order_relaxed);
   history_.set_limit(limit);
@@ -151,11 +153,11 @@ void HistoryKeeper::Sampler::on_time() {
   if (limit != 0) begin_sample();
 }
 
-void HistoryKeeper::Sampler::begin_loading(int64_t now_ms) {
+void HistoryKeeper::Sampler::begin_loading() {
   loading_ = Loading::kRuns;
   history_.set_limit(thread_.state().limits.history_bytes.load(std::memory_order_relaxed));
-  keeper_.worker_->post([this, now_ms] {
-    keeper_.load(now_ms);
+  keeper_.worker_->post([this] {
+    keeper_.load();
     // Ends without an effect if the thread has ended.
     thread_.post([this] {
       loading_ = Loading::kDone;
@@ -260,7 +262,8 @@ bool HistoryKeeper::has_file() const {
   return state_.journal.load(std::memory_order_acquire) != nullptr;
 }
 
-void HistoryKeeper::load(int64_t now_ms) {
+void HistoryKeeper::load() {
+  const int64_t now_ms = wall_ms();
   std::string contents;
   std::error_code ignored;
   if (has_file() && std::filesystem::exists(path_, ignored)) {

@@ -39,7 +39,7 @@ class HistoryKeeper {
 
   bool has_file() const;
   void save(const std::string& contents);
-  void load(int64_t now_ms);
+  void load();
 
   ServerState& state_;
   const std::string path_;

@@ -1,6 +1,5 @@
 // Reading a history.
 #include <algorithm>
-#include <cstdlib>
 
 #include "net/admin/history.h"
 
@@ -36,12 +35,6 @@ HistoryColumns<kColumns> columns_of(const HistoryRows<kColumns>& rows,
   return columns;
 }
 
-// How far the times that are shown are from queue time, in whole steps.
-int64_t shift_ms(const Times& now, int64_t step_ms) {
-  const int64_t steps = (std::abs(now.ahead_ms) + step_ms / 2) / step_ms;
-  return (now.ahead_ms < 0 ? steps : -steps) * step_ms;
-}
-
 }  // namespace
 
 bool History::sampled(HistoryRange range, int64_t slot) const {
@@ -56,7 +49,7 @@ uint64_t History::unended_failures(const Entry& entry) const {
   return row == nullptr || (*row)[kFailed] == kNoValue ? 0 : unpack_value((*row)[kFailed]);
 }
 
-HistoryView History::view(const QueueName& queue, HistoryRange range, const Times& now) const {
+HistoryView History::view(const QueueName& queue, HistoryRange range, int64_t wall_ms) const {
   const HistorySteps steps = steps_of(range);
   const bool hour = range == HistoryRange::kHour;
   HistoryView view;
@@ -64,11 +57,11 @@ HistoryView History::view(const QueueName& queue, HistoryRange range, const Time
   // Slots of five seconds in one of the range.
   const int64_t size = steps.step_ms / kHourSteps.step_ms;
   // The last sample is not long ago, unless none is taken.
-  int64_t newest = now.queue_ms / kHourSteps.step_ms - 2;
+  int64_t newest = wall_ms / kHourSteps.step_ms - 2;
   int64_t first = 0;
   const auto set_range = [&] {
     first = (hour ? newest + 1 : newest / size) - steps.count;
-    view.start_ms = first * steps.step_ms + shift_ms(now, steps.step_ms);
+    view.start_ms = first * steps.step_ms;
   };
   set_range();
   if (!ready()) return view;

@@ -2,7 +2,6 @@
 #include "net/admin/history.h"
 
 #include <cstdint>
-#include <cstdlib>
 #include <random>
 #include <string>
 
@@ -18,7 +17,6 @@ using sluice::HistoryView;
 using sluice::kNoValue;
 using sluice::pack_value;
 using sluice::QueueSample;
-using sluice::Times;
 using sluice::unpack_value;
 using sluice::WaitCounts;
 
@@ -66,7 +64,7 @@ struct Server {
     }
   }
   HistoryView view(const std::string& name, HistoryRange range = HistoryRange::kHour) const {
-    return history.view({0, name}, range, Times::agreeing((slot + 1) * step_ms));
+    return history.view({0, name}, range, (slot + 1) * step_ms);
   }
   std::string file(bool at_end = true) {
     std::string text;
@@ -197,22 +195,7 @@ TEST_CASE("what was missed is a gap, and no peak") {
   CHECK(last(server.view("q").queue[sluice::kAdded], 3) == Shown{1, -1, 0});
 }
 
-TEST_CASE("times are shown as the wall clock is now") {
-  Server server;
-  server.queue("q");
-  server.sample();
-  const int64_t queue_ms = (server.slot + 1) * server.step_ms;
-  for (const int64_t ahead_ms : {0, 2'000, 3'000, -3'000, 3'600'000, -86'400'000}) {
-    const Times now{queue_ms - ahead_ms, queue_ms, 0, ahead_ms};
-    const HistoryView view = server.history.view({0, "q"}, HistoryRange::kHour, now);
-    const int64_t end_ms = view.start_ms + 720 * server.step_ms;
-    CHECK(std::abs(end_ms - now.wall_ms) <= server.step_ms / 2);
-    CHECK(view.start_ms % server.step_ms == 0);
-    CHECK(last(view.queue[sluice::kWaiting], 1) == Shown{0});
-  }
-}
-
-TEST_CASE("after a step back of queue time the time is recorded anew") {
+TEST_CASE("after a step back of the wall clock the time is recorded anew") {
   Server server;
   for (int i = 0; i < 30; ++i) {
     ++server.queue("q").added;
