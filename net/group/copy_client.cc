@@ -124,9 +124,10 @@ Status Download::ask() {
       then(error);
     });
   });
-  const bool is_refused = status.code() == StatusCode::kIoError;
-  if (!is_refused || answered == beast::error::timeout) return status;
   // A port for Redis's protocol ends such a connection without a word.
+  const bool is_http_error =
+      answered.category() == make_error_code(http::error::end_of_stream).category();
+  if (status.code() != StatusCode::kIoError || !is_http_error) return status;
   return io_error(status.message() + ": no answer in HTTP; is it the port for Redis's protocol? " +
                   "The server's http-port is the one to give");
 }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <utility>
 
 namespace sluice {
@@ -19,24 +20,30 @@ class WallWatch {
 
   // `now_ms`: CLOCK_BOOTTIME, which nobody sets.
   WallWatch(std::function<int64_t()> now_ms, std::function<int64_t()> wall_ms)
-      : now_ms_(std::move(now_ms)),
-        wall_ms_(std::move(wall_ms)),
-        ahead_ms_(wall_ms_() - now_ms_()) {}
+      : now_ms_(std::move(now_ms)), wall_ms_(std::move(wall_ms)), ahead_ms_(look()) {}
 
   // By how much it was set back since the last call; 0: not by so much that it matters.
   int64_t set_back_ms() {
-    const int64_t before_ms = now_ms_();
-    const int64_t wall_ms = wall_ms_();
-    // A pause of the process between the two would look like a step.
-    if (now_ms_() - before_ms > kLeastMs / 4) return 0;
-    const int64_t step_ms = std::exchange(ahead_ms_, wall_ms - before_ms) - (wall_ms - before_ms);
+    const std::optional<int64_t> ahead_ms = look();
+    if (!ahead_ms) return 0;
+    const int64_t step_ms = ahead_ms_.value_or(*ahead_ms) - *ahead_ms;
+    ahead_ms_ = ahead_ms;
     return step_ms >= kLeastMs ? step_ms : 0;
   }
 
  private:
+  // By how much the wall clock is ahead of the other one. Null if the process paused between the
+  // two, which would look like a step.
+  std::optional<int64_t> look() const {
+    const int64_t before_ms = now_ms_();
+    const int64_t wall_ms = wall_ms_();
+    if (now_ms_() - before_ms > kLeastMs / 4) return std::nullopt;
+    return wall_ms - before_ms;
+  }
+
   const std::function<int64_t()> now_ms_;
   const std::function<int64_t()> wall_ms_;
-  int64_t ahead_ms_;  // of the wall clock, when it was last looked at
+  std::optional<int64_t> ahead_ms_;  // as it was seen last
 };
 
 }  // namespace sluice

@@ -254,7 +254,7 @@ bool ServerGroup::was_set_back() {
     spdlog::warn(
         "The wall clock was set back by {} s: this server starts again, since what waits for etcd "
         "would stand still for as long",
-        step_ms / 1000);
+        (step_ms + 500) / 1000);
   }
   return set_back_;
 }

@@ -106,7 +106,10 @@ def test_wrong_arguments_of_run(_options):
                 (["--port", "7000", "--bogus", "1"], "--bogus"), (["--demo", "--bogus"], "--bogus"),
                 (["--requirepass", "--bogus"], None), (["--save", "--bogus"], "--bogus"),
                 (["--demo", "--kills", "2"], "--kills"), (["--cluster-demo", "--kills", "2"], None),
-                (["--cluster-demo", "--port", "1"], "--port"), (["--save", "", "--PORT=1"], None),
+                (["--cluster-demo", "--port", "1"], "--port"),
+                (["--save", "", "--PORT", "1"], None),
+                (["--port=7000"], "--port=7000"), (["--"], "--"), (["--.*"], "--.*"),
+                (["--port\t7000"], None), (["--cluster-demo", "--kills=2"], None),
                 (["--ready-file", "f", "--slaveof", "h", "1", "--reinit"], None)]:
             code, out, err = machine.run("run", *words)
             if wrong is None:  # it continues, to the packages that are missing
