@@ -107,6 +107,15 @@ TEST_CASE("an adaptive cap goes on from where it is, also after a restart") {
   CHECK(q.pop("COUNT 9") == "d e");
 }
 
+TEST_CASE("an adaptive cap ends at its bound, whatever its step") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET max_active 1 adaptive 1:4:100:1000:2 retain_completed 0");
+  for (int i = 0; i < 300; ++i) q.add("j" + std::to_string(i));
+  CHECK(q.drain() != "");
+  q.add("a b c d e");
+  CHECK(q.pop("COUNT 9") == "a b c d");
+}
+
 TEST_CASE("a cost is refused above what is left beside the slots that are reserved") {
   QueueTalk q;
   q.say("Q.CONFIG q SET max_active 5 reserve HIGH:2");
