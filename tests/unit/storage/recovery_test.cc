@@ -91,29 +91,27 @@ std::string newest_wal(const std::string& directory) {
   return newest;
 }
 
-// Commits of one unit each, like those of write_history(), and the mark (0: none).
-void append_units(const std::string& directory, const std::vector<Lsn>& lsns, Lsn mark) {
+std::unique_ptr<Log> open_log(const std::string& directory) {
   RocksdbLogOptions options;
   options.directory = directory;
   auto log = open_rocksdb_log(options);
   REQUIRE(log.ok());
+  return std::move(*log);
+}
+
+// Commits of one unit each, like those of write_history(), and the mark (0: none).
+void append_units(const std::string& directory, const std::vector<Lsn>& lsns, Lsn mark) {
+  const std::unique_ptr<Log> log = open_log(directory);
   for (const Lsn lsn : lsns) {
-    const std::string record = encode_record(lsn % kKeys, lsn);
-    std::string unit(kUnitHeaderBytes, '\0');
-    encode_unit_header(unit.data(), crc32c(record), static_cast<uint32_t>(record.size()), lsn, 0, 1,
-                       0);
-    CHECK((*log)->append_commit(lsn, unit + record, true).ok());
+    CHECK(log->append_commit(lsn, unit_of(lsn, encode_record(lsn % kKeys, lsn)), true).ok());
   }
-  if (mark != 0) CHECK((*log)->set_mark(mark).ok());
+  if (mark != 0) CHECK(log->set_mark(mark).ok());
 }
 
 // A checkpoint without pieces, whatever its summary says.
 void put_checkpoint(const std::string& directory, const CheckpointSummary& summary) {
-  RocksdbLogOptions options;
-  options.directory = directory;
-  auto log = open_rocksdb_log(options);
-  REQUIRE(log.ok());
-  auto writer = (*log)->start_checkpoint(summary.checkpoint);
+  const std::unique_ptr<Log> log = open_log(directory);
+  auto writer = log->start_checkpoint(summary.checkpoint);
   REQUIRE(writer.ok());
   REQUIRE((*writer)->finish(summary).ok());
   REQUIRE((*writer)->commit().ok());
