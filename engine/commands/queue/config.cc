@@ -1,6 +1,4 @@
 // Q.CONFIG: the configuration of a queue, at its levels.
-#include <algorithm>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,20 +38,25 @@ Bytes field_of(ConfigLevel level) {
   return {};
 }
 
+// Null: the word names no rules.
+const RuleWord* find_rule_word(Bytes word) {
+  for (const RuleWord& rule : kRuleWords) {
+    if (equals_ignore_case(word, rule.word)) return &rule;
+  }
+  return nullptr;
+}
+
 // Returns false with the error replied.
 bool parse_target(Call& call, ConfigTarget& target) {
-  for (const RuleWord& rule : kRuleWords) {
-    if (!call.option(2, rule.word)) continue;
-    if (call.args.size() < 5) return fail(call, errors::kSyntax);
-    target.level = rule.level;
-    target.pattern = call.args[3];
-    target.verb = 4;
-    if (target.pattern.empty() || !is_glob_of_names(target.pattern)) {
-      reply_bad_field(call, rule.field);
-      return false;
-    }
-  }
-  return true;
+  const RuleWord* rule = find_rule_word(call.args[2]);
+  if (rule == nullptr) return true;
+  if (call.args.size() < 5) return fail(call, errors::kSyntax);
+  target.level = rule->level;
+  target.pattern = call.args[3];
+  target.verb = 4;
+  if (!target.pattern.empty() && is_glob_of_names(target.pattern)) return true;
+  reply_bad_field(call, rule->field);
+  return false;
 }
 
 void get_config(Call& call, const KeyRef& key, const ConfigTarget& target) {
@@ -188,10 +191,7 @@ void list_rules(Call& call, const KeyRef& key) {
 
 bool q_config_only_reads(std::span<const Bytes> args) {
   if (equals_ignore_case(args[2], "RULES")) return true;
-  const bool names_rule =
-      std::any_of(std::begin(kRuleWords), std::end(kRuleWords),
-                  [&](const RuleWord& rule) { return equals_ignore_case(args[2], rule.word); });
-  const size_t verb = names_rule ? 4 : 2;
+  const size_t verb = find_rule_word(args[2]) != nullptr ? 4 : 2;
   return verb < args.size() && equals_ignore_case(args[verb], "GET");
 }
 
