@@ -8,7 +8,8 @@ import {
 } from './errors.js'
 import type { Reply } from './reply.js'
 import { checkServer, newRedis, type ServerOptions } from './server.js'
-import { later, letManyListen, sleep, whenStill } from './time.js'
+import { later, letManyListen, sleep } from './time.js'
+import { Waits } from './waits.js'
 import { encodedCommand, type Words } from './words.js'
 
 /** The command was sent, and what became of it is not known: its reply is lost, or says so. */
@@ -36,15 +37,12 @@ const OPEN_MS = 10_000  // for one attempt; a frozen server accepts and says not
 const LOST = 'the connection was lost'
 const CLOSED = 'the connection was closed'
 
-type Lose = (reason: Error) => void
-
 // What is known of one connection. It is retired when the server cannot do what it is for: then it
 // answers what it was sent, and is closed after that.
 interface Connection {
   readonly redis: Redis
   readonly clientId: number | null
-  /** How those who wait for a reply hear that it is lost. */
-  readonly waiting: Set<Lose>
+  readonly waits: Waits
   retired: boolean
 }
 
@@ -150,25 +148,15 @@ export class Link {
   }
 
   #within<T>(connection: Connection, replyMs: number, replies: Promise<T>): Promise<T> {
-    const { redis, waiting } = connection
+    const { redis, waits } = connection
     return new Promise((resolve, reject) => {
-      const unwatch = whenStill(replyMs, () => traffic(redis), () =>
-        this.#lose(connection, new Interrupted(`no reply within ${replyMs} ms`)))
-      // Whether this ends the wait, which has ended if the connection was lost before.
-      const ends = (): boolean => {
-        unwatch()
-        return waiting.delete(lose)
-      }
-      const lose: Lose = (reason) => {
-        if (ends()) reject(reason)
-      }
-      waiting.add(lose)
+      const wait = waits.add(replyMs, reject)
       replies.then((value) => {
-        if (!ends()) return
+        if (!waits.end(wait)) return
         resolve(value)
         this.#finishIfRetired(connection)
       }, (error: unknown) => {
-        if (!ends()) return
+        if (!waits.end(wait)) return
         if (redis.status !== 'ready') this.#lose(connection, new Interrupted(LOST))
         reject(this.#asOurs(connection, error))
         this.#finishIfRetired(connection)
@@ -176,8 +164,8 @@ export class Link {
     })
   }
 
-  #finishIfRetired({ redis, waiting, retired }: Connection): void {
-    if (retired && waiting.size === 0) disconnect(redis)
+  #finishIfRetired({ redis, waits, retired }: Connection): void {
+    if (retired && waits.size === 0) disconnect(redis)
   }
 
   // Tries until the time is over; the attempt that is under way is everybody's.
@@ -210,7 +198,9 @@ export class Link {
       if (failure !== null) throw failure
       if (redis.status !== 'ready') throw new Interrupted(LOST)
       if (this.#ending.signal.aborted) throw new Closed(CLOSED)
-      const connection: Connection = { redis, clientId, waiting: new Set<Lose>(), retired: false }
+      const waits = new Waits(() => traffic(redis), (ms) =>
+        this.#lose(connection, new Interrupted(`no reply within ${ms} ms`)))
+      const connection: Connection = { redis, clientId, waits, retired: false }
       redis.on('end', () => this.#lose(connection, new Interrupted(LOST)))
       return (this.#connection = connection)
     } catch (error) {
@@ -223,7 +213,7 @@ export class Link {
   #lose(connection: Connection, reason: Error): void {
     disconnect(connection.redis)
     if (this.#connection === connection) this.#connection = null
-    for (const lose of [...connection.waiting]) lose(reason)
+    connection.waits.loseAll(reason)
   }
 
   // The error of a command, as those outside know it.

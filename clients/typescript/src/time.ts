@@ -8,31 +8,6 @@ export function later(ms: number, act: () => void): NodeJS.Timeout {
   return setTimeout(act, Math.min(ms, LONGEST_MS))
 }
 
-/**
- * Calls `act` once `state` has not changed for that many milliseconds, unless what it returns is
- * called before. What arrived while the process did not run is read first.
- */
-export function whenStill(ms: number, state: () => number, act: () => void): () => void {
-  let ended = false
-  let before = state()
-  let timer: NodeJS.Timeout
-  const look = (): void => {
-    if (ended) return
-    const now = state()
-    if (now === before) return act()
-    before = now
-    watch()
-  }
-  const watch = (): void => {
-    timer = later(ms, () => setImmediate(look))
-  }
-  watch()
-  return () => {
-    ended = true
-    clearTimeout(timer)
-  }
-}
-
 /** Node takes more than ten listeners of a signal for a leak; these are removed again. */
 export function letManyListen(signal: AbortSignal): void {
   setMaxListeners(0, signal)
