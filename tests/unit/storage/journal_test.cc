@@ -1,6 +1,7 @@
 // The group-commit journal over a real log: the meaning of durable in each mode, and failures.
 #include "tests/support/storage_support.h"
 
+#include <filesystem>
 #include <map>
 #include <thread>
 
@@ -63,6 +64,23 @@ TEST_CASE("always: the mark on the disk is exactly what was acknowledged last") 
     CHECK(mark_in(directory) == i);
     CHECK(store->journal().durable_lsn() == i);
   }
+}
+
+TEST_CASE("always: a unit that the mark does not cover is not acknowledged") {
+  TempDirectory directory;
+  const std::string elsewhere = directory.path() + ".moved";
+  {
+    auto store = open_store(store_options(directory.path()));
+    MapEngine engine(&store->journal());
+    engine.set(1, 1);
+    REQUIRE(store->journal().sync());
+    // The log can be written and synced, but the mark refuses a directory that has gone.
+    std::filesystem::rename(directory.path(), elsewhere);
+    engine.set(2, 2);
+    CHECK_FALSE(store->journal().sync());
+    CHECK(store->journal().durable_lsn() == 1);
+  }
+  std::filesystem::rename(elsewhere, directory.path());
 }
 
 TEST_CASE("always: whoever waits is told when a checkpoint's end takes the units to the disk") {
