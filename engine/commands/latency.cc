@@ -27,7 +27,7 @@ namespace {
 
 // --- Events ---
 
-void latest_command(Call& call) {
+void latency_latest_command(Call& call) {
   const std::vector<LatencyEvent> events = call.engine.latency_monitor().events();
   call.reply.array(events.size());
   for (const LatencyEvent& event : events) {
@@ -39,7 +39,7 @@ void latest_command(Call& call) {
   }
 }
 
-void history_command(Call& call) {
+void latency_history_command(Call& call) {
   const auto event = call.engine.latency_monitor().find(call.args[2]);
   if (!event) return call.reply.array(0);
   call.reply.array(event->samples.size());
@@ -50,7 +50,7 @@ void history_command(Call& call) {
   }
 }
 
-void reset_command(Call& call) {
+void latency_reset_command(Call& call) {
   LatencyMonitor& monitor = call.engine.latency_monitor();
   if (call.args.size() == 2) {
     return call.reply.integer(static_cast<int64_t>(monitor.reset_all()));
@@ -101,7 +101,7 @@ std::string graph_of(const LatencyEvent& event, int64_t now_s) {
   return text + "\n";
 }
 
-void graph_command(Call& call) {
+void latency_graph_command(Call& call) {
   const auto event = call.engine.latency_monitor().find(call.args[2]);
   if (!event) {
     return call.reply.error("ERR No samples available for event '" + std::string(call.args[2]) +
@@ -126,7 +126,7 @@ std::string line_of(const LatencyEvent& event, int64_t now_s) {
   return event.name + ": " + text;
 }
 
-void doctor_command(Call& call) {
+void latency_doctor_command(Call& call) {
   if (call.engine.latency_event_ticks.load() == UINT64_MAX) {
     return call.reply.verbatim(
         "txt",
@@ -192,7 +192,7 @@ void reply_histogram(Reply& reply, const Command& command, const LatencySum& sum
   reply.close_map(mark, pairs);
 }
 
-void histogram_command(Call& call) {
+void latency_histogram_command(Call& call) {
   std::vector<const Command*> rows;
   const CommandTable& table = CommandTable::instance();
   if (call.args.size() == 2) {
@@ -224,14 +224,14 @@ constexpr const char* kTips =
 const Command kSubcommands[] = {
     {.name = "graph",
      .flags = kFlags,
-     .handler = graph_command,
+     .handler = latency_graph_command,
      .since = "2.8.13",
      .summary = "Draws the latencies of an event.",
      .syntax = "event",
      .tips = kTips},
     {.name = "histogram",
      .flags = kFlags,
-     .handler = histogram_command,
+     .handler = latency_histogram_command,
      .since = "7.0.0",
      .complexity =
          "O(N) where N is the number of commands with latency information being retrieved.",
@@ -240,27 +240,27 @@ const Command kSubcommands[] = {
      .tips = kTips},
     {.name = "doctor",
      .flags = kFlags,
-     .handler = doctor_command,
+     .handler = latency_doctor_command,
      .since = "2.8.13",
      .summary = "Reports slow events in words.",
      .tips = kTips},
     {.name = "reset",
      .flags = kFlags,
-     .handler = reset_command,
+     .handler = latency_reset_command,
      .since = "2.8.13",
      .summary = "Removes events.",
      .syntax = "[event [event ...]]",
      .tips = "request_policy:all_nodes response_policy:all_succeeded"},
     {.name = "history",
      .flags = kFlags,
-     .handler = history_command,
+     .handler = latency_history_command,
      .since = "2.8.13",
      .summary = "Lists the times and latencies of an event.",
      .syntax = "event",
      .tips = kTips},
     {.name = "latest",
      .flags = kFlags,
-     .handler = latest_command,
+     .handler = latency_latest_command,
      .since = "2.8.13",
      .summary = "Lists all events with their latest and greatest latencies.",
      .tips = kTips},

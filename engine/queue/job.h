@@ -1,7 +1,7 @@
 // Job: one unit of work of a native queue, with everything that is known about it.
 //
-// Plain data of one shard, guarded by the shard's lock and changed only by QueueWork and replay. A
-// job is one allocation: this header, the id, the payload. A million waiting jobs are mostly
+// Plain data of one shard, guarded by the shard's lock and changed only by engine/work and replay.
+// A job is one allocation: this header, the id, the payload. A million waiting jobs are mostly
 // headers, so the header holds what every job has; the rest is in JobExtras, which a job gets when
 // it first needs one of its fields (options, a run, an end).
 //
@@ -207,7 +207,7 @@ class Job {
   uint64_t retained_bytes() const;
 
   // Its place inside band and group: (rank, seq). The rank is release time - boost, in milliseconds
-  // of queue time. Only QueueWork may change it, while the job is in no index.
+  // of queue time. Only engine/work may change it, while the job is in no index.
   int64_t rank = 0;
   uint64_t seq = 0;
   // The lane of its band, group and keys; set when the job is made, changed with the band. Never

@@ -1,6 +1,6 @@
 // Releases: ended jobs that have dependents or followers which have still to be released.
 //
-// When the need of very many jobs ends, they are released some at a time (QueueWork). A release
+// When the need of very many jobs ends, they are released some at a time (work/needs.h). A release
 // takes over the dependents that exist when it begins; jobs that name the id later depend on the
 // job that has the id then. So a blocked job belongs to the first release of its need whose number
 // (one of the queue's sequence numbers) is greater than its arrival; without such a release it

@@ -2,10 +2,10 @@
 // one by one. HttpThread: the connections of one I/O thread.
 //
 // In this folder only this file's source includes Beast, beast_impl.cc that compiles it, and
-// message.h for its verbs; a parsed request becomes an HttpRequest at once. Requests are checked in
-// this order: the form of the head, the host, the path, the credentials, the method, the origin,
-// the body. So a client without permission cannot make the server store more than a small body, at
-// the few routes that are open to everybody.
+// message.{h,cc} for its words; a parsed request becomes an HttpRequest at once. Requests are
+// checked in this order: the form of the head, the host, the path, the credentials, the method, the
+// origin, the body. So a client without permission cannot make the server store more than a small
+// body, at the few routes that are open to everybody.
 //
 // Threads and lifetime: one I/O thread. Asio's handlers share ownership of the connection. close()
 // detaches it from everything else; handlers that run later find it closed.

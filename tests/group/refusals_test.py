@@ -165,6 +165,24 @@ def test_emptied_etcd(options):
             exits_with(node, "etcd knows no group", "etcd was emptied, or is another one")
 
 
+def test_restored_etcd(options):
+    """a group whose etcd was restored from a backup goes on; nothing is lost over a takeover"""
+    with Group(options.program) as group, scratch() as folder:
+        primary, standby = group.primary(), group.standby()
+        write(primary, ["SET", "k1", "v"])
+        group.wait_in_sync()
+        snapshot = os.path.join(folder, "snapshot")
+        group.etcd.save(snapshot)
+        require_equal(write(primary, ["SET", "k2", "v"]), ["OK"], "a write after the backup")
+        group.wait_in_sync()
+        group.etcd.restore(snapshot)
+        wait_until(lambda: write(primary, ["SET", "k3", "v"]) == ["OK"], what="a write")
+        group.wait_in_sync()
+        primary.kill()
+        wait_until(standby.leads, what="the lead of the standby")
+        require_equal(write(standby, ["MGET", "k1", "k2", "k3"]), [[b"v"] * 3], "what is there")
+
+
 def test_lost_frame(options):
     """a node that misses a frame which etcd has lost does not lead, and removes nothing"""
     frames = "/sluice/main/g/1/log/"

@@ -8,6 +8,7 @@ Members are ended by their pids. Used by one thread.
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -63,8 +64,7 @@ class EtcdCluster:
     def start(self, member):
         """Starts it, or starts it again with what it has on disk."""
         client = self.endpoint(member)
-        peers = [f"m{index}=http://{self.host(index)}:{peer}"
-                 for index, (_, peer) in enumerate(self.ports)]
+        peers = self._peers()
         peer = peers[member].split("=", 1)[1]
         command = ["etcd", "--name", f"m{member}", "--data-dir", self._path(f"m{member}"),
                    "--listen-client-urls", client, "--advertise-client-urls", client,
@@ -94,6 +94,27 @@ class EtcdCluster:
 
     def resume(self, member):
         self.processes[member].send_signal(signal.SIGCONT)
+
+    def save(self, snapshot):
+        self.ctl("snapshot", "save", snapshot, endpoints=self.endpoints()[:1])
+
+    def restore(self, snapshot):
+        """Starts all members again with what etcd held at save()."""
+        for member in range(len(self.ports)):
+            self.kill(member)
+        peers = [peer.split("=") for peer in self._peers()]
+        for name, peer in peers:
+            shutil.rmtree(self._path(name))
+            self.ctl("snapshot", "restore", snapshot, "--data-dir", self._path(name), "--name",
+                     name, "--initial-cluster", ",".join(self._peers()),
+                     "--initial-advertise-peer-urls", peer)
+        for member in range(len(self.ports)):
+            self.start(member)
+        self.wait_for_leader()
+
+    def _peers(self):
+        return [f"m{index}=http://{self.host(index)}:{peer}"
+                for index, (_, peer) in enumerate(self.ports)]
 
     def _path(self, name):
         return os.path.join(self.directory.name, name)
