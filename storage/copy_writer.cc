@@ -79,16 +79,32 @@ Status set_old_aside(const std::string& directory, rocksdb::Env* env) {
 
 // --- Writing -------------------------------------------------------------------------------------
 
-CopyWriter::CopyWriter(std::string directory, bool in_group, rocksdb::Env* env)
+CopyWriter::CopyWriter(std::string directory, bool in_group, rocksdb::Env* env,
+                       std::optional<uint64_t> keep_free_bytes)
     : directory_(std::move(directory)),
       incoming_(incoming_of(directory_)),
       in_group_(in_group),
-      env_(env) {}
+      env_(env),
+      keep_free_bytes_(keep_free_bytes) {}
 
 CopyWriter::~CopyWriter() = default;
 
+Status CopyWriter::look_for_room(uint64_t bytes) const {
+  if (!keep_free_bytes_.has_value()) return {};
+  const uint64_t kept = *keep_free_bytes_;
+  uint64_t free = 0;
+  // Unknown free space is no reason to refuse.
+  if (!used(env_)->GetFreeSpace(directory_, &free).ok()) return {};
+  if (free >= kept && free - kept >= bytes) return {};
+  const auto mb = [](uint64_t count) { return std::to_string(count >> 20) + " MB"; };
+  return {StatusCode::kNoSpace, "not enough disk space in " + directory_ + ": the copy has about " +
+                                    mb(bytes) + ", beside which min-free-disk keeps " + mb(kept) +
+                                    ", and " + mb(free) + " are free"};
+}
+
 Status CopyWriter::begin(const CopyHead& head) {
   head_ = head;
+  if (Status status = look_for_room(head.bytes); !status.ok()) return status;
   if (fs::exists(incoming_)) return io_error(incoming_ + " is there already");
   RocksdbLogOptions options;
   options.directory = incoming_;

@@ -6,7 +6,9 @@
 // does what is left of them, so that a crash at any time leaves the old data or the new ones.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/base/status.h"
@@ -25,8 +27,10 @@ namespace sluice {
 class CopyWriter final : public CopySink {
  public:
   // `in_group`: the new directory continues in the replicated log where the copy ends. Otherwise it
-  // belongs to no group.
-  CopyWriter(std::string directory, bool in_group, rocksdb::Env* env = nullptr);
+  // belongs to no group. `keep_free_bytes`: a copy that would leave less of the disk is refused
+  // before its first byte is written (kNoSpace); nothing: as long as there is room.
+  CopyWriter(std::string directory, bool in_group, rocksdb::Env* env = nullptr,
+             std::optional<uint64_t> keep_free_bytes = std::nullopt);
   ~CopyWriter() override;
 
   Status begin(const CopyHead& head) override;
@@ -36,12 +40,14 @@ class CopyWriter final : public CopySink {
   Status end() override;
 
  private:
+  Status look_for_room(uint64_t bytes) const;
   Status finish_checkpoint();
 
   const std::string directory_;
   const std::string incoming_;
   const bool in_group_;
   rocksdb::Env* const env_;
+  const std::optional<uint64_t> keep_free_bytes_;
   CopyHead head_;
   std::unique_ptr<Log> log_;
   std::unique_ptr<CheckpointWriter> checkpoint_;

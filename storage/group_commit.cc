@@ -33,7 +33,7 @@ GroupCommitJournal::GroupCommitJournal(Log* log, JournalOptions options)
       mode_(options_.mode),
       attached_(options_.attached && log != nullptr),
       solid_(true),
-      disk_(log, options_.min_free_disk_bytes, options_.on_min_free_disk) {
+      disk_(log, options_.min_free_disk_bytes, options_.on_min_free_disk, options_.tell_free_disk) {
   {
     MutexLock lock(mutex_);
     filling_.reserve(kFirstBufferBytes);
@@ -44,7 +44,7 @@ GroupCommitJournal::GroupCommitJournal(Log* log, JournalOptions options)
   if (log_ == nullptr) return;
   {
     MutexLock lock(write_mutex_);
-    disk_.probe(kept_bytes());
+    disk_.probe(kept_bytes(), Clock::now());
   }
   thread_ = Thread("journal", [this] { run(); });
   // Must be last: if the thread cannot be created, nothing would unregister the listener.
@@ -384,7 +384,7 @@ void GroupCommitJournal::run() {
     if (asked) answer_sync_requests();
     if (now >= next_probe) {
       MutexLock lock(write_mutex_);
-      disk_.probe(kept_bytes());
+      disk_.probe(kept_bytes(), now);
       // In other modes the next sync detects it.
       if (mode() == SyncMode::kNever && attached() && written_lsn() != synced_lsn()) {
         if (const Status status = log_->check_presence(); !status.ok()) fail(status);

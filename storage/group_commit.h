@@ -69,6 +69,7 @@ struct JournalOptions {
   uint64_t min_free_disk_bytes = 0;  // 0: not checked
   // FreeDisk::below_min() has changed.
   std::function<void(bool)> on_min_free_disk;
+  std::function<void(const FreeDisk&)> tell_free_disk;  // FreeDisk's `tell`
   std::chrono::milliseconds sync_interval{1000};
   // In kAlways a commit waits up to this fraction of a sync's mean time for the clients released by
   // the last commit, and at most 2 ms, so that they share one sync instead of using two. 0: never.

@@ -61,7 +61,7 @@ bool GroupCommitJournal::write_writing(Lsn last, bool synced, Bytes position) {
     if (synced) meter_.count_sync(Clock::now() - start);
     kill_point("after_journal_write");
     meter_.count_commit(writing_.size(), units);
-    disk_.probe_often(kept_bytes());
+    if (disk_.is_due(kept_bytes())) disk_.probe(kept_bytes(), Clock::now());
   }
   writing_.clear();
   writing_.shrink(kKeptBufferBytes);

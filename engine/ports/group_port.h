@@ -75,6 +75,7 @@ struct GroupView {
   uint64_t seq = 0;                  // the last frame applied here, or acknowledged
   Lsn lsn = 0;                       // the last unit of it
   int64_t lag_ms = 0;                // of a standby, behind the primary's last beat
+  int64_t unlinked_ms = -1;          // since a standby last heard of a primary; -1: never
   uint64_t log_frames = 0;           // kept in the replicated log
   uint64_t log_bytes = 0;            // of them
   uint64_t log_limit_bytes = 0;      // that it may hold
@@ -91,6 +92,10 @@ struct GroupView {
   // Whether this process is the primary, perhaps for the last time.
   bool leads() const { return role == GroupRole::kPrimary || role == GroupRole::kResigning; }
   bool is_standby(const GroupMember& member) const { return member.name != holder; }
+  // Whether this process is a standby that knows who leads it: another node.
+  bool is_led() const {
+    return role == GroupRole::kStandby && holder != node && primary() != nullptr;
+  }
   // How many standbys have applied the unit `wanted`.
   int64_t applied_by(Lsn wanted) const {
     return std::count_if(members.begin(), members.end(), [&](const GroupMember& member) {

@@ -60,6 +60,14 @@ bool is_final(const Status& status) {
          status.code() == StatusCode::kCancelled || status.code() == StatusCode::kLocked;
 }
 
+// What the answer of a node that does not accept the token leaves unsaid.
+std::string token_advice(const std::string& token) {
+  return token.empty() ? ". This server has no replication-token-file: each server of the group "
+                         "needs one, with the same line"
+                       : ". The file that replication-token-file names must have the same line on "
+                         "each server of the group";
+}
+
 // A standby serves the copy rather than the primary; the newer one leaves less of the log to read.
 bool serves_before(const GroupMember& a, const GroupMember& b) {
   if ((a.checkpoint_lsn == 0) != (b.checkpoint_lsn == 0)) return a.checkpoint_lsn != 0;
@@ -150,10 +158,11 @@ Status Bootstrap::load() {
       if (!needs_copy(*state, *epoch)) return {};
       if (Status own = check_owner(*epoch); !own.ok()) return own;
       status = try_once(*epoch);
-      if (status.ok() || is_final(status) || trimmed_ >= kMaxTrimmed) return status;
+      if (status.ok()) return status;
     }
-    say(LogLevel::kWarning, "waiting: " + status.message());
     if (options_.on_wait) options_.on_wait(status.message());
+    if (is_final(status) || trimmed_ >= kMaxTrimmed) return status;
+    say(LogLevel::kWarning, "waiting: " + status.message());
     if (!rest()) return cancelled();
   }
 }
@@ -209,8 +218,10 @@ Status Bootstrap::load_from(const EpochValue& epoch, const GroupMember& from) {
     return removed.status();
   }
   if (Status status = download(from); !status.ok()) {
-    return {status.code(), "the data of the node \"" + from.name +
-                               "\" have not come whole, and are loaded again: " + status.message()};
+    return {status.code(),
+            "the data of the node \"" + from.name +
+                "\" have not come whole, and are loaded again: " + status.message() +
+                (status.code() == StatusCode::kRefused ? token_advice(options_.token) : "")};
   }
   if (Status status = check_copy(epoch, head_); !status.ok()) return status;
   if (Status status = accept_copy(options_.directory); !status.ok()) return status;
@@ -250,7 +261,7 @@ Status Bootstrap::download(const GroupMember& from) {
   const CopySource source = {from.host, from.http_port, options_.token};
   say(LogLevel::kInfo, "loading the data of the node \"" + from.name + "\" from " + from.host +
                            ":" + std::to_string(from.http_port));
-  CopyWriter writer(options_.directory, true);
+  CopyWriter writer(options_.directory, true, nullptr, options_.keep_free_bytes);
   CopyChecker checker(&writer);
   CopyClientOptions client;
   client.goes_on = options_.goes_on;

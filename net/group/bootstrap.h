@@ -31,10 +31,11 @@ struct BootstrapOptions {
   std::string directory;
   std::string cluster;
   std::string group;
-  std::string node;   // the name of the hold
-  std::string owner;  // the id of the directory
-  std::string token;  // for the other nodes' HTTP sides
-  bool anew = false;  // the data are to be replaced in any case
+  std::string node;              // the name of the hold
+  std::string owner;             // the id of the directory
+  std::string token;             // for the other nodes' HTTP sides
+  bool anew = false;             // the data are to be replaced in any case
+  uint64_t keep_free_bytes = 0;  // of the disk, beside the copy
   int64_t retry_ms = 1000;
   std::function<bool()> goes_on;                                   // false: the server stops
   std::function<void(uint64_t done, uint64_t total)> on_progress;  // bytes
@@ -55,7 +56,8 @@ class Bootstrap {
   Bootstrap(RemoteLog& log, BootstrapOptions options);
 
   // On return the directory can be opened; if a copy was loaded, its hold is kept
-  // (RemoteLog::drop_record). Errors: kCancelled if the server stops; else in words for the log.
+  // (RemoteLog::drop_record). Errors: kCancelled if the server stops; kNoSpace if the disk has no
+  // room for the copy; else in words for the log.
   Status run();
   bool has_loaded() const { return loaded_; }
 

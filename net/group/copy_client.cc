@@ -154,10 +154,14 @@ Status Download::refuse() {
   while (problem.size() < kMaxRefusalBytes && read_some(bytes).ok() && !bytes.empty()) {
     problem += bytes;
   }
-  const bool is_made = problem.find("\"NOCHECKPOINT\"") != std::string::npos;
   const std::string text =
       authority(source_) + " answers " + std::to_string(parser_.get().result_int()) + " " +
       std::string(parser_.get().reason()) + ": " + problem.substr(0, kMaxRefusalBytes);
+  const http::status answer = parser_.get().result();
+  if (answer == http::status::unauthorized || answer == http::status::forbidden) {
+    return refusal(text);
+  }
+  const bool is_made = problem.find("\"NOCHECKPOINT\"") != std::string::npos;
   return {is_made ? StatusCode::kStale : StatusCode::kInvalid, text};
 }
 

@@ -28,7 +28,8 @@ struct CopyClientOptions {
 
 // Hands the bytes to `take` as they come, until the connection ends; an error of `take` ends it.
 // Errors: kIoError (in words that name the address) if the node cannot be reached or is silent;
-// kInvalid if it refuses, with what it says; kStale if it has no checkpoint yet but is making one.
+// kRefused if it does not accept the token, kInvalid if it refuses otherwise, with what it says;
+// kStale if it has no checkpoint yet but is making one.
 Status fetch_copy(const CopySource& source, const CopyClientOptions& options,
                   const std::function<Status(Bytes)>& take);
 

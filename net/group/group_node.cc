@@ -405,6 +405,8 @@ void GroupNode::publish() {
   view->members = members_.all(self());
   // A record may be older than the epoch.
   for (GroupMember& member : view->members) member.primary = member.name == view->holder;
+  if (view->is_led()) linked_ms_ = heard_ms_;
+  if (linked_ms_ != 0) view->unlinked_ms = now_ - linked_ms_;
   {
     MutexLock lock(view_mutex_);
     view_ = view;

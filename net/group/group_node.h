@@ -179,6 +179,7 @@ class GroupNode {
   LogPosition applied_;
   BeatValue last_beat_;
   int64_t behind_since_ms_ = 0;  // the beat that this node has not reached; 0: none
+  int64_t linked_ms_ = 0;        // when a primary was last heard of; 0: never
 
   std::shared_ptr<LogTakeover> takeover_;
   LogPosition took_;  // behind the last commit that the takeover has given

@@ -1,13 +1,14 @@
 #include "net/server/info_replication.h"
 
+#include <algorithm>
+
 namespace sluice {
 
 namespace {
 
 // The primary is not heard of any more, or not yet.
 bool link_is_up(const ReplicationFacts& facts) {
-  return facts.view->role == GroupRole::kStandby && facts.view->primary() != nullptr &&
-         facts.view_age_ms <= kTrustedViewMs;
+  return facts.view->is_led() && facts.view_age_ms <= kTrustedViewMs;
 }
 
 void write_link(const ReplicationFacts& facts, InfoWriter& out) {
@@ -21,7 +22,10 @@ void write_link(const ReplicationFacts& facts, InfoWriter& out) {
   out.field("master_sync_in_progress", int64_t{view.role == GroupRole::kStarting});
   out.field("slave_read_repl_offset", view.lsn);
   out.field("slave_repl_offset", view.lsn);
-  if (!up) out.field("master_link_down_since_seconds", facts.view_age_ms / 1000);
+  if (!up) {
+    out.field("master_link_down_since_seconds",
+              view.unlinked_ms < 0 ? -1 : std::max(view.unlinked_ms, facts.view_age_ms) / 1000);
+  }
   out.field("slave_priority", facts.priority);
   out.field("slave_read_only", int64_t{1});
   out.field("replica_announced", int64_t{1});

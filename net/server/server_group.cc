@@ -198,6 +198,7 @@ Status ServerGroup::load_copy_as(const Settings& settings, bool anew, const std:
   };
   options.token = token;
   options.anew = anew;
+  options.keep_free_bytes = settings.min_free_disk_bytes;
   options.goes_on = [this] {
     return !was_set_back() && !life_.wait(std::chrono::milliseconds(0), [] { return true; });
   };

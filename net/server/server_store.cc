@@ -47,6 +47,16 @@ void follow(Store& store, const Settings& settings) {
   store.checkpointer()->set_log_bytes_limit(settings.checkpoint_log_bytes);
 }
 
+// A standby has nothing to refuse: it follows until its disk is full.
+void warn_of_free_disk(const FreeDisk& disk, bool in_group) {
+  spdlog::warn(
+      "The disk of the data directory has {} MB free, {} min-free-disk ({} MB): commands that "
+      "grow the data are {}{}",
+      disk.bytes() >> 20, disk.below_min() ? "less than" : "again at least", disk.min_bytes() >> 20,
+      disk.below_min() ? "refused until there is more" : "accepted again",
+      in_group ? ", while this server leads its group" : "");
+}
+
 bool keeps_data(const Settings& settings) { return settings.appendonly || !settings.save.empty(); }
 
 }  // namespace
@@ -80,6 +90,9 @@ StoreOptions ServerStore::options(const Settings& settings) {
   };
   options.journal.on_min_free_disk = [this](bool below) {
     shared_.engine->options().disk_nearly_full.store(below, std::memory_order_relaxed);
+  };
+  options.journal.tell_free_disk = [in_group = options.journal.replicated](const FreeDisk& disk) {
+    warn_of_free_disk(disk, in_group);
   };
   options.journal.on_failed = [this](const Status& status) { on_journal_failed(status); };
   options.recovery.on_progress = [this](const RecoveryProgress& progress) {

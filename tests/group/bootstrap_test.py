@@ -4,6 +4,7 @@ too long, or is asked to; and backups by the same stream."""
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -17,11 +18,12 @@ from harness.group import FENCED, Group, Node
 from harness.http_client import Client
 from harness.relay import Relay
 from harness.servers import LOOPBACK, Server, steady_port
-from harness.surroundings import preload
+from harness.surroundings import JOURNAL_FAILED, preload
 
 TOKEN = "a-token-of-the-nodes-0123456789"
 TRIM_KEY = "/sluice/main/g/1/trim"
 LOADED_S = 60.0
+NEVER_ENOUGH = "1000000gb"
 MEASURED_S = 1.5
 LARGE = 300  # values of 100 kB
 # Beside a pause of the machine, too, a copy takes long enough to be interrupted.
@@ -129,6 +131,44 @@ def test_joins(options):
         require(not os.path.exists(os.path.join(node.directory, "incoming-copy")), "leftovers")
         write(group.primary(), ["SET", "later", "v"])
         require_in_sync(group, node)
+
+
+def test_no_room(options):
+    """a node without room for a copy says what it needs and has, and joins when there is room"""
+    with group_of(options) as group, joining(group) as node:
+        fill(group)
+        group.wait_in_sync()
+        trim(group, group.nodes)
+        node.directives["min-free-disk"] = NEVER_ENOUGH
+        node.start(wait=False)
+        require_equal(node.wait_for_exit(1), JOURNAL_FAILED, "the exit code")
+        log = node.log_tail(200)
+        require(re.search(r"not enough disk space in .*: the copy has about \d+ MB, beside which "
+                          r"min-free-disk keeps 1024000000 MB, and \d+ MB are free", log), log)
+        require(not os.path.exists(os.path.join(node.directory, "incoming-copy")), "a copy")
+        node.directives["min-free-disk"] = "1mb"
+        require_in_sync(group, node)
+
+
+def test_another_token(options):
+    """a node with another token, or without one, says which setting to look at"""
+    with group_of(options) as group, joining(group) as node, scratch() as directory:
+        fill(group)
+        group.wait_in_sync()
+        trim(group, group.nodes)
+        path = os.path.join(directory, "another")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(TOKEN[::-1] + "\n")
+        node.directives["replication-token-file"] = path
+        node.start(wait=False)
+        wait_until(lambda: "401 Unauthorized" in node.log_tail(200), LOADED_S, "a refusal")
+        require("replication-token-file names must have the same line" in node.log_tail(200),
+                node.log_tail(200))
+        node.kill()
+        del node.directives["replication-token-file"]
+        node.start(wait=False)
+        wait_until(lambda: "This server has no replication-token-file" in node.log_tail(200),
+                   LOADED_S, "what it lacks")
 
 
 def test_away(options):

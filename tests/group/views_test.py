@@ -142,6 +142,13 @@ def test_pause(options):
                     if name.startswith("sluice_group_member") and f"name={standby.name}," in text]
         wait_until(lambda: any(",port=7," in text and ",priority=0," in text for text in told()),
                    what="what the primary is told of the standby")
+        with standby.connect() as connection:
+            connection.call("CONFIG", "SET", "replica-priority", "100")
+        sluice.must("nodes", "--pause", "1h")
+        primary.kill()
+        # It still hears of etcd.
+        wait_until(lambda: int(standby.facts().get("master_link_down_since_seconds", -1)) >= 3,
+                   20, "how long the standby has had no primary")
 
 
 def answers(port, request, wait_s=1.0):

@@ -24,6 +24,9 @@ MEGABYTE = 1 << 20
 CLONE_NEWNS = 0x20000
 MISCONF = b"-MISCONF The disk is nearly full"
 NEVER_ENOUGH = "1000000gb"
+REFUSED = (r"has \d+ MB free, less than min-free-disk \(1024000000 MB\): commands that grow the "
+           "data are refused until there is more\n")
+ACCEPTED = r"again at least min-free-disk .0 MB.: commands that grow the data are accepted again\n"
 
 
 @contextlib.contextmanager
@@ -45,6 +48,11 @@ def small_disk(megabytes):
             subprocess.run(["umount", "--lazy", directory], check=False)
     finally:
         os.rmdir(directory)
+
+
+def says(server, pattern):
+    """How many lines of the server's log fit."""
+    return len(re.findall(pattern, server.log_tail(50) + "\n"))
 
 
 # Longer than the server goes without a look at the disk.
@@ -229,6 +237,7 @@ def test_the_reserve(options):
                 other.call("CONFIG", "SET", "min-free-disk", NEVER_ENOUGH)
                 wait_until(lambda: other.call("SET", "room", "1").is_error, what="the refusal")
                 require_equal(info(other)["sluice_disk_nearly_full"], "1")
+            wait_until(lambda: says(server, REFUSED), what="a warning in the log")
             reply = connection.call("EXEC").raw
             require(reply.startswith(b"-EXECABORT") and b"The disk is nearly full" in reply, reply)
             for command in GROWS:
@@ -255,6 +264,8 @@ def test_the_reserve(options):
 
             connection.call("CONFIG", "SET", "min-free-disk", "0")
             wait_until(lambda: connection.call("SET", "a", "1").raw == b"+OK\r\n", what="room")
+            wait_until(lambda: says(server, ACCEPTED), what="its end in the log")
+            require_equal(says(server, REFUSED), 1, "warnings in the log")
             connection.call("RPUSH", "list", "a")
             require_equal(connection.call("RENAME", "list", "other").raw, b"+OK\r\n")
 
@@ -265,6 +276,7 @@ def test_the_reserve_at_the_start(options):
         with server.connect() as connection:
             require(connection.call("SET", "a", "1").raw.startswith(MISCONF), "the first command")
             require_equal(connection.call("GET", "a").raw, b"$-1\r\n")
+        require_equal(says(server, REFUSED), 1, "warnings in the log")
 
 
 def test_a_start_on_a_full_disk(options):

@@ -75,7 +75,9 @@ class ContentsLog final : public Log {
   void on_failure(std::function<void(const Status&)>) override {}
   uint64_t disk_bytes() const override { return 0; }
   uint64_t memory_bytes() const override { return 0; }
-  Result<uint64_t> free_disk_bytes() const override { return uint64_t{1} << 40; }
+  Result<uint64_t> free_disk_bytes() const override { return free_bytes; }
+
+  uint64_t free_bytes = uint64_t{1} << 40;
 
  private:
   const Contents& contents_;

@@ -197,6 +197,51 @@ TEST_CASE("a node that no other one gives its data to says why once a minute, no
   }
 }
 
+TEST_CASE("a node whose token is not accepted says which setting to look at") {
+  for (const char* token : {"", "of-another-group"}) {
+    Group group;
+    group.trim_to(8);
+    group.add_node("standby", false, 11, 1002);
+    group.fetch = [](int, const auto&) { return refusal("answers 401"); };
+    group.patience = 20;
+    BootstrapOptions options = group.options();
+    options.token = token;
+    CHECK(Bootstrap(group.log(), options).run().code() == StatusCode::kCancelled);
+    const bool has_none = options.token.empty();
+    CHECK(group.said.find(has_none ? "answers 401. This server has no replication-token-file"
+                                   : "answers 401. The file that replication-token-file names") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("a copy for which the disk has no room is not loaded, and the log is not kept for it") {
+  Group group;
+  group.trim_to(8);
+  group.add_node("standby", false, 11, 1002);
+  size_t taken = 0;
+  group.fetch = [&](int, const auto& take) {
+    Status status;
+    for (; status.ok() && taken < group.copy.size(); ++taken)
+      status = take({&group.copy[taken], 1});
+    return status;
+  };
+  BootstrapOptions options = group.options();
+  options.keep_free_bytes = UINT64_MAX;
+  std::string why;
+  options.on_wait = [&](const std::string& text) { why = text; };
+  const Status status = Bootstrap(group.log(), options).run();
+  CHECK(status.code() == StatusCode::kNoSpace);
+  CHECK(status.message().find("\"standby\" have not come whole") != std::string::npos);
+  CHECK(status.message().find("not enough disk space in " + options.directory) !=
+        std::string::npos);
+  CHECK(why == status.message());
+  CHECK(taken < group.copy.size() / 2);
+  CHECK(group.asked.size() == 1);
+  CHECK(group.holds().empty());
+  CHECK(!group.has_data());
+  CHECK(!std::filesystem::exists(options.directory + "/incoming-copy"));
+}
+
 TEST_CASE("a node holds the log from the copy's begin on, until it follows it") {
   Group group;
   group.trim_to(8);

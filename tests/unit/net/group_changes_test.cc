@@ -226,9 +226,15 @@ TEST_CASE("what is told of a node changes while it runs, and whether it takes ov
   CHECK(told->host == "10.0.0.2");
   CHECK(told->port == 7000);
   CHECK(told->priority == 0);
+  CHECK(b.node().view()->unlinked_ms < 1000);
   a.kill();
+  group.service.expire(RemoteRecordKind::kNode, "a");
   group.run(5000);
   CHECK(!b.leads());
+  REQUIRE(group.until([&] { return !b.node().view()->is_led(); }).has_value());
+  const int64_t unlinked_ms = b.node().view()->unlinked_ms;
+  group.run(3000);
+  CHECK(b.node().view()->unlinked_ms >= unlinked_ms + 2900);
   b.node().announce("10.0.0.2", 7000, 1);
   CHECK(group.until([&] { return b.leads(); }, 1500).has_value());
 }

@@ -71,7 +71,7 @@ TEST_CASE("a primary lists its standbys, and says how the journal is") {
 }
 
 TEST_CASE("a standby names its primary, and whether it hears of it") {
-  const test::FakeGroup group("n2");
+  test::FakeGroup group("n2");
   const std::string up = written(&group);
   CHECK_EQ(up.find("role:slave\r\nmaster_host:10.0.0.1\r\nmaster_port:6379\r\n"
                    "master_link_status:up\r\nmaster_last_io_seconds_ago:0\r\n"
@@ -80,11 +80,29 @@ TEST_CASE("a standby names its primary, and whether it hears of it") {
                    "replica_announced:1\r\nconnected_slaves:0\r\n" +
                    kNoFailover + replid('1')),
            0);
+  CHECK(up.find("link_down") == std::string::npos);
+  GroupView view = *group.view();
+  view.unlinked_ms = 100;
+  group.set(view);
   const std::string down = written(&group, kTrustedViewMs + 1);
   CHECK(down.find("master_link_status:down\r\nmaster_last_io_seconds_ago:-1\r\n") !=
         std::string::npos);
   CHECK(down.find("slave_repl_offset:100\r\nmaster_link_down_since_seconds:2\r\n") !=
         std::string::npos);
+}
+
+TEST_CASE("how long a standby has not heard of a primary, while it hears of etcd") {
+  for (const bool holds : {true, false}) {
+    test::FakeGroup group("n2");
+    GroupView view = *group.view();
+    // Its record has gone, or it has given its group away.
+    holds ? static_cast<void>(view.members.erase(view.members.begin())) : view.holder.clear();
+    view.unlinked_ms = 7999;
+    group.set(view);
+    const std::string text = written(&group);
+    CHECK(text.find("master_link_status:down\r\n") != std::string::npos);
+    CHECK(text.find("master_link_down_since_seconds:7\r\n") != std::string::npos);
+  }
 }
 
 TEST_CASE("a node that loads is a slave that synchronizes") {
@@ -95,6 +113,8 @@ TEST_CASE("a node that loads is a slave that synchronizes") {
   const std::string text = written(&group);
   CHECK(text.find("master_link_status:down\r\n") != std::string::npos);
   CHECK(text.find("master_sync_in_progress:1\r\n") != std::string::npos);
+  // As of redis-server: it has never heard of its primary.
+  CHECK(text.find("master_link_down_since_seconds:-1\r\n") != std::string::npos);
 }
 
 }  // namespace

@@ -86,6 +86,20 @@ TEST_CASE("a copy in parts of any size makes a directory with the same data and 
   }
 }
 
+TEST_CASE("a copy that would leave less of the disk than is to be kept writes nothing") {
+  FailingDisk disk;
+  TempDirectory directory(true);
+  CopyHead head;
+  head.bytes = 300 << 10;
+  disk.fs->set_capacity(1 << 20);
+  const uint64_t kept = (1 << 20) - head.bytes;
+  const Status status = CopyWriter(directory.path(), true, disk.env.get(), kept + 1).begin(head);
+  CHECK(status.code() == StatusCode::kNoSpace);
+  CHECK(status.message().find("min-free-disk") != std::string::npos);
+  CHECK(!has_leftovers(directory.path()));
+  CHECK(CopyWriter(directory.path(), true, disk.env.get(), kept).begin(head).ok());
+}
+
 TEST_CASE("the mark of a group's beginning goes along, and neither it nor the place to a backup") {
   TempDirectory source(true);
   const std::unique_ptr<Log> log = make_copied_log(source.path());
