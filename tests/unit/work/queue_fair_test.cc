@@ -121,18 +121,6 @@ TEST_CASE("a newcomer has no credit, and does not pay for what was charged by a 
   CHECK(of_b <= 60);
 }
 
-TEST_CASE("on a standby a group that comes back has the share that it has here") {
-  FairTalk q;
-  q.begin_following();
-  q.run_alone(5);
-  q.add("b", "GROUP b");
-  q.run_next(1000);
-  q.add("again", "GROUP old");
-  q.follow();
-  const auto share = [](Queue* queue) { return queue->lanes.find_group("old")->virtual_ms; };
-  CHECK(share(q.find_queue(q.standby(), "q")) == share(q.find_queue("q")));
-}
-
 TEST_CASE("the virtual time of the queue never goes back, and survives") {
   FairTalk q;
   std::mt19937_64 random(7);
