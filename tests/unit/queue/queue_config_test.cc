@@ -99,6 +99,7 @@ TEST_CASE("good values, as they are replied") {
       {"order", "lifo:low", "lifo:LOW"},
       {"weight", "2.50", "2.5"},
       {"weight", "1e3", "1000"},
+      {"weight", "1e6", "1000000"},
       {"fair", "ON", "on"},
       {"reserve", "high:2", "HIGH:2"},
       {"reserve", "0:2", "0:2"},

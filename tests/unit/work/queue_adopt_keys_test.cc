@@ -81,6 +81,18 @@ TEST_CASE("an adopted key that expires is a key that is gone") {
   CHECK(q.events() == "added:a forgotten:*");
 }
 
+TEST_CASE("when a key is gone, who waits for the end of one of its members hears of it") {
+  Adopted q(kFive);
+  q.say("ZADD p:high " + q.at_s(0) + " a");
+  q.say("ZADD p:low " + q.at_s(0) + " b");
+  CHECK(q.say_as(1, "Q.GET q a WAIT 0") == "(waits)");
+  CHECK(q.say_as(2, "Q.GET q b WAIT 0") == "(waits)");
+  q.say("DEL p:high");
+  const auto told = q.take_deliveries();
+  CHECK(told.size() == 1);
+  CHECK(told.at(1).is_null());
+}
+
 TEST_CASE("an adopted queue that is deleted, flushed or renamed leaves its keys alone") {
   Adopted q(kFive);
   q.say("ZADD p:high " + q.at_s(0) + " a");
@@ -189,6 +201,20 @@ TEST_CASE("the records of a large active set that is gone are dropped in slices"
     CHECK(records(q) == 2);
     CHECK(q.events() == "started:* forgotten:* started:7 started:new");
   }
+}
+
+TEST_CASE("a member that comes with a large active set has lost its lease before") {
+  Adopted q(std::string(kFive) + "LEASE 1000");
+  q.say("ZADD p:high " + q.at_s(0) + " 7");
+  CHECK(q.schedule_five() == "7");
+  q.pass(1000);
+  CHECK(q.job("7", {"state", "crashes"}) == "pending 1");
+  fill(q, kAddActive, "set", 1500);
+  q.say("RENAME set act");
+  q.run_timers();
+  CHECK(q.job("7", {"state", "crashes"}) == "active 1");
+  q.pass(1000);
+  CHECK(q.state("7") == "null");
 }
 
 TEST_CASE("very many members that come with a whole key are told as one") {

@@ -48,6 +48,23 @@ TEST_CASE("a queue does not show a key that shows keys itself where MOVE has put
   CHECK(q.say("Q.ADD q j x", "result") == "added");
 }
 
+TEST_CASE("a queue does not show a key that another queue shows where MOVE has put it") {
+  for (const std::string other :
+       {"Q.ADOPT other PENDING z ACTIVE act", "Q.ADOPT other PENDING normal ACTIVE running"}) {
+    CAPTURE(other);
+    QueueTalk q;
+    CHECK(q.say(kAdopt) == "OK");
+    q.say("SELECT 1");
+    CHECK(q.say(other) == "OK");
+    q.say("SELECT 0");
+    CHECK(q.say("MOVE q 1") == "1");
+    CHECK(q.engine().adopted().queues.load() == 1);
+    q.say("SELECT 1");
+    CHECK(q.say("Q.STATS other", "adopted") != "null");
+    CHECK(q.say("Q.ADD q j x", "result") == "added");
+  }
+}
+
 TEST_CASE("in a place that another queue has left in the same unit a queue shows its keys") {
   QueueTalk q;
   CHECK(q.say(kAdopt) == "OK");

@@ -97,6 +97,29 @@ TEST_CASE("a score or a key that changes is a move, a member that goes back is r
   CHECK(q.events() == "added:a moved:a moved:a started:a returned:a cancelled:a");
 }
 
+TEST_CASE("a running member that a transaction removes and adds again has not ended") {
+  Adopted q(kFive);
+  q.say("ZADD p:low " + q.at_s(0) + " a");
+  CHECK(q.schedule_five() == "a");
+  q.say("MULTI");
+  q.say("SREM act a");
+  q.say("SADD act a");
+  q.say("EXEC");
+  CHECK(q.events() == "added:a started:a");
+}
+
+TEST_CASE("a running member that is also in a pending key counts as running") {
+  Adopted q(kFive);
+  q.say("SADD act a");
+  q.say("ZADD p:low 1700000001 b 1700000002 a");
+  CHECK(q.list() == "b a");
+  CHECK(q.list("WHERE STATE pending") == "b");
+  CHECK(q.say("Q.MOVE q a FRONT") == "null");
+  CHECK(q.say("ZSCORE p:low a") == "1700000002");
+  CHECK(q.say("Q.CANCEL q WHERE STATE pending") == "[0 1]");
+  CHECK(q.state("a") == "active");
+}
+
 TEST_CASE("Q.MOVE keeps the time part of the score; FRONT is the smallest score less one") {
   Adopted q(kUnit);
   q.say("ZADD pend " + q.at_ms(3, 7) + " a " + q.at_ms(1, 0) + " b " + q.at_ms(1, 1) + " c");
@@ -129,6 +152,12 @@ TEST_CASE("Q.MOVE between keys, and to bands that are not there") {
   CHECK(q.say("Q.MOVE q a BOOST 5") == "-ADOPTED");
 }
 
+TEST_CASE("Q.MOVE BACK goes behind a score to which one cannot be added") {
+  Adopted q(kFive);
+  q.say("ZADD p:low 1e17 z 1 a");
+  CHECK(q.say("Q.MOVE q a BACK") == "1");
+}
+
 TEST_CASE("Q.CANCEL takes a job out of the keys, with its payload") {
   Adopted q(kFive);
   q.say("ZADD p:low " + q.at_s(0) + " a " + q.at_s(1) + " b");
@@ -145,6 +174,16 @@ TEST_CASE("Q.CANCEL takes a job out of the keys, with its payload") {
   CHECK(q.say("Q.CANCEL q WHERE PRI HIGH") == "[0 1]");
   CHECK(q.say("Q.CANCEL q WHERE ALL") == "[0 1]");
   CHECK(q.say("KEYS *") == "[q]");
+}
+
+TEST_CASE("members have no tags, keys, workers or errors: who selects by them selects none") {
+  Adopted q(kFive);
+  q.say("ZADD p:low " + q.at_s(0) + " a");
+  q.say("SADD act b");
+  for (const char* selector : {"TAG t x", "KEY k", "WORKER w", "ERROR e", "PATTERN e"}) {
+    CHECK_MESSAGE(q.say(std::string("Q.CANCEL q WHERE ") + selector) == "[0 0]", selector);
+  }
+  CHECK(q.list() == "a b");
 }
 
 TEST_CASE("with LEASE a leaked slot comes back once at its old score, then it is removed") {
@@ -198,6 +237,42 @@ TEST_CASE("a member that was active before the adoption has a lease from then on
   q.pass(500);
   CHECK(q.job("old", {"state", "pri"}) == "pending NORMAL");
   CHECK(q.say("ZSCORE p:2 old") == "1700000000");
+}
+
+TEST_CASE("a member of unknown place comes back with a score like those in the keys") {
+  Adopted q(std::string(kFive) + "LEASE 1000");
+  q.say("ZADD p:low 1600000000000 a");
+  q.say("SADD act b");
+  q.pass(1000);
+  CHECK(q.say("ZSCORE p:normal b") == "1700000000000");
+}
+
+TEST_CASE("a member that was returned by its worker still has lost a lease before") {
+  Adopted q(std::string(kFive) + "LEASE 1000");
+  q.say("ZADD p:low " + q.at_s(0) + " a");
+  CHECK(q.schedule_five() == "a");
+  q.pass(1000);
+  CHECK(q.schedule_five() == "a");
+  q.say("MULTI");
+  q.say("SREM act a");
+  q.say("ZADD p:low " + q.at_s(0) + " a");
+  q.say("EXEC");
+  CHECK(q.job("a", {"state", "crashes"}) == "pending 1");
+  CHECK(q.schedule_five() == "a");
+  q.pass(1000);
+  CHECK(q.events() == "added:a started:a reclaimed:a started:a returned:a started:a failed:a");
+}
+
+TEST_CASE("a repeated Q.ADOPT changes nothing about running members") {
+  const std::string adopt = std::string(kFive) + "LEASE 1000";
+  Adopted q(adopt);
+  q.say("ZADD p:low " + q.at_s(0) + " a");
+  CHECK(q.schedule_five() == "a");
+  q.pass(600);
+  CHECK(q.say(adopt) == "OK");
+  CHECK(q.job("a", {"state", "pri"}) == "active LOW");
+  q.pass(400);
+  CHECK(q.job("a", {"state", "pri", "crashes"}) == "pending LOW 1");
 }
 
 TEST_CASE("a job that ends in time keeps no trace, and a lease that is not set ends nothing") {
@@ -259,6 +334,17 @@ TEST_CASE("Q.ADOPT refuses what it cannot show") {
   CHECK(q.say("Q.ADOPT x OFF") == "OK");
 }
 
+TEST_CASE("a queue adopts up to 256 keys of waiting jobs") {
+  QueueTalk q;
+  std::string adopt = "Q.ADOPT q ACTIVE act";
+  for (int key = 0; key < 256; ++key) adopt += " PENDING p" + std::to_string(key);
+  CHECK(q.say(adopt + " PENDING more") == "-BADFIELD field=pending");
+  CHECK(q.say(adopt) == "OK");
+  q.say("ZADD p255 1 a");
+  q.restart(4);
+  CHECK(q.job("a", {"state", "pri"}) == "pending 255");
+}
+
 TEST_CASE("the keys that Q.ADOPT names are keys for whoever asks: users' rights go by them") {
   QueueTalk q;
   CHECK(q.say("COMMAND GETKEYS Q.ADOPT q PENDING ACTIVE PENDING b ACTIVE c PAYLOAD PENDING") ==
@@ -303,6 +389,7 @@ TEST_CASE("Q.LIST walks pending members by band and score, then active ones, pag
   CHECK(brief.items[4].field("state") == "active");
   CHECK(q.list("WHERE PRI HIGH STATE pending") == "h1 h2");
   CHECK(q.list("WHERE STATE active BY AGE") == "a2 a1");
+  CHECK(q.list("BY DEADLINE") == "a2 a1");
   CHECK(q.list("BY RANK") == "h1 h2 l1");
   CHECK(q.list("WHERE OLDER 5") == "h1 h2 l1 a2");
   CHECK(q.list("WHERE GROUP *") == "");

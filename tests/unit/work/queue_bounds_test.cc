@@ -81,6 +81,33 @@ TEST_CASE("with every duration and time at its greatest a queue is recovered and
   check_kept(q, {"q", "copy", "again"}, ids);
 }
 
+TEST_CASE("a job has at most 16 tags, of which the last value counts; a pop has 64 keys") {
+  QueueTalk q;
+  std::string tags;
+  for (int i = 0; i < 16; ++i) tags += " TAG t" + std::to_string(i) + " first";
+  CHECK(q.say("Q.ADD q a x" + tags + " TAG more x") == "-BADFIELD field=tag");
+  CHECK(q.say("Q.ADD q a x" + tags + " TAG t3 last", "result") == "added");
+  CHECK(q.ask("Q.LIST q WHERE TAG t3 last").items.at(1).size() == 1);
+  CHECK(q.ask("Q.LIST q WHERE TAG t4 first").items.at(1).size() == 1);
+  std::string keys;
+  for (int i = 0; i < 64; ++i) keys += " MATCH k" + std::to_string(i);
+  CHECK(q.pop(keys + " MATCH more") == "-BADFIELD field=match");
+  CHECK(q.pop(keys) == "null");
+}
+
+TEST_CASE("a page is as long as the smaller one of COUNT and LIMIT") {
+  QueueTalk q;
+  q.add("a b c");
+  CHECK(q.ask("Q.LIST q COUNT 3 WHERE STATE pending LIMIT 2").items.at(1).size() == 2);
+  CHECK(q.ask("Q.LIST q COUNT 1 WHERE STATE pending LIMIT 2").items.at(1).size() == 1);
+}
+
+TEST_CASE("a hint of an error has the first 64 bytes of a value") {
+  QueueTalk q;
+  const std::string id(100, 'x');
+  CHECK(q.say("Q.ADD q a x NEED " + id) == "-NOJOB id=" + id.substr(0, 64));
+}
+
 TEST_CASE("a longer duration is refused, a time is not") {
   QueueTalk q;
   const std::string more = "3162240000001";

@@ -259,4 +259,12 @@ TEST_CASE("a restart brings the configuration back") {
   CHECK(q.say("Q.STATS q GROUP aa", "max_active") == "2");
 }
 
+TEST_CASE("a trial of an adaptive cap goes by its greatest value") {
+  QueueTalk q;
+  q.add("a b c d e");
+  q.pop("COUNT 5");
+  CHECK(q.say("Q.CONFIG q TRY max_active 2", "slots_over") == "3");
+  CHECK(q.say("Q.CONFIG q TRY max_active 2 adaptive 1:4:500:5000", "slots_over") == "1");
+}
+
 }  // namespace

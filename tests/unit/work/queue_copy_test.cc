@@ -166,6 +166,18 @@ TEST_CASE("a lease of the source acknowledges nothing in the copy") {
   CHECK(show(server, {"Q.ACK", "copy", "a", "1"}) == "-STALELEASE id=a state=pending");
 }
 
+TEST_CASE("a run that was replaced is not copied, its successor is") {
+  QueueServer server;
+  server.set_clock(1'700'000'000'000, 1000);
+  server.connect(1);
+  show(server, {"Q.ADD", "q", "a", "old"});
+  show(server, {"Q.POP", "1", "q"});
+  CHECK(server.run(0, {"Q.ADD", "q", "a", "new", "IFDUP", "REPLACE"})->field("result") == "queued");
+  CHECK(show(server, {"COPY", "q", "copy"}) == "1");
+  CHECK(field(server, "copy", "a", "state") == "pending");
+  CHECK(field(server, "copy", "a", "payload") == "new");
+}
+
 TEST_CASE("a queue of more than 4,000 live jobs is not copied") {
   QueueServer server;
   server.set_clock(1'700'000'000'000, 1000);

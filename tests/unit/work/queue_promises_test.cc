@@ -259,6 +259,35 @@ TEST_CASE("the deadline that is told is that of the run, where it comes first") 
   CHECK(q.state("a") == "failed");
 }
 
+TEST_CASE("a pop by ID takes a job that is shown as pending, in a LIFO group as well") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET order lifo");
+  q.add("old");
+  q.add("new", "DELAY 1000");
+  CHECK(q.state("old") == "delayed");
+  CHECK(q.pop("ID old") == "null");
+  CHECK(q.state("new") == "pending");
+  CHECK(q.pop("ID new") == "new");
+}
+
+TEST_CASE("a pop by ID with MATCH takes no job without the key") {
+  QueueTalk q;
+  q.add("a", "KEY k");
+  CHECK(q.pop("ID a MATCH other") == "null");
+  CHECK(q.pop("ID a MATCH k") == "a");
+}
+
+TEST_CASE("Q.CANCEL WHERE tells a run once, and bounds it whenever GRACE is given") {
+  QueueTalk q;
+  q.add("a");
+  CHECK(q.pop() == "a");
+  CHECK(q.say("Q.CANCEL q WHERE ALL") == "[0 1]");
+  CHECK(q.say("Q.CANCEL q WHERE ALL") == "[0 0]");
+  CHECK(q.state("a") == "active");
+  CHECK(q.say("Q.CANCEL q WHERE ALL GRACE 0") == "[0 1]");
+  CHECK(q.state("a") == "cancelled");
+}
+
 TEST_CASE("MAXRUN goes on over DEBUG RELOAD") {
   QueueTalk q;
   q.engine().options().debug_access = DebugAccess::kEverybody;

@@ -241,6 +241,18 @@ TEST_CASE_FIXTURE(Fixture, "a rule for a name goes when nothing was heard of it 
   CHECK(say("Q.CONFIG q WORKER old-* GET") == "{quiet=on}");
 }
 
+TEST_CASE_FIXTURE(Fixture, "a rule for a name stays while its worker extends a lease") {
+  constexpr int64_t kDay = 24 * 3600 * 1000;
+  add("a");
+  CHECK(pop("WORKER w LEASE 604800000") == "a");
+  quiet("w");
+  for (int i = 0; i < 3; ++i) {
+    pass(kDay - 1000);
+    touch("a");
+  }
+  CHECK(say("Q.CONFIG q WORKER w GET") == "{quiet=on}");
+}
+
 // --- BY WORKER ---
 
 TEST_CASE_FIXTURE(Fixture, "a worker is shown from its first pop until it has long been silent") {

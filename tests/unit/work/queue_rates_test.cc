@@ -93,6 +93,22 @@ TEST_CASE("a refill that comes before its timer runs serves who waits for it") {
   CHECK_FALSE(q.run_some_timers());
 }
 
+TEST_CASE("of a group or key that no job names a rate is kept until it has refilled") {
+  for (const std::string level : {"GROUP g ", "KEY k "}) {
+    QueueTalk q;
+    q.say("Q.CONFIG q SET retain_completed 0");
+    q.say(set_rate(level, "1/100"));
+    q.add("a", "GROUP g KEY k");
+    CHECK(q.drain() == "a");
+    const auto kept = [&] { return q.find_queue("q")->lanes.idle_rates().size(); };
+    CHECK(kept() == 1);
+    q.pass(200);
+    q.add("b");
+    CHECK(q.drain() == "b");
+    CHECK(kept() == 0);
+  }
+}
+
 TEST_CASE("jobs that are given back let a rate admit no more than its burst at one moment") {
   for (const std::string level : kLevels) {
     CAPTURE(level);

@@ -72,6 +72,21 @@ TEST_CASE("a worker's new request forgets the one before, also if it gets nothin
   CHECK(q.pop("WORKER w REQID r1") == "a");
 }
 
+TEST_CASE("DEBUG RELOAD keeps the request of a pop that got nothing") {
+  QueueTalk q;
+  q.engine().options().debug_access = sluice::DebugAccess::kEverybody;
+  q.say("Q.CONFIG q SET fencing off");
+  q.add("a");
+  CHECK(q.pop("WORKER w REQID r1") == "a");
+  const std::string line = "Q.ACK q a * POP WORKER w REQID r2";
+  CHECK(q.say(line) == "null");
+  CHECK(q.say("DEBUG RELOAD") == "OK");
+  CHECK(q.say("Q.ADD q a again IFDUP UPDATE", "result") == "added");
+  CHECK(q.pop("WORKER other") == "a");
+  CHECK(q.say(line) == "null");
+  CHECK(q.state("a") == "active");
+}
+
 TEST_CASE("a repeated update changes nothing but the payload, also when its time has passed") {
   QueueTalk q;
   const std::string at = std::to_string(q.wall_ms() + 700);

@@ -152,6 +152,20 @@ TEST_CASE_FIXTURE(Fixture, "a pop that comes while others are owed jobs stands b
   }
 }
 
+TEST_CASE_FIXTURE(Fixture, "a Q.ACK POP that has stood behind others acknowledges once") {
+  say("Q.CONFIG q SET fencing off");
+  begin_serving(kWaiting + 1);
+  const std::string line = "Q.ACK q 1 * POP WORKER w REQID r1";
+  CHECK(say_as(kLate, line) == "(waits)");
+  disconnect(kLate);
+  settle();
+  CHECK(pop() == std::to_string(kWaiting + 1));
+  add("1", "IFDUP UPDATE");
+  CHECK(pop("WORKER other") == "1");
+  CHECK(say_as(kLate, line) == "null");
+  CHECK(state("1") == "active");
+}
+
 TEST_CASE_FIXTURE(Fixture, "a pop in passing at two queues ends when both have had their turns") {
   begin_serving(kWaiting - 10);
   // Another queue with its own waiters; connections above kLate are free.

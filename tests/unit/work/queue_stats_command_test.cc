@@ -385,6 +385,17 @@ TEST_CASE("a page has the lines of the whole") {
   CHECK(line(flat.items[1], "w2").field("active") == "1");
 }
 
+TEST_CASE("a standby that takes over has counted no lost lease as a run") {
+  QueueTalk q;
+  q.begin_following();
+  q.add("a");
+  q.pop("LEASE 1000");
+  q.pass(1000);
+  q.take_over(4);
+  CHECK(q.stat("reclaimed") == "1");
+  CHECK(q.stat("run_ms").starts_with("{count=0 "));
+}
+
 TEST_CASE("BY KEY shows slots, those with the most in use first") {
   QueueTalk q;
   q.say("Q.CONFIG q KEY busy SET max_active 4");

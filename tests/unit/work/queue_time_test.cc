@@ -191,6 +191,18 @@ TEST_CASE("an AT that is repeated is the same, also when the wall clock was set 
   });
 }
 
+TEST_CASE("in a LIFO group an AT goes along with the place that jobs exchange") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET order lifo");
+  q.step_wall(3000);
+  const std::string at = std::to_string(q.wall_ms() + 1000);
+  q.add("old");
+  q.add("new", "AT " + at);
+  CHECK(q.pop("ID new") == "new");
+  q.step_wall(-777);
+  CHECK(q.say("Q.ADD q old again IFDUP UPDATE AT " + at, "result") == "updated");
+}
+
 TEST_CASE("what is told of times is told as the wall clock has it") {
   with_steps([](QueueTalk& q, const auto&) {
     q.step_wall(q.wall_ms() < kYearMs ? 0 : -kHourMs);
