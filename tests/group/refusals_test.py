@@ -166,7 +166,7 @@ def test_emptied_etcd(options):
 
 
 def test_restored_etcd(options):
-    """a group whose etcd was restored from a backup goes on; nothing is lost over a takeover"""
+    """a group whose etcd was restored from a backup continues; nothing is lost over a takeover"""
     with Group(options.program) as group, scratch() as folder:
         primary, standby = group.primary(), group.standby()
         write(primary, ["SET", "k1", "v"])
