@@ -107,6 +107,7 @@ SMUGGLED = {
     "a NUL": b"GET /healthz HTTP/1.1\r\nX: a\0b\r\n" + HOST + b"\r\n",
     "no host": b"GET /healthz HTTP/1.1\r\n\r\n",
     "two hosts": b"GET /healthz HTTP/1.1\r\n" + HOST + HOST + b"\r\n",
+    "two hosts of HTTP/1.0": b"GET /healthz HTTP/1.0\r\n" + HOST + HOST + b"\r\n",
     "a line without a colon": b"GET /healthz HTTP/1.1\r\n" + HOST + b"nonsense\r\n\r\n",
     "a line without a name": b"GET /healthz HTTP/1.1\r\n" + HOST + b": x\r\n\r\n",
     "no target": b"GET HTTP/1.1\r\n" + HOST + b"\r\n",
@@ -144,6 +145,19 @@ def test_what_others_could_read_otherwise_is_refused(options):
             require(raw.at_end(), f"{name}: more than one answer, or it stays open: {raw.buffer!r}")
     with Client(server) as client:
         require_equal(client.get("/api/v1/queues").json["queues"], [])
+
+
+def test_the_body_of_a_refused_request_is_no_request(options):
+    """A request that is refused by its head ends the connection, as its body is not read."""
+    server = serve(options)
+    hidden = b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n"
+    begin = JOBS + HOST + b"Authorization: Bearer of-nobody\r\n"
+    for head in (begin + b"Content-Length: %d\r\n\r\n" % len(hidden),
+                 begin + b"Transfer-Encoding: chunked\r\n\r\n"):
+        with Raw(server) as raw:
+            raw.send(head + hidden)
+            require_problem(raw.answer(), 401, "BADTOKEN")
+            require(raw.at_end(), f"the body is answered: {raw.buffer!r}")
 
 
 def test_methods_versions_and_encodings(options):

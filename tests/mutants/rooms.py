@@ -66,7 +66,7 @@ ROOMS = {
                    "serving_gate_test", "tests/group/*_test.py"],
     "net/http/": ["http_parts_test", "login_sessions_test", "tests/http/access_test.py",
                   "tests/http/tokens_test.py", "tests/http/*_test.py"],
-    "net/sentinel/": ["sentinel_test"],
+    "net/sentinel/": ["sentinel_test", "tests/group/views_test.py"],
     "net/resp/": ["resp_parser_test", "transcripts"],
     "net/tls/": ["tls_test", "tests/operations/tls_test.py", "tests/http/tls_test.py"],
     "storage/": ["journal_test", "recovery_test", "rocksdb_log_test", "checkpoint*", "fault_test",

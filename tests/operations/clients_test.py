@@ -68,6 +68,20 @@ def test_client_kill(options):
             require(closes(killer), "and itself")
 
 
+def test_what_is_pushed_behind_a_kill_stays(options):
+    """RPUSH behind CLIENT KILL of a blocked client in one pipeline: the element stays."""
+    with options.server() as server, server.connect() as killer:
+        for _ in range(10):
+            with server.connect() as blocked:
+                blocked_id = blocked.call("CLIENT", "ID").value
+                blocked.send("BLPOP", "q", "0")
+                wait_until(lambda: info(killer)["blocked_clients"] == "1", what="the blocking")
+                replies = killer.pipeline([("CLIENT", "KILL", "ID", blocked_id),
+                                           ("RPUSH", "q", "x"), ("LLEN", "q"), ("DEL", "q")])
+                require_equal([reply.value for reply in replies], [1, 1, 1, 1])
+                require(closes(blocked), "it is closed")
+
+
 def test_client_unblock(options):
     """CLIENT UNBLOCK ends a blocking as by its time-out, or with an error; once only."""
     with options.server() as server:

@@ -66,6 +66,33 @@ def test_idle_timeout(options):
             connection.close()
 
 
+def test_who_waits_is_not_idle(options):
+    """`timeout` leaves MONITOR and who waits for CLIENT PAUSE; a wait that ends is no idleness."""
+    with options.server({"timeout": "2"}) as server:
+        monitor, blocked, other = (server.connect(10) for _ in range(3))
+        monitor.call("MONITOR")
+        blocked.send("BLPOP", "q", "0")
+        for _ in range(8):
+            time.sleep(0.5)
+            other.call("PING")
+        other.call("RPUSH", "q", "x")
+        require_equal(blocked.read_reply().value, [b"q", b"x"], "after four seconds")
+        # The check is made each second.
+        for _ in range(3):
+            time.sleep(0.4)
+            other.call("PING")
+        require_equal(blocked.call("PING").raw, b"+PONG\r\n", "who has just been served")
+        other.call("CLIENT", "PAUSE", "4000", "WRITE")
+        paused = server.connect(10)
+        paused.send("SET", "k", "v")
+        require_equal(paused.read_reply().raw, b"+OK\r\n", "who has waited for the pause's end")
+        seen = b""
+        while b'"k" "v"' not in seen:
+            seen = monitor.read_reply().raw
+        for connection in (monitor, blocked, paused, other):
+            connection.close()
+
+
 def test_protocol_errors(options):
     """What is not RESP gets the error of Redis and the connection is closed."""
     cases = [

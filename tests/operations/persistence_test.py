@@ -331,6 +331,36 @@ def test_port_at_run_time(options):
         server.connect().call("PING")
 
 
+def test_the_unix_socket_beside_a_port_at_run_time(options):
+    """CONFIG SET port leaves the Unix socket open."""
+    with options.server({"unixsocket": "s"}) as server, server.connect() as connection:
+        require_equal(connection.call("CONFIG", "SET", "port", "0").raw, b"+OK\r\n", "no TCP")
+        require_equal(connection.call("PING").raw, b"+PONG\r\n", "a connection from before")
+        with socket.socket(socket.AF_UNIX) as local:
+            local.settimeout(10)
+            local.connect(os.path.join(server.directory, "s"))
+            local.sendall(b"PING\r\n")
+            require_equal(local.recv(64), b"+PONG\r\n", "the Unix socket")
+
+
+def test_the_journal_at_run_time(options):
+    """CONFIG SET appendfsync always syncs each change; checkpoint-log-bytes bounds the journal."""
+    directives = {"appendonly": "yes", "appendfsync": "no", "save": "",
+                  "checkpoint-log-bytes": "1gb"}
+    with options.server(directives) as server, server.connect() as connection:
+        require_equal(connection.call("CONFIG", "SET", "appendfsync", "always").raw, b"+OK\r\n")
+        before = int(info(connection)["sluice_journal_syncs"])
+        for number in range(20):
+            connection.call("SET", "k", str(number))
+        require(int(info(connection)["sluice_journal_syncs"]) >= before + 20, "syncs")
+        connection.call("CONFIG", "SET", "appendfsync", "no", "checkpoint-log-bytes", "1mb")
+
+        def completed():
+            connection.call("SET", "k", "x" * 500_000)
+            return info(connection)["sluice_checkpoints_completed"] != "0"
+        wait_until(completed, 20, "a checkpoint")
+
+
 def test_dbfilename_and_dir(options):
     """dbfilename is kept and echoed; dir says that it takes a restart."""
     with options.server() as server, server.connect() as connection:

@@ -195,6 +195,25 @@ def test_rewritten_configuration(options):
             require_equal(connection.call("ACL", "LIST").raw, users, "users after the restart")
 
 
+def test_what_a_rewritten_configuration_must_not_lose(options):
+    """REWRITE keeps all otlp-header lines and both limits, and adds no line beside requirepass."""
+    kept = ["requirepass secret", "otlp-header Authorization \"Bearer a\"", "otlp-header Tenant b",
+            "client-output-buffer-limit pubsub 64mb 16mb 30"]
+    with scratch() as directory:
+        path = os.path.join(directory, "sluice.conf")
+        write(path, "\n".join(["port auto", "appendonly no", "save \"\"", f"dir {directory}",
+                               f"ready-file {directory}/ready", "http-port 0"] + kept) + "\n")
+        server = ConfiguredServer(options.program, kind="sluice", directory=directory)
+        options.last = server
+        with server, server.connect() as connection:
+            connection.call("AUTH", "secret")
+            require_equal(connection.call("CONFIG", "REWRITE").raw, b"+OK\r\n", "REWRITE")
+        lines = read(path).splitlines()
+        for line in kept:
+            require_equal(lines.count(line), 1, f"{line} in {lines}")
+        require(not any(line.startswith("user ") for line in lines), f"a user in {lines}")
+
+
 def test_bgrewriteaof_is_a_checkpoint(options):
     """BGREWRITEAOF writes a checkpoint."""
     with options.server({"appendonly": "yes"}) as server, server.connect() as connection:

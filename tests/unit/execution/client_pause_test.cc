@@ -60,6 +60,8 @@ TEST_CASE("the end of a hold leaves CLIENT PAUSE as it is") {
 TEST_CASE("a hold ends by its time") {
   ClientPause pause;
   pause.hold(500);
+  pause.hold(300);
+  CHECK(pause.mode(499) == PauseMode::kData);
   CHECK(pause.mode(500) == PauseMode::kNone);
   pause.end_if_over(500);
   CHECK(pause.end_ms() == 0);

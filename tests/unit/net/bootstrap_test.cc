@@ -147,6 +147,22 @@ TEST_CASE("an empty node joins a trimmed group by the copy of the best live node
   CHECK(back.recovered.position == encode_position(copied_position(kCopiedLast)));
 }
 
+TEST_CASE("a copy that has come whole is taken, however its connection ends") {
+  Group group;
+  group.trim_to(8);
+  group.add_node("primary", true, 12, 1001);
+  group.patience = 40;
+  group.fetch = [&](int, const auto& take) {
+    const Status taken = take(group.copy);
+    return taken.ok() ? invalid("connection reset by peer") : taken;
+  };
+  Bootstrap bootstrap(group.log(), group.options());
+  const Status status = bootstrap.run();
+  REQUIRE_MESSAGE(status.ok(), status.message());
+  CHECK(bootstrap.has_loaded());
+  CHECK(group.asked == std::vector<int>{1001});
+}
+
 TEST_CASE("nothing is loaded where the log can be followed from its begin, or there is no group") {
   for (const bool has_group : {true, false}) {
     Group group;

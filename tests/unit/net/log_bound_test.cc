@@ -156,6 +156,18 @@ TEST_CASE("half full, one copy is enough, and the view says that there is one") 
   CHECK(group.a.node().view()->copies() == 2);
 }
 
+TEST_CASE("a primary that was alone for a minute keeps two copies again once a standby has come") {
+  GroupRun group(7, bounded(0));
+  GroupNodeRun& a = group.add_primary();
+  group.run(65'000);
+  group.add_standby();
+  for (int i = 0; i < 10; ++i) a.write(kUnit);
+  group.run(300);
+  a.checkpoint = a.last();
+  group.run(2500);
+  CHECK(kept_bytes(group.service) >= 10 * kUnit);
+}
+
 TEST_CASE("the log may fill half of the quota that etcd tells") {
   GroupRun group(5, bounded(0));
   group.service.set_member({"the fake", true, true, "3.6.9", 1, kLimit, {}});

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/access/acl.h"
+#include "engine/access/acl_log.h"
 #include "engine/commands/complete_engine.h"
 #include "net/sentinel/sentinel_commands.h"
 #include "tests/support/fake_group.h"
@@ -69,6 +70,15 @@ TEST_CASE("the address of the primary, by the group's name") {
   CHECK_EQ(words_of(node.run({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster"}))[0], "10.0.0.3");
   node.group.age_ms = kTrustedViewMs + 1;
   CHECK_EQ(node.run({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster"}), null);
+}
+
+TEST_CASE("a group that is served by TLS only is named with that port") {
+  Node node("n2");
+  GroupView view = *node.group.view();
+  view.members[0].port = 0;
+  view.members[0].tls_port = 6380;
+  node.group.set(view);
+  CHECK_EQ(words_of(node.run({"SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster"}))[1], "6380");
 }
 
 TEST_CASE("MASTERS and MASTER have the fields that clients read, and say when nobody is known") {
@@ -173,6 +183,8 @@ TEST_CASE("FAILOVER is for the primary, and for users who may") {
   REQUIRE(node.engine.acl().set_user("reader", rules).ok());
   CHECK_EQ(node.run({"AUTH", "reader", "x"}),
            "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+  REQUIRE_EQ(node.engine.acl_log().newest(2).size(), 1);
+  CHECK_EQ(node.engine.acl_log().newest(1)[0].username, "reader");
   CHECK_EQ(node.run({"AUTH", "reader", "secret"}), "+OK\r\n");
   CHECK_EQ(node.run({"SENTINEL", "FAILOVER", "mymaster"}).substr(0, 7), "-NOPERM");
   Node standby("n2");
@@ -222,6 +234,19 @@ TEST_CASE("subscribers get the switch of the primary, by name and by pattern") {
   CHECK_EQ(node.run({"PUNSUBSCRIBE"}), "*3\r\n$12\r\npunsubscribe\r\n$-1\r\n:2\r\n");
   node.run({"UNSUBSCRIBE", "+sdown"});
   CHECK_EQ(node.client.subscriptions(), 1);
+}
+
+TEST_CASE("a connection has a hundred subscriptions at most") {
+  Node node;
+  for (int i = 0; i < 50; ++i) {
+    node.run({"SUBSCRIBE", std::to_string(i)});
+    node.run({"PSUBSCRIBE", std::to_string(i)});
+  }
+  CHECK_EQ(node.client.subscriptions(), 100);
+  CHECK(!node.client.close_after_reply);
+  CHECK_EQ(node.run({"SUBSCRIBE", "x"}).substr(0, 16), "-ERR at most 100");
+  CHECK_EQ(node.client.subscriptions(), 100);
+  CHECK(node.client.close_after_reply);
 }
 
 TEST_CASE("a switch is told once, when the new primary's address is known") {

@@ -126,6 +126,8 @@ TEST_CASE("adopting needs a read and a write pattern that are beginnings of the 
 TEST_CASE("a prefix with characters of globs needs them escaped in the pattern") {
   Users q("on >pw ~ok:* ~a[1]*:* +@all");
   CHECK(q.eve("Q.ADOPT ok:q PENDING ok:w ACTIVE ok:act PAYLOAD a[1]*:").rfind("-NOPERM", 0) == 0);
+  q.set_user("eve", "resetkeys ~ok:* ~a[1]*");
+  CHECK(q.eve("Q.ADOPT ok:q PENDING ok:w ACTIVE ok:act PAYLOAD a[1]").rfind("-NOPERM", 0) == 0);
   q.set_user("eve", "resetkeys ~ok:* ~a\\[1\\]\\*:*");
   CHECK(q.eve("Q.ADOPT ok:q PENDING ok:w ACTIVE ok:act PAYLOAD a[1]*:") == "OK");
 }
