@@ -86,7 +86,8 @@ std::vector<Texts> small_values() {
           {"SET", "k", "-129"},
           {"SET", "k", "70000"},
           {"SET", "k", "4294967296"},
-          {"SET", "k", std::string(20000, 'x')},
+          {"SET", "k", std::string(16383, 'x')},
+          {"SET", "k", std::string(16384, 'x')},
           {"RPUSH", "k", "a", "", "127", "128", "-1", "-4096", "-4097", "4095", "32767", "-32769",
            "8388607", "8388608", "2147483648", "9223372036854775807", std::string(63, 'b'),
            std::string(64, 'c'), std::string(5000, 'd')},
@@ -187,6 +188,35 @@ TEST_CASE("older encodings are read") {
                                              "ff")))) == 5);
   CHECK(first_score(read(payload_of(bytes_of("0301016103312e35"), 6))) == 1.5);
   CHECK(first_score(read(payload_of(bytes_of("03010161fe"), 6))) > 1e308);
+  CHECK(first_score(read(payload_of(bytes_of("03010161ff"), 6))) < -1e308);
+}
+
+TEST_CASE("a ziplist with longer texts is read") {
+  const std::string middle(250, 'm');  // its entry takes 253 bytes, the longest with a short length
+  const std::string longer(300, 'n');
+  std::string ziplist = bytes_of("000000000000000003000040fa") + middle;
+  ziplist += bytes_of("fd412c") + longer + bytes_of("fe2f010000") + bytes_of("0165ff");
+  ziplist[0] = static_cast<char>(ziplist.size());
+  ziplist[1] = static_cast<char>(ziplist.size() >> 8);
+  Texts texts;
+  CHECK(read_packed(rdb::read_ziplist, ziplist, texts));
+  CHECK(texts == Texts{middle, longer, "e"});
+}
+
+// As redis-server 7.0.15 writes them with `rdbcompression no`.
+TEST_CASE("a length that just needs one more byte is written as Redis does") {
+  const std::string text(16384, 'x');
+  Holder holder({"SET", "k", text});
+  CHECK((bulk(holder.run({"DUMP", "k"})) == payload_of(bytes_of("008000004000") + text)));
+  // The entry in the listpack takes 16383 bytes.
+  const std::string item(16378, 'i');
+  holder.run({"RPUSH", "list", item});
+  CHECK((bulk(holder.run({"DUMP", "list"})) == payload_of(bytes_of("120102"
+                                                                   "8000004009"
+                                                                   "09400000"
+                                                                   "0100"
+                                                                   "f0fa3f0000") +
+                                                          item + bytes_of("00ffffff"))));
 }
 
 TEST_CASE("what is written is read, whatever the value") {
@@ -340,6 +370,39 @@ TEST_CASE("a stream is carried with what it remembers and its groups") {
   const std::string empty = bulk(from.run({"DUMP", "k"}));
   CHECK(to.run({"RESTORE", "k", "0", empty, "REPLACE"}) == "+OK\r\n");
   CHECK(bulk(to.run({"DUMP", "k"})) == empty);
+}
+
+TEST_CASE("a stream of Redis 5 and 6, which has no counters, is read with its groups") {
+  Holder from({"PING"});
+  run_all(from, {{"XADD", "k", "5-1", "a", "1"},
+                 {"XADD", "k", "5-2", "a", "2"},
+                 {"XGROUP", "CREATE", "k", "g", "0"},
+                 {"XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "STREAMS", "k", ">"}});
+  std::string value = bulk(from.run({"DUMP", "k"}));
+  value.resize(value.size() - 10);
+  // Length, last id, first id, highest deleted id, entries added; groups: name, last id, read.
+  const std::string counted = bytes_of(
+      "020502"
+      "050100000201"
+      "0167"
+      "0501"
+      "01");
+  const size_t at = value.rfind(counted);
+  REQUIRE(at != std::string::npos);
+  value.replace(at, counted.size(),
+                bytes_of("020502"
+                         "01"
+                         "0167"
+                         "0501"));
+  value[0] = 15;
+  Holder to({"PING"});
+  CHECK(to.run({"RESTORE", "k", "0", payload_of(value, 9)}) == "+OK\r\n");
+  for (const auto& question : std::vector<std::vector<Bytes>>{
+           {"XINFO", "GROUPS", "k"}, {"XRANGE", "k", "-", "+"}, {"XPENDING", "k", "g"}}) {
+    EngineSession one(from.engine, from.execution);
+    EngineSession other(to.engine, to.execution);
+    CHECK(one.run(question) == other.run(question));
+  }
 }
 
 TEST_CASE("a stream that makes no sense is refused") {
