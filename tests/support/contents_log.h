@@ -49,7 +49,7 @@ class ContentsReader final : public LogReader, public PieceReader {
 };
 
 // A read-only log.
-class ContentsLog final : public Log {
+class ContentsLog : public Log {
  public:
   explicit ContentsLog(const Contents& contents) : contents_(contents) {}
   Status append_commits(std::span<const Commit>, bool) override { return {}; }

@@ -11,6 +11,7 @@
 
 #include "storage/copy_writer.h"
 #include "storage/group_mark.h"
+#include "tests/support/contents_log.h"
 #include "tests/support/copy_source.h"
 #include "tests/support/fault_fs.h"
 #include "tests/support/test.h"
@@ -81,6 +82,9 @@ TEST_CASE("a copy in parts of any size makes a directory with the same data and 
     TempDirectory directory(true);
     const Status status = load(directory.path(), copy, step);
     REQUIRE_MESSAGE(status.ok(), status.message());
+    RocksdbLogOptions options;
+    options.directory = directory.path();
+    CHECK((*open_rocksdb_log(options))->mark().value() == kCopiedLast);
     require_copied(directory.path());
     CHECK(!has_leftovers(directory.path()));
   }
@@ -113,6 +117,21 @@ TEST_CASE("the mark of a group's beginning goes along, and neither it nor the pl
   REQUIRE(load(backup.path(), copy, copy.size(), false).ok());
   CHECK(!read_lead_mark(backup.path())->has_value());
   require_copied(backup.path(), false);
+}
+
+TEST_CASE("the copy of a store tells where its group begins") {
+  TempDirectory directory(true);
+  REQUIRE(make_copied_log(directory.path()) != nullptr);
+  const LogPosition mark = {"cluster", "1", 0, 0, 5, 0};
+  REQUIRE(write_lead_mark(directory.path(), mark).ok());
+  MapReplay replay;
+  auto store = Store::open(store_options(directory.path()), replay);
+  REQUIRE(store.ok());
+  const auto reader = (*store)->read_copy();
+  REQUIRE(reader.ok());
+  CopyChecker checker(nullptr);
+  REQUIRE(checker.take(join_items(items_of(**reader))).ok());
+  CHECK(checker.head().mark == encode_position(mark));
 }
 
 TEST_CASE("a reader goes on although the log removes what it reads") {
@@ -237,6 +256,45 @@ TEST_CASE("a log that lacks commits is refused, where the copy is read or where 
   }
 }
 
+TEST_CASE("a log that cannot be read to its end has no copy, and one of few pieces is refused") {
+  Contents contents;
+  contents.commits = {{2, copied_unit(2)}, {3, copied_unit(3)}};
+  std::string piece = std::string(kPieceHeaderBytes, '\0') + encode_record(1, 1);
+  seal_piece(piece.data(), piece.size(), {4, 0, 1});
+  contents.pieces = {piece};
+  contents.summary = CheckpointSummary{4, 1, 2, 1, 2, 1, 1, piece.size()};
+  ContentsLog log(contents);
+  const auto arrives = [&] {
+    CopyChecker checker(nullptr);
+    const Status status = checker.take(join_items(copy_items(log)));
+    return status.ok() ? checker.finish() : status;
+  };
+  CHECK(arrives().ok());
+  contents.summary->pieces = 2;
+  CHECK(arrives().code() == StatusCode::kDamaged);
+  contents.summary->records = 2;
+  CHECK(arrives().code() == StatusCode::kDamaged);
+  contents.log_status = Status(StatusCode::kDamaged, "made");
+  CHECK(CopyReader::open(log, "").status().code() == StatusCode::kDamaged);
+}
+
+TEST_CASE("a copy that a checkpoint overtakes as it begins is of that checkpoint") {
+  struct OvertakenLog final : ContentsLog {
+    explicit OvertakenLog(Contents& of) : ContentsLog(of), contents(of) {}
+    std::unique_ptr<PieceReader> read_checkpoint(uint64_t number) override {
+      contents.summary->checkpoint = 5;
+      return ContentsLog::read_checkpoint(number);
+    }
+    Contents& contents;
+  };
+  Contents contents;
+  contents.summary = CheckpointSummary{4, 1, 1, 1, 2, 0, 0, 0};
+  OvertakenLog log(contents);
+  CopyChecker checker(nullptr);
+  REQUIRE(checker.take(join_items(copy_items(log))).ok());
+  CHECK(checker.head().summary.checkpoint == 5);
+}
+
 // Without a journal units are kept only while a checkpoint is written, and one that fails leaves
 // them.
 TEST_CASE("a log whose units follow a gap is copied up to the gap") {
@@ -275,7 +333,7 @@ TEST_CASE("a log without a checkpoint has no copy yet") {
 
 TEST_CASE("a copy takes the place of other data, also after a crash at any step") {
   const std::string copy = make_copy();
-  for (int crash = 0; crash < 7; ++crash) {
+  for (int crash = 0; crash < 8; ++crash) {
     TempDirectory directory(true);
     const std::string& path = directory.path();
     {
@@ -311,6 +369,10 @@ TEST_CASE("a copy takes the place of other data, also after a crash at any step"
     }
     if (crash > 4) fs::rename(incoming + "accepted", incoming + "install");
     if (crash > 5) fs::rename(incoming + "FORMAT", path + "/FORMAT");
+    if (crash > 6) {
+      REQUIRE(*install_copy(path));
+      fs::create_directory(old);
+    }
     REQUIRE(finish_copy(path).ok());
     require_copied(path);
     CHECK(!read_lead_mark(path)->has_value());
