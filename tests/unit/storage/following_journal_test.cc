@@ -22,8 +22,9 @@ TailCommit commit_of(Lsn lsn, bool moves = false) {
 }
 
 struct Follower {
-  explicit Follower(milliseconds patience = milliseconds(20'000)) {
-    StoreOptions options = store_options(directory.path(), SyncMode::kEverySecond);
+  explicit Follower(milliseconds patience = milliseconds(20'000),
+                    SyncMode mode = SyncMode::kEverySecond) {
+    StoreOptions options = store_options(directory.path(), mode);
     options.journal.replicated = true;
     options.journal.replication_patience = patience;
     MapReplay replay;
@@ -148,6 +149,24 @@ TEST_CASE("a walk during which a followed commit moves keys is stale, whenever i
   CHECK(!follower.journal().walk_is_stale());
   CHECK(follower.journal().finish_walk() == Lsn{2});
   follower.journal().end_checkpoint(std::nullopt);
+}
+
+TEST_CASE("a walk that begins although a move is still being applied is stale") {
+  Follower follower(milliseconds(30));
+  follower.journal().follow_begins(commit_of(1, true));
+  follower.journal().begin_checkpoint();
+  CHECK(follower.journal().walk_is_stale());
+  REQUIRE(follower.journal().follow(commit_of(1, true)));
+  CHECK(!follower.journal().finish_walk().has_value());
+  follower.journal().end_checkpoint(std::nullopt);
+}
+
+TEST_CASE("once appendfsync is always, a standby syncs what it follows") {
+  Follower follower(milliseconds(20'000), SyncMode::kNever);
+  follower.follow(commit_of(1));
+  CHECK(follower.journal().set_mode(SyncMode::kAlways));
+  follower.follow(commit_of(2));
+  CHECK(eventually([&] { return follower.journal().synced_lsn() == 2; }));
 }
 
 TEST_CASE("a standby ends though a commit that moves keys never gets into its log") {

@@ -561,3 +561,20 @@ TEST_CASE("a commit says so too if the unit that moves keys is divided") {
     CHECK(commits_of(leader.service).back().moves == moves);
   }
 }
+
+TEST_CASE("a commit that takes several values of the local log has its place behind the last one") {
+  TempDirectory directory;
+  StoreOptions options = group_options(directory.path());
+  options.journal.max_unit_bytes = 1'200'000;
+  Leader leader(options);
+  leader.service.set_stalled(true);
+  leader.engine->set(1, 1, 1'100'000);  // more than may be out: the next commit waits and grows
+  leader.store->journal().flush();
+  REQUIRE(eventually([&] { return leader.service.outstanding() == 4; }));
+  for (uint32_t key = 2; key <= 4; ++key) leader.engine->set(key, key, 600'000);
+  leader.service.set_stalled(false);
+  CHECK(leader.store->journal().sync());
+  const LogPosition position = commits_of(leader.service).back().position;
+  leader.end();
+  CHECK(read_back(directory.path()).recovered.position == encode_position(position));
+}
