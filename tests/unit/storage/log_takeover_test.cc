@@ -22,7 +22,10 @@ struct Node {
 
   void begin(const std::string& seen, uint64_t number,
              const LogPosition& at = {"cluster", "1", 0, 0, 0, 0}, Lsn known = 0) {
-    TakeoverOptions options{seen, epoch_of(number), LogTail(at), {}, {}, {}};
+    begin(seen, number, LogTail(at), known);
+  }
+  void begin(const std::string& seen, uint64_t number, LogTail tail, Lsn known = 0) {
+    TakeoverOptions options{seen, epoch_of(number), std::move(tail), {}, {}, {}};
     options.on_commits = [this](std::vector<TailCommit> more) {
       for (TailCommit& commit : more) commits.push_back(std::move(commit));
     };
@@ -93,6 +96,23 @@ TEST_CASE("a takeover applies whole commits before the first hole, and removes w
   CHECK(result.position == LogPosition{"cluster", "1", 2, 70, 70, chain, bytes});
   CHECK(service.frames().size() == 70);
   CHECK(result.found.last_seq == 73);
+}
+
+TEST_CASE("frames that a node has seen behind a hole are read again in a takeover") {
+  FakeRemoteService service(1);
+  service.put_epoch(encode_epoch(epoch_of(1)));
+  uint32_t chain = 0;
+  for (uint64_t seq = 1; seq <= 5; ++seq) chain = put_frame(service, seq, seq, chain);
+  Node node(service);
+  LogTail tail(LogPosition{"cluster", "1", 0, 0, 0, 0});
+  for (const uint64_t seq : {1, 3, 4}) {
+    REQUIRE(tail.add(seq, service.frames().at(seq), node.commits).ok());
+  }
+  node.begin(encode_epoch(epoch_of(1)), 2, std::move(tail));
+  const TakeoverResult& result = node.finish();
+  REQUIRE_MESSAGE(result.status.ok(), result.status.message());
+  CHECK(node.commits.size() == 5);
+  CHECK(service.frames().size() == 5);
 }
 
 // Epoch 1 with the frames 1 to 9, of which etcd has lost the fifth. Returns the epoch's value.
