@@ -246,6 +246,25 @@ TEST_CASE("where the reserve is in use, a small checkpoint gives the log's space
   it.check_reopened();
 }
 
+TEST_CASE("where the reserve is in use and the data have shrunk, the log's space comes back too") {
+  Fixture it;
+  it.options.journal.min_free_disk_bytes = 48 * kMb;
+  it.options.checkpoint_log_bytes = 1024 * kMb;
+  it.options.memtable_bytes = kMb;
+  it.filling = 100'000;  // 30 MB
+  it.fs->set_capacity(128 * kMb);
+  it.open();
+  it.fill();
+  REQUIRE(it.checkpoint().ok());
+  it.filling = 10;
+  for (uint32_t i = 0; i < 60'000; ++i) {
+    it.engine->set(i % kKeys, i, 1000);
+    if (i % 500 == 0) REQUIRE(it.store->journal().sync());
+  }
+  REQUIRE(it.store->journal().sync());
+  CHECK(eventually([&] { return it.checkpointer().status().completed == 2; }));
+}
+
 TEST_CASE(
     "attached, the last checkpoint's failure takes nothing away and is no failure of the end") {
   for (const bool attached : {true, false}) {

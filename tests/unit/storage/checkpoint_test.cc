@@ -70,6 +70,7 @@ TEST_CASE("a restart begins with the checkpoint and applies only the log after i
     Running run = start(store_options(directory.path()));
     for (uint32_t i = 0; i < 1000; ++i) run.engine->set(i, i);
     REQUIRE(checkpoint(*run.store).ok());
+    CHECK(run.store->checkpointer()->status().last_success_ms == fixed_clock());
     for (uint32_t i = 0; i < 10; ++i) run.engine->set(i, 77);
     state = run.engine->state();
   }
@@ -181,6 +182,18 @@ TEST_CASE("a growing log starts a checkpoint by itself, but no sooner than the l
   for (uint32_t i = 0; i < 6000; ++i) run.engine->set(i % 100, i, 1000);
   run.store->journal().flush();
   CHECK(eventually([&] { return run.store->checkpointer()->status().completed == 2; }));
+}
+
+TEST_CASE("what the log holds from before a start counts as its growth") {
+  TempDirectory directory;
+  StoreOptions options = store_options(directory.path(), SyncMode::kNever);
+  {
+    Running run = start(options);
+    for (uint32_t i = 0; i < 2000; ++i) run.engine->set(i % 100, i, 1000);
+  }
+  options.checkpoint_log_bytes = 1 << 20;
+  Running run = start(options);
+  CHECK(eventually([&] { return run.store->checkpointer()->status().completed == 1; }));
 }
 
 TEST_CASE("a checkpoint that is wanted is made once, whatever the log's size") {
