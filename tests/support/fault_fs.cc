@@ -253,9 +253,10 @@ void FaultFs::note_failed_sync(const std::string& name) {
 }
 
 void FaultFs::note_overwritten(const std::string& name) {
-  const std::string before = contents(name);
+  std::string before = contents(name);
   MutexLock lock(mutex_);
   FileState& file = files_[name];
+  if (file.size > file.synced) before.resize(file.synced);
   if (!file.in_place) file.before = before;
   file.in_place = true;
 }

@@ -389,6 +389,21 @@ TEST_CASE("always: a commit of several values of the log is synced before it is 
   CHECK(replay.state.size() == kKeys);
 }
 
+TEST_CASE("a directory whose power fails soon after its first start is opened") {
+  Disk disk;
+  {
+    MapReplay replay;
+    auto opened = Store::open(disk.options(SyncMode::kAlways), replay);
+    REQUIRE(opened.ok());
+    disk.fs->freeze();
+    CHECK((*opened)->close(CloseMode::kDiscard).ok());
+  }
+  disk.fs->lose_unsynced(1, true);
+  disk.fs->heal();
+  const ReadBack back = read_back(disk.options(SyncMode::kAlways));
+  CHECK_MESSAGE(back.status.ok(), back.status.message());
+}
+
 TEST_CASE("units that a killed process has only written are synced with those after its restart") {
   Disk disk;
   Lsn synced = 0;

@@ -142,6 +142,20 @@ TEST_CASE("a log whose unsynced tail is cut at any byte opens with a prefix") {
   CHECK(before == 0);
 }
 
+TEST_CASE("damage behind a gap, in what was never synced, goes with what is behind the gap") {
+  TempDirectory directory(true);
+  append_units(directory.path(), {1, 2, 3}, 3);
+  append_units(directory.path(), {11, 12, 13, 14, 15}, 0);
+  const std::string wal = newest_wal(directory.path());
+  std::string bytes = read_file(wal);
+  bytes[bytes.size() / 2] ^= 1;
+  write_file(wal, bytes);
+  const ReadBack back = read_back(directory.path());
+  REQUIRE_MESSAGE(back.status.ok(), back.status.message());
+  CHECK(back.recovered.last_lsn == 3);
+  CHECK(back.recovered.dropped_tail);
+}
+
 TEST_CASE("a synced log that was cut is refused, and the high-water mark is named") {
   TempDirectory base(true);
   TempDirectory trial(true);
