@@ -177,6 +177,17 @@ TEST_CASE("what is dropped before it is written is not written") {
   require_all(kept);
 }
 
+TEST_CASE("what is dropped while it is written takes no place") {
+  constexpr size_t kBytes = 64 * kSlotBytes;
+  Site site;
+  for (int i = 0; i < 100; ++i) {
+    Kept kept = keep(*site.file, kBatch, kBytes);
+    wait_for([&] { return kept.front()->memory_bytes() < kBytes; });
+    kept.clear();
+  }
+  wait_for([&] { return site.file->disk_bytes() <= EventFile::kKeptSlots * kSlotBytes; });
+}
+
 TEST_CASE("while the disk is nearly full, all stays in memory, which is told once") {
   Site site;
   site.min_free = UINT64_MAX;

@@ -2,6 +2,7 @@
 #include "storage/spare_files.h"
 
 #include "net/process/memory_use.h"
+#include "storage/careful_fs.h"
 #include "storage/data_directory.h"
 #include "storage/rocksdb_log.h"
 #include "tests/support/fault_fs.h"
@@ -125,6 +126,36 @@ TEST_CASE("without a further descriptor the journal's files take spare ones, whi
     CHECK(spares->missing() == 0);
     if (has_spares) CHECK(fill(*log, lsn, 10).ok());
   }
+}
+
+namespace {
+
+// Another thread takes the first descriptors that are freed.
+class ContendedFs final : public rocksdb::FileSystemWrapper {
+ public:
+  explicit ContendedFs(int taken)
+      : FileSystemWrapper(rocksdb::FileSystem::Default()), left_(taken) {}
+  const char* Name() const override { return "ContendedFs"; }
+  rocksdb::IOStatus NewDirectory(const std::string& name, const rocksdb::IOOptions& options,
+                                 std::unique_ptr<rocksdb::FSDirectory>* directory,
+                                 rocksdb::IODebugContext* debug) override {
+    if (left_-- > 0) return rocksdb::IOStatus::IOError(name, "Too many open files");
+    return FileSystemWrapper::NewDirectory(name, options, directory, debug);
+  }
+
+ private:
+  int left_;
+};
+
+}  // namespace
+
+TEST_CASE("a descriptor that another thread takes is replaced by the next spare one") {
+  TempDirectory directory;
+  const auto spares = std::make_shared<SpareFiles>();
+  CarefulFs careful(std::make_shared<ContendedFs>(3), directory.path(), spares);
+  std::unique_ptr<rocksdb::FSDirectory> opened;
+  CHECK(careful.NewDirectory(directory.path(), {}, &opened, nullptr).ok());
+  CHECK(spares->missing() == 3);
 }
 
 TEST_CASE("the parent of a new data directory is synced") {
