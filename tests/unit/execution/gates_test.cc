@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/commands/complete_engine.h"
+#include "engine/execution/queue_names.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/memory_journal.h"
 #include "tests/support/quiet_server.h"
@@ -137,6 +138,28 @@ TEST_CASE("a blocked reply waits for the unit that took the element or leased th
   CHECK(inbox->blocked_reply.find("payload") != std::string::npos);
   CHECK(inbox->blocked_gates == std::vector<Lsn>{2, it.journal.last_lsn()});
   CHECK(it.journal.last_lsn() == 3);
+}
+
+TEST_CASE("a worker is told to stop behind the unit that cancels its run") {
+  Fixture it;
+  const auto inbox = std::make_shared<Inbox>();
+  it.reader.client.port = inbox;
+  it.reader.run({"HELLO", "3"});
+  it.writer.run({"Q.ADD", "q", "job", "payload"});
+  it.reader.run({"Q.POP", "1", "q"});
+  it.writer.run({"Q.CANCEL", "q", "job"});
+  CHECK(inbox->text.find("q.cancel") != std::string::npos);
+  CHECK(inbox->gates == std::vector<Lsn>{it.journal.last_lsn()});
+}
+
+TEST_CASE("what is read of a queue without a command waits for the unit that it shows") {
+  Fixture it;
+  it.writer.run({"SET", "before", "1"});
+  it.writer.run({"Q.ADD", "q", "job", "payload", "GROUP", "g"});
+  const QueueName queue{0, "q"};
+  CHECK(last_event(it.engine, queue).gate == 2);
+  CHECK(find_in_queue(it.engine, queue, "job").gate == 2);
+  CHECK(find_groups_of(it.engine, queue, "", 0, 10).gate == 2);
 }
 
 TEST_CASE("a script that wakes a BLMOVE holds the shard to which it moves") {
