@@ -493,6 +493,23 @@ TEST_CASE("runs and waits are counted from the records") {
   }
 }
 
+TEST_CASE("after a takeover an adaptive cap changes when it would have on the primary") {
+  Primary primary;
+  Standby standby(primary.server, primary.journal);
+  primary.run({"Q.CONFIG", "q", "SET", "max_active", "1", "adaptive", "1:9:100:1000:1"});
+  const auto work = [](EngineSession& session, int number) {
+    const std::string id = "j" + std::to_string(number);
+    run(session, {"Q.ADD", "q", id, "p"});
+    run(session, {"Q.POP", "1", "q"});
+    CHECK(run(session, {"Q.ACK", "q", id, std::to_string(number)}) == "+OK\r\n");
+  };
+  for (int i = 1; i <= 110; ++i) work(primary.session, i);  // after 100 the cap is 2
+  standby.promote(primary.journal, primary.now);
+  work(standby.session, 111);
+  for (const char* id : {"a", "b", "c", "d"}) run(standby.session, {"Q.ADD", "q", id, "p"});
+  CHECK(run(standby.session, {"Q.POP", "1", "q", "COUNT", "4"}).starts_with("*2\r\n"));
+}
+
 TEST_CASE("a unit that cannot be decoded is refused") {
   Primary primary;
   Standby standby(primary.server, primary.journal);

@@ -6,6 +6,7 @@
 
 #include "engine/queue/queue.h"
 #include "engine/queue/queue_records.h"
+#include "tests/support/lossy_spill.h"
 #include "tests/support/queue_dump.h"
 #include "tests/support/test.h"
 
@@ -48,6 +49,32 @@ TEST_CASE("a step of a walk is short, however many rules and idle rates there ar
   copy.end_replay([] {});
   CHECK(copy.lanes.idle_rates().size() == kMany);
   CHECK(dump_difference(dump_queue(queue), dump_queue(copy)) == "");
+}
+
+TEST_CASE("a walk goes on behind the events that the spill has lost") {
+  LossySpill spill;
+  Queue queue;
+  queue.events.spill_to(&spill);
+  for (uint64_t seq = 1; seq <= 5000; ++seq) {
+    queue.events.append(seq, 1000, EventType::kAdded, "id", std::string(30, 'f'));
+  }
+  spill.lost = true;
+  Queue copy;
+  copy.begin_replay();
+  QueueCursor cursor;
+  for (bool more = true; more;) {
+    more = walk_queue(queue, cursor, 256, [&](EffectType type, Bytes field, Bytes value) {
+      Effect effect;
+      effect.type = type;
+      effect.key = "q";
+      effect.field = field;
+      effect.value = value;
+      REQUIRE(apply_queue_effect(copy, effect));
+    });
+  }
+  copy.end_replay([] {});
+  CHECK(copy.events.last_seq() == 5000);
+  CHECK(copy.events.count() > 1000);
 }
 
 }  // namespace sluice::test

@@ -25,6 +25,13 @@ struct Server : ScriptServer {
     for (unsigned i = 0; i < kShards; ++i) count += engine.shard(i).watched_keys;
     return count;
   }
+  size_t watched_names() NO_THREAD_SAFETY_ANALYSIS {
+    size_t count = 0;
+    for (const Shard& shard : engine.shards()) {
+      for (const auto& by_key : shard.watchers) count += by_key.size();
+    }
+    return count;
+  }
 };
 
 TEST_CASE("EXEC runs what was queued, and an error of one stops none") {
@@ -118,6 +125,7 @@ TEST_CASE("UNWATCH, DISCARD, EXEC, RESET and the end of the connection forget th
     CHECK(server.watched_keys() == 3);
   }
   CHECK(server.watched_keys() == 0);
+  CHECK(server.watched_names() == 0);
   // UNWATCH also clears a watch whose key has changed.
   server.session.run({"WATCH", "a"});
   server.other.run({"SET", "a", "1"});
