@@ -124,8 +124,12 @@ def test_lead(options):
         tool.ask("lead", code=1, says=("another server is using",))
         server.stop()
         require("begins group" not in tool.ask("verify"), "a mark that nobody made")
+        load_anew = os.path.join(server.directory, "load-anew")
+        with open(load_anew, "w", encoding="utf-8"):
+            pass
         tool.ask("lead", says=(f"{server.directory} begins group 1",
                                f"up to lsn {KEYS}, written 2"))
+        require(not os.path.exists(load_anew), "a node that leads loads anew")
         first = tool.ask("verify", says=(f"begins group 1 with everything up to lsn {KEYS}",
                                          "intact:"))
         tool.ask("lead", "--group", "other", says=("begins group other",))
