@@ -177,6 +177,32 @@ def test_keys_move_and_open(options):
     quit_top(terminal)
 
 
+def test_the_empty_name(options):
+    """A queue whose name is empty is one like any other."""
+    server, sluice = serve(options)
+    with server.connect() as connection:
+        connection.call("Q.ADD", "", "a", "x")
+        popped(connection, "")
+        connection.call("Q.ADD", "", "b", "x")
+        connection.call("Q.ADD", "exec", "c", "x")
+        lines = sluice.must("top").splitlines()
+        require_equal([line.split("\t")[:3] for line in lines[1:]],
+                      [["", "1", "1"], ["exec", "1", "0"]], "in a pipe")
+        terminal = top(sluice, rows=40)
+        terminal.frame_with(r"> \(empty name\) +1 +1(.*\n)+.*WORKERS.*\n +w 1 +1(.*\n)+. b ")
+        terminal.press(DOWN)
+        terminal.frame_with(r"> exec")
+        terminal.press(UP + ENTER)
+        terminal.frame_with(r"  \(empty name\)\n(.*\n)+> a ")
+        terminal.press("p")
+        terminal.frame_with(r"\(empty name\) hands out no more jobs")
+        require_equal(connection.call("Q.CONFIG", "", "GET", "paused").value[1], b"out", "paused")
+        quit_top(terminal)
+        alone = top(sluice, "", rows=40)
+        alone.frame_with(r"paused: out(.*\n)+. a ")
+        quit_top(alone)
+
+
 def test_keys_steer(options):
     """p, r, R and c change what they say; what cannot be undone asks first."""
     server, sluice = serve(options)

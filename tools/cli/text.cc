@@ -87,6 +87,8 @@ std::string printable(Bytes bytes) {
   return out;
 }
 
+std::string shown_queue(Bytes name) { return name.empty() ? "(empty name)" : printable(name); }
+
 size_t text_width(Bytes text) {
   size_t width = 0;
   while (!text.empty()) {

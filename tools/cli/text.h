@@ -16,6 +16,8 @@ void use_utf8();
 // Escapes unprintable characters (as in \n and \x1b). A job's name or payload must not reach the
 // terminal as a control sequence.
 std::string printable(Bytes bytes);
+// A queue's name for people.
+std::string shown_queue(Bytes name);
 // Number of columns that a printable text takes.
 size_t text_width(Bytes text);
 // The text in at most `width` columns; ends with … if it was cut.

@@ -138,13 +138,12 @@ TopStep TopModel::move_focus(int64_t lists) {
 std::optional<std::string> TopModel::selected_job() const {
   if (view() == TopView::kJob) return state_.job_id;
   if (state_.focus == TopList::kQueues || state_.focus == TopList::kWorkers) return std::nullopt;
-  const std::string id = name_at(state_.focus, selected(state_.focus));
-  return id.empty() ? std::nullopt : std::optional(id);
+  return name_at(state_.focus, selected(state_.focus));
 }
 
 TopStep TopModel::open() {
   if (view() == TopView::kQueues && state_.focus == TopList::kQueues) {
-    if (queue().empty()) return {};
+    if (!has_queue()) return {};
     views_.push_back(TopView::kQueue);
     state_.focus = TopList::kActive;
     return {.asks = true};
@@ -182,22 +181,22 @@ void TopModel::sort_next(bool is_forward) {
 // --- Changing ---
 
 TopStep TopModel::pause() {
-  if (view() == TopView::kJob || queue().empty()) return {};
+  if (view() == TopView::kJob || !has_queue()) return {};
   if (state_.focus == TopList::kWorkers) {
     const size_t at = selected(TopList::kWorkers);
-    const std::string worker = name_at(TopList::kWorkers, at);
-    if (worker.empty()) return {};
+    const auto worker = name_at(TopList::kWorkers, at);
+    if (!worker) return {};
     const bool is_quiet = integer_of(lines(TopList::kWorkers).items[at * 2 + 1], "quiet") != 0;
-    return {.command = TopCommand{{"Q.CONFIG", queue(), "WORKER", glob_escape(worker), "SET",
+    return {.command = TopCommand{{"Q.CONFIG", queue(), "WORKER", glob_escape(*worker), "SET",
                                    "quiet", is_quiet ? "off" : "on"},
-                                  printable(worker) + (is_quiet ? " gets jobs" : " is quiet")}};
+                                  printable(*worker) + (is_quiet ? " gets jobs" : " is quiet")}};
   }
   // Whether it is paused is not known yet.
   if (!has_lists()) return {.asks = true};
   const bool is_paused = !state_.paused.empty() && state_.paused != "none";
   return {.command = TopCommand{
               {"Q.CONFIG", queue(), "SET", "paused", is_paused ? "none" : "out"},
-              printable(queue()) + (is_paused ? " hands out jobs" : " hands out no more jobs")}};
+              shown_queue(queue()) + (is_paused ? " hands out jobs" : " hands out no more jobs")}};
 }
 
 TopStep TopModel::retry() {
@@ -210,8 +209,8 @@ TopStep TopModel::retry() {
 }
 
 TopStep TopModel::retry_all() {
-  if (queue().empty()) return {};
-  return confirm("retry all failed jobs of " + printable(queue()) + "?",
+  if (!has_queue()) return {};
+  return confirm("retry all failed jobs of " + shown_queue(queue()) + "?",
                  {{"Q.RETRY", queue(), "WHERE", "STATE", "failed"}, "queued again", true});
 }
 
@@ -222,7 +221,7 @@ TopStep TopModel::cancel() {
     return {};
   }
   return confirm(
-      "cancel " + printable(*job) + " of " + printable(queue()) + "?",
+      "cancel " + printable(*job) + " of " + shown_queue(queue()) + "?",
       {{"Q.CANCEL", queue(), *job}, printable(*job) + " is cancelled, or asked to stop"});
 }
 

@@ -34,6 +34,8 @@ Words list_words(const std::string& queue, const Words& what, size_t count) {
 }
 
 bool contains_ignoring_case(const std::string& text, const std::string& part) {
+  // A search for nothing in nothing ends like one that fails.
+  if (part.empty()) return true;
   return std::search(text.begin(), text.end(), part.begin(), part.end(), [](char a, char b) {
            return equals_ignore_case(Bytes(&a, 1), Bytes(&b, 1));
          }) != text.end();
@@ -95,7 +97,7 @@ const RespValue* TopModel::stats_of(const std::string& queue) const {
   return found == stats_.end() || found->second.is_null() ? nullptr : &found->second;
 }
 
-std::string TopModel::queue() const { return places_[0].name; }
+std::string TopModel::queue() const { return places_[0].name.value_or(""); }
 
 std::vector<TopQuestion> TopModel::questions(size_t rows) {
   std::vector<TopQuestion> questions;
@@ -109,8 +111,8 @@ std::vector<TopQuestion> TopModel::questions(size_t rows) {
                          state_.now_ms = seconds * 1000 + micros / 1000;
                        }});
   ask_queues(rows, questions);
-  if (!queue().empty() && view() == TopView::kJob) ask_job(queue(), questions);
-  if (!queue().empty() && view() != TopView::kJob) ask_details(queue(), rows, questions);
+  if (has_queue() && view() == TopView::kJob) ask_job(queue(), questions);
+  if (has_queue() && view() != TopView::kJob) ask_details(queue(), rows, questions);
   return questions;
 }
 
@@ -206,7 +208,7 @@ void TopModel::take_list(TopList list, RespValue value) {
 void TopModel::forget_details() {
   lines_ = {};
   state_.paused.clear();
-  details_of_.clear();
+  details_of_.reset();
   for (size_t i = 1; i < places_.size(); ++i) places_[i] = {};
 }
 
@@ -238,8 +240,8 @@ size_t TopModel::count(TopList list) const {
   return list == TopList::kWorkers ? items / 2 : items;
 }
 
-std::string TopModel::name_at(TopList list, size_t index) const {
-  if (index >= count(list)) return {};
+std::optional<std::string> TopModel::name_at(TopList list, size_t index) const {
+  if (index >= count(list)) return std::nullopt;
   if (list == TopList::kQueues) return state_.queues[index];
   if (list == TopList::kWorkers) return lines(list).items[index * 2].text;
   return text_of(lines(list).items[index], "id");
@@ -259,7 +261,7 @@ void TopModel::arrange() {
     Place& at = places_[i];
     const size_t size = count(list);
     bool is_there = false;
-    for (size_t index = 0; index < size && !is_there && !at.name.empty(); ++index) {
+    for (size_t index = 0; index < size && !is_there && at.name; ++index) {
       is_there = name_at(list, index) == at.name;
       if (is_there) at.index = index;
     }

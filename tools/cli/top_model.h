@@ -89,21 +89,22 @@ class TopModel {
   TopView view() const { return views_.back(); }
   size_t known_queues() const { return stats_.size(); }
   const RespValue* stats_of(const std::string& queue) const;
-  // The queue whose lists are shown; empty: none.
+  // The queue whose lists are shown, if there is one.
+  bool has_queue() const { return places_[0].name.has_value(); }
   std::string queue() const;
   // Whether its lists have been read.
-  bool has_lists() const { return details_of_ == queue(); }
+  bool has_lists() const { return details_of_ == places_[0].name; }
   const RespValue& lines(TopList list) const { return lines_[static_cast<size_t>(list)]; }
   size_t count(TopList list) const;
   size_t selected(TopList list) const { return places_[static_cast<size_t>(list)].index; }
 
  private:
   struct Place {
-    std::string name;
+    std::optional<std::string> name;  // the empty one is a name, too
     size_t index = 0;
   };
 
-  std::string name_at(TopList list, size_t index) const;
+  std::optional<std::string> name_at(TopList list, size_t index) const;
   Place& place(TopList list) { return places_[static_cast<size_t>(list)]; }
   void ask_queues(size_t rows, std::vector<TopQuestion>& questions);
   void ask_details(const std::string& queue, size_t rows, std::vector<TopQuestion>& questions);
@@ -135,7 +136,7 @@ class TopModel {
   std::string turn_;  // the last queue out of view that was asked for
   std::array<Place, kTopLists> places_;
 
-  std::string details_of_;  // the queue of what follows, once that has been read
+  std::optional<std::string> details_of_;  // the queue of what follows, once that has been read
   std::array<RespValue, kTopLists> lines_;
   int64_t log_next_ = 0;
 

@@ -61,7 +61,7 @@ Table queues_part(const TopModel& model, Window window) {
   for (size_t i = window.first; i < window.last; ++i) {
     const std::string& name = model.state().queues[i];
     const RespValue* stats = model.stats_of(name);
-    queues.emplace_back(name, stats == nullptr ? RespValue() : *stats);
+    queues.emplace_back(shown_queue(name), stats == nullptr ? RespValue() : *stats);
   }
   return queues_table(queues);
 }
@@ -132,14 +132,15 @@ std::string title_of(const TopModel& model, const std::string& from) {
   if (model.state().now_ms != 0)
     title += "  " + moment_text(model.state().now_ms, model.state().now_ms).substr(0, 8);
   if (model.view() == TopView::kQueues) {
-    title += "  " + count_text(static_cast<int64_t>(model.known_queues())) + " queues";
+    title += "  " + count_text(static_cast<int64_t>(model.known_queues())) +
+             (model.known_queues() == 1 ? " queue" : " queues");
     if (model.state().queues.size() != model.known_queues()) {
       title += ", " + count_text(static_cast<int64_t>(model.state().queues.size())) + " shown";
     }
     title += " by " + queue_columns()[model.state().sort].column.title;
     return title + (model.state().is_descending ? "▼" : "▲");
   }
-  title += "  " + printable(model.queue());
+  title += "  " + shown_queue(model.queue());
   if (model.view() == TopView::kJob) title += "  " + printable(model.state().job_id);
   return title;
 }
@@ -273,7 +274,7 @@ std::vector<std::string> top_lines(const TopModel& model, const Screen& screen,
   } else {
     const RespValue* stats = model.stats_of(model.queue());
     if (model.view() == TopView::kQueue && stats != nullptr) {
-      const Lines queue = queues_table({{model.queue(), *stats}}).lines(screen);
+      const Lines queue = queues_table({{shown_queue(model.queue()), *stats}}).lines(screen);
       out.insert(out.end(), queue.begin(), queue.end());
       if (!model.state().paused.empty() && model.state().paused != "none") {
         out.push_back(styled("paused: " + model.state().paused, Style::kBad, screen));
