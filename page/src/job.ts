@@ -5,8 +5,7 @@ import { overview_link, queue_link } from "./address";
 import { ApiError, job_path, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
 import { AttemptsPanel } from "./attempts";
-import { entries_of, is_addressable, segment_of, segment_of_item, shown, shown_lines }
-  from "./bytes";
+import { entries_of, is_addressable, segment_of, segment_of_item, shown } from "./bytes";
 import { server_now } from "./clock";
 import { KeyedList, append, h, replace, set_text, show } from "./dom";
 import { ago, count, duration, moment, plural, size } from "./format";
@@ -19,7 +18,7 @@ import { draw_body } from "./tree";
 import type { Band, Job, QueueAnswer, QueueEvent } from "./types";
 import { Figure, Stale, Panel, empty, skeleton, show_error, state_pill } from "./view";
 import type { View } from "./view";
-import { eta_of, event_in_words, has_place, is_over, state_in_words, telling_line }
+import { error_in_words, eta_of, event_in_words, has_place, is_over, state_in_words, telling_line }
   from "./words";
 
 const USUAL_MS = 1000;
@@ -208,7 +207,7 @@ export class JobView implements View {
     replace(this.message);
     if (this.pill.textContent !== job.state) replace(this.pill, state_pill(job.state));
     set_text(this.words, state_in_words(job, now));
-    const error = shown_lines(segment_of(job, "error"));
+    const error = error_in_words(segment_of(job, "error"), job.state, job.needs);
     show(this.error, error !== "");
     set_text(this.error, error);
     this.draw_figures(job, now);
@@ -344,7 +343,8 @@ export class JobView implements View {
       const value = event.fields[name];
       const text = typeof value === "number"
         ? (name.endsWith("_ms") ? duration(value) : String(value))
-        : telling_line(shown_lines(segment_of(event.fields, name)));
+        : telling_line(error_in_words(segment_of(event.fields, name), event.type,
+          this.job?.needs ?? []));
       return text === "" ? []
         : [" · ", `${name.replace("_ms", "").replace("_base64", "")} `, h("bdi", {}, text)];
     }).slice(1);

@@ -6,7 +6,7 @@ import { set_params } from "./address";
 import type { Params } from "./address";
 import { ApiError, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
-import { segment_of, segment_of_text, shown, shown_lines, text_of } from "./bytes";
+import { segment_of, segment_of_text, shown, text_of } from "./bytes";
 import { server_now } from "./clock";
 import { KeyedList, append, h, replace, set_text, show } from "./dom";
 import { FailuresPanel } from "./failures_panel";
@@ -15,7 +15,8 @@ import { JobFilters, filter_query, filters_in_words, is_filtered, where_of } fro
 import { failure } from "./notices";
 import type { Job, Stats } from "./types";
 import { Panel, STATES, empty, job_anchor, skeleton } from "./view";
-import { eta_of, failed_before, is_over, telling_line, why_in_words } from "./words";
+import { error_in_words, eta_of, failed_before, is_over, telling_line, why_in_words }
+  from "./words";
 
 const PAGE = 25;
 // The first tab, which lists all jobs of a filter; the others are states.
@@ -368,7 +369,8 @@ export class JobsPanel {
   }
 
   private note_of(job: Job): string {
-    const error = telling_line(shown_lines(segment_of(job, "error")));
+    const error = telling_line(
+      error_in_words(segment_of(job, "error"), job.state, job.needs));
     if (is_over(job.state) || job.state === "active") return error;
     // If no worker asks, none of them is expected, not only the first one.
     const idle = this.jobs?.some(({ why }) => why === "no_worker");

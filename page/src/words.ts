@@ -1,5 +1,5 @@
 // Texts for the server's codes: why a job waits, what an event means.
-import { segment_of, shown } from "./bytes";
+import { segment_of, segment_of_item, segment_of_text, shown, shown_lines } from "./bytes";
 import { count, duration, moment, plural } from "./format";
 import type { Job, QueueEvent } from "./types";
 import type { Wait } from "./waits";
@@ -42,6 +42,15 @@ export function failed_before(job: Job, error: string): string {
   if (job.attempts === 0 || segment_of(job, "error") === null) return "";
   return `Attempt ${job.attempts} failed${error && `: ${error}`}; `
     + `${plural(job.retries_left ?? 0, "try", "tries")} left. `;
+}
+
+// An error with its line breaks. The server's is "need ID" where a need has ended the job; a reason
+// that somebody gave may begin with the same word.
+export function error_in_words(error: string | null, state: string, needs: Job["needs"]): string {
+  const need = state !== "cancelled" ? undefined
+    : needs.map(segment_of_item).find((id) => error === segment_of_text("need ") + id);
+  return need === undefined ? shown_lines(error)
+    : `The job ${shown(need)}, which it needed, did not complete.`;
 }
 
 // One line about the state of a job.

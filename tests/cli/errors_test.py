@@ -64,5 +64,24 @@ def test_jobs_of_an_error(options):
     require_equal(list(sluice.json("jobs", "exec", "--by", "error")), ["no such file"], "the rest")
 
 
+def test_a_failed_need_is_a_sentence(options):
+    """Where the server says "need ID" people read a sentence; a reason, and JSON, are as given."""
+    _, sluice = serve(options)
+    sluice.must("add", "q", "x", "--id", "base")
+    sluice.must("add", "q", "x", "--id", "other")
+    sluice.must("add", "q", "x", "--id", "user", "--need", "base")
+    sluice.must("cancel", "q", "other", "--reason", "need base")
+    sluice.must("cancel", "q", "base")
+    told = "the job base, which it needed, did not complete"
+    require(f"\nerror\t{told}\n" in sluice.must("job", "q", "user"), "job")
+    require("\nerror\tneed base\n" in sluice.must("job", "q", "other"), "a reason")
+    notes = {line.split("\t")[0]: line.split("\t")[-1]
+             for line in sluice.must("jobs", "q", "--state", "cancelled").splitlines()}
+    require_equal((notes["user"], notes["other"]), (told, "need base"), "jobs")
+    require_equal(sluice.json("job", "q", "user")["error"], "need base", "JSON")
+    _, out, err = sluice.run("watch", "q", "user")
+    require(told in out + err, f"watch: {out}{err}")
+
+
 if __name__ == "__main__":
     sys.exit(run(sys.modules[__name__]))

@@ -67,7 +67,7 @@ int print_end(Context& context, const RespValue& job) {
   const std::string state = text_of(job, "state");
   if (job.is_null()) throw Failure{kServerError, "the queue has been deleted"};
   if (state != "completed") {
-    const std::string error = text_of(job, "error");
+    const std::string error = error_text(job);
     const std::string id = printable(text_of(job, "id"));
     throw Failure{kServerError, id + ": " + state + (error.empty() ? "" : ": " + printable(error))};
   }

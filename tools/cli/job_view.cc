@@ -66,9 +66,19 @@ std::string start_text(int64_t eta_ms) {
 
 }  // namespace
 
+std::string error_text(const RespValue& job) {
+  const std::string error = text_of(job, "error");
+  const RespValue* needs = job.find("needs");
+  if (needs == nullptr || text_of(job, "state") != "cancelled") return error;
+  // A reason that somebody gave may begin with the same word.
+  const bool is_of_need = std::any_of(needs->items.begin(), needs->items.end(),
+                                      [&](const auto& id) { return error == "need " + id.text; });
+  return is_of_need ? "the job " + error.substr(5) + ", which it needed, did not complete" : error;
+}
+
 Cell note_of(const RespValue& job, int64_t now_ms) {
   const std::string state = text_of(job, "state");
-  const std::string error = printable(telling_line(text_of(job, "error")));
+  const std::string error = printable(telling_line(error_text(job)));
   if (state == "active") {
     const std::string cancel = text_of(job, "cancel");
     if (job.find("cancel") != nullptr && !job.at("cancel").is_null()) {
@@ -231,7 +241,8 @@ Table fields_table(const RespValue& job, int64_t now_ms) {
   Table table({{"FIELD"}, {"VALUE"}});
   for (size_t i = 0; i + 1 < job.items.size(); i += 2) {
     const std::string& name = job.items[i].text;
-    std::string text = value_text(name, job.items[i + 1], now_ms);
+    std::string text =
+        name == "error" ? printable(error_text(job)) : value_text(name, job.items[i + 1], now_ms);
     if (text.empty() || (name == "max_run_ms" && job.items[i + 1].integer == 0)) continue;
     const Style style = name == "state" ? state_style(text) : Style::kPlain;
     table.add({name, {std::move(text), style}});

@@ -25,6 +25,8 @@ Table fields_table(const RespValue& job, int64_t now_ms);
 
 // The most useful information about a job in its state.
 Cell note_of(const RespValue& job, int64_t now_ms);
+// The job's error; a sentence where the server's is "need ID".
+std::string error_text(const RespValue& job);
 // "pending, 3 before it, starts in about 5 s"
 std::string place_text(const RespValue& job);
 

@@ -187,7 +187,7 @@ class Watcher {
     const std::string state = text_of(job_, "state");
     if (job_.is_null()) return "no longer known";
     if (state != "active") {
-      const std::string why = printable(text_of(job_, end_ == nullptr ? "why" : "error"));
+      const std::string why = printable(end_ == nullptr ? text_of(job_, "why") : error_text(job_));
       const std::string result = printable(text_of(job_, "result"));
       return place_text(job_) + (why.empty() ? "" : ", " + why) +
              (result.empty() ? "" : ", result=" + result);

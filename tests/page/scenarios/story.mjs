@@ -35,6 +35,24 @@ async function reasons(visit) {
   await visit.see(".words", "paused");
 }
 
+// The server's "need ID" is a sentence; a reason that begins so is what somebody wrote.
+async function failed_needs(visit) {
+  const told = "The job base, which it needed, did not complete.";
+  await add("failing", "base");
+  await add("failing", "user", { needs: ["base"] });
+  await add("failing", "other");
+  await api("POST", `${queue("failing")}/jobs/other:cancel`, { reason: "need base" });
+  await api("POST", `${queue("failing")}/jobs/base:cancel`);
+  await visit.open_job("failing", "user");
+  await visit.see(".headline-error", told);
+  await visit.see(".story li p", `error ${told}`);
+  await visit.open_job("failing", "other");
+  await visit.see(".headline-error", /^need base$/);
+  await visit.go("#/q/failing?state=cancelled");
+  await visit.see(".job-row .note", told);
+  await visit.see(".job-row .note", /^need base$/);
+}
+
 // Some of many are shown on each side, with their states; the others are counted.
 async function many_needs(visit) {
   const needs = Array.from({ length: 60 }, (_, n) => `n${n}`);
@@ -200,6 +218,7 @@ await scenario(async (browser) => {
   await many_attempts(visit);
   await reasons(visit);
   await many_needs(visit);
+  await failed_needs(visit);
   visit.faults.allowed.push("status of 404");
   await visit.open_job("work", "never-was");
   await visit.see(".empty", "No such job");
