@@ -97,14 +97,14 @@ Status CopyWriter::look_for_room(uint64_t bytes) const {
   if (!used(env_)->GetFreeSpace(directory_, &free).ok()) return {};
   if (free >= kept && free - kept >= bytes) return {};
   const auto mb = [](uint64_t count) { return std::to_string(count >> 20) + " MB"; };
-  return {StatusCode::kNoSpace, "not enough disk space in " + directory_ + ": the copy has about " +
-                                    mb(bytes) + ", beside which min-free-disk keeps " + mb(kept) +
-                                    ", and " + mb(free) + " are free"};
+  return {StatusCode::kNoSpace,
+          "not enough disk space in " + directory_ + ": the copy has at least " + mb(bytes) +
+              ", beside which min-free-disk keeps " + mb(kept) + ", and " + mb(free) + " are free"};
 }
 
 Status CopyWriter::begin(const CopyHead& head) {
   head_ = head;
-  if (Status status = look_for_room(head.bytes); !status.ok()) return status;
+  if (Status status = look_for_room(head.summary.bytes); !status.ok()) return status;
   if (fs::exists(incoming_)) return io_error(incoming_ + " is there already");
   RocksdbLogOptions options;
   options.directory = incoming_;

@@ -160,7 +160,9 @@ Status Bootstrap::load() {
       status = try_once(*epoch);
       if (status.ok()) return status;
     }
-    if (options_.on_wait) options_.on_wait(status.message());
+    if (options_.on_wait && status.code() != StatusCode::kCancelled) {
+      options_.on_wait(status.message());
+    }
     if (is_final(status) || trimmed_ >= kMaxTrimmed) return status;
     say(LogLevel::kWarning, "waiting: " + status.message());
     if (!rest()) return cancelled();
@@ -220,7 +222,10 @@ Status Bootstrap::load_from(const EpochValue& epoch, const GroupMember& from) {
   if (Status status = download(from); !status.ok()) {
     return {status.code(),
             "the data of the node \"" + from.name +
-                "\" have not come whole, and are loaded again: " + status.message() +
+                (status.code() == StatusCode::kNoSpace
+                     ? "\" are not loaded: "
+                     : "\" have not come whole, and are loaded again: ") +
+                status.message() +
                 (status.code() == StatusCode::kRefused ? token_advice(options_.token) : "")};
   }
   if (Status status = check_copy(epoch, head_); !status.ok()) return status;

@@ -1,7 +1,5 @@
 #include "net/server/info_replication.h"
 
-#include <algorithm>
-
 namespace sluice {
 
 namespace {
@@ -24,7 +22,7 @@ void write_link(const ReplicationFacts& facts, InfoWriter& out) {
   out.field("slave_repl_offset", view.lsn);
   if (!up) {
     out.field("master_link_down_since_seconds",
-              view.unlinked_ms < 0 ? -1 : std::max(view.unlinked_ms, facts.view_age_ms) / 1000);
+              view.unlinked_ms < 0 ? -1 : (view.unlinked_ms + facts.view_age_ms) / 1000);
   }
   out.field("slave_priority", facts.priority);
   out.field("slave_read_only", int64_t{1});

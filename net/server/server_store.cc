@@ -54,7 +54,7 @@ void warn_of_free_disk(const FreeDisk& disk, bool in_group) {
       "grow the data are {}{}",
       disk.bytes() >> 20, disk.below_min() ? "less than" : "again at least", disk.min_bytes() >> 20,
       disk.below_min() ? "refused until there is more" : "accepted again",
-      in_group ? ", while this server leads its group" : "");
+      in_group ? " if this server leads its group" : "");
 }
 
 bool keeps_data(const Settings& settings) { return settings.appendonly || !settings.save.empty(); }

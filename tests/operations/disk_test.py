@@ -52,7 +52,7 @@ def small_disk(megabytes):
 
 def says(server, pattern):
     """How many lines of the server's log fit."""
-    return len(re.findall(pattern, server.log_tail(50) + "\n"))
+    return len(re.findall(pattern, server.log_tail(10 ** 6) + "\n"))
 
 
 # Longer than the server goes without a look at the disk.
@@ -276,7 +276,7 @@ def test_the_reserve_at_the_start(options):
         with server.connect() as connection:
             require(connection.call("SET", "a", "1").raw.startswith(MISCONF), "the first command")
             require_equal(connection.call("GET", "a").raw, b"$-1\r\n")
-        require_equal(says(server, REFUSED), 1, "warnings in the log")
+        require(says(server, REFUSED) >= 1, "no warning in the log")
 
 
 def test_a_start_on_a_full_disk(options):

@@ -68,21 +68,21 @@ def test_idle_timeout(options):
 
 def test_who_waits_is_not_idle(options):
     """`timeout` leaves MONITOR and who waits for CLIENT PAUSE; a wait that ends is no idleness."""
-    with options.server({"timeout": "2"}) as server:
+    with options.server({"timeout": "4"}) as server:
         monitor, blocked, other = (server.connect(10) for _ in range(3))
         monitor.call("MONITOR")
         blocked.send("BLPOP", "q", "0")
-        for _ in range(8):
+        for _ in range(12):
             time.sleep(0.5)
             other.call("PING")
         other.call("RPUSH", "q", "x")
-        require_equal(blocked.read_reply().value, [b"q", b"x"], "after four seconds")
+        require_equal(blocked.read_reply().value, [b"q", b"x"], "after six seconds")
         # The check is made each second.
         for _ in range(3):
             time.sleep(0.4)
             other.call("PING")
         require_equal(blocked.call("PING").raw, b"+PONG\r\n", "who has just been served")
-        other.call("CLIENT", "PAUSE", "4000", "WRITE")
+        other.call("CLIENT", "PAUSE", "6000", "WRITE")
         paused = server.connect(10)
         paused.send("SET", "k", "v")
         require_equal(paused.read_reply().raw, b"+OK\r\n", "who has waited for the pause's end")

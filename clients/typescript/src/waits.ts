@@ -13,8 +13,8 @@ const LOOKS = 8  // within the time of the shortest wait
 
 /**
  * Calls `still` with the time of a wait in which `state` has not changed; it may come an eighth of
- * the shortest such time late. The waits share a timer, which runs out after the last of them: to
- * start and clear one for each wait costs a worker a twentieth of its CPU time.
+ * the longest such time late. The waits share a timer, which runs out after the last of them: to
+ * start and clear one for each wait costs a worker 3 % of its CPU time.
  */
 export class Waits {
   readonly #state: () => number
@@ -33,7 +33,7 @@ export class Waits {
   }
 
   add(ms: number, lose: Wait['lose']): Wait {
-    if (this.#timer === null || ms / LOOKS < this.#period) this.#watch(ms)
+    if (this.#timer === null || periodOf(ms) < this.#period) this.#watch(ms)
     const wait = { ms, lose, state: this.#state(), left: ms + this.#period }
     this.#waits.add(wait)
     return wait
@@ -52,8 +52,12 @@ export class Waits {
   // process, not the timer.
   #watch(shortest: number): void {
     if (this.#timer !== null) clearTimeout(this.#timer)
-    this.#period = Math.ceil(shortest / LOOKS)
-    this.#timer = later(this.#period, () => setImmediate(() => this.#look())).unref()
+    this.#period = periodOf(shortest)
+    // One that has fired may have been replaced before it looks.
+    const timer = later(this.#period, () => setImmediate(() => {
+      if (this.#timer === timer) this.#look()
+    })).unref()
+    this.#timer = timer
   }
 
   #look(): void {
@@ -69,4 +73,8 @@ export class Waits {
     }
     if (this.#waits.size > 0) this.#watch(shortest)
   }
+}
+
+function periodOf(ms: number): number {
+  return Math.ceil(ms / LOOKS)
 }

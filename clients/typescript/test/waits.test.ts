@@ -56,3 +56,12 @@ test('a wait that has ended is not lost, and those behind it have their own time
   assert.deepEqual(still, [])
   assert.ok((await lost(waits, 100)).ms >= 99)
 })
+
+test('a wait is lost in its time however many others begin meanwhile', async () => {
+  const { waits } = watched()
+  const losing = lost(waits, 300.1)
+  const adding = setInterval(() => waits.add(300.1, () => undefined), 5)
+  const { ms } = await losing
+  clearInterval(adding)
+  assert.ok(ms >= 299, `${ms} ms`)
+})

@@ -247,7 +247,7 @@ TEST_CASE("a copy for which the disk has no room is not loaded, and the log is n
   options.on_wait = [&](const std::string& text) { why = text; };
   const Status status = Bootstrap(group.log(), options).run();
   CHECK(status.code() == StatusCode::kNoSpace);
-  CHECK(status.message().find("\"standby\" have not come whole") != std::string::npos);
+  CHECK(status.message().find("\"standby\" are not loaded") != std::string::npos);
   CHECK(status.message().find("not enough disk space in " + options.directory) !=
         std::string::npos);
   CHECK(why == status.message());

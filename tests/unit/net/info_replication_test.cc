@@ -97,7 +97,7 @@ TEST_CASE("how long a standby has not heard of a primary, while it hears of etcd
     GroupView view = *group.view();
     // Its record has gone, or it has given its group away.
     holds ? static_cast<void>(view.members.erase(view.members.begin())) : view.holder.clear();
-    view.unlinked_ms = 7999;
+    view.unlinked_ms = 7500;
     group.set(view);
     const std::string text = written(&group);
     CHECK(text.find("master_link_status:down\r\n") != std::string::npos);

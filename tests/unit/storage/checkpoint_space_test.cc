@@ -262,7 +262,7 @@ TEST_CASE("where the reserve is in use and the data have shrunk, the log's space
     if (i % 500 == 0) REQUIRE(it.store->journal().sync());
   }
   REQUIRE(it.store->journal().sync());
-  CHECK(eventually([&] { return it.checkpointer().status().completed == 2; }));
+  CHECK(eventually([&] { return it.checkpointer().status().completed >= 2; }));
 }
 
 TEST_CASE(

@@ -94,9 +94,9 @@ TEST_CASE("a copy that would leave less of the disk than is to be kept writes no
   FailingDisk disk;
   TempDirectory directory(true);
   CopyHead head;
-  head.bytes = 300 << 10;
+  head.summary.bytes = 300 << 10;
   disk.fs->set_capacity(1 << 20);
-  const uint64_t kept = (1 << 20) - head.bytes;
+  const uint64_t kept = (1 << 20) - head.summary.bytes;
   const Status status = CopyWriter(directory.path(), true, disk.env.get(), kept + 1).begin(head);
   CHECK(status.code() == StatusCode::kNoSpace);
   CHECK(status.message().find("min-free-disk") != std::string::npos);
