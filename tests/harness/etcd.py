@@ -37,9 +37,7 @@ class EtcdCluster:
         self.user = None
 
     def __enter__(self):
-        for member in range(len(self.ports)):
-            self.start(member)
-        self.wait_for_leader()
+        self._start_all()
         return self
 
     def __exit__(self, *_):
@@ -95,6 +93,11 @@ class EtcdCluster:
     def resume(self, member):
         self.processes[member].send_signal(signal.SIGCONT)
 
+    def _start_all(self):
+        for member in range(len(self.ports)):
+            self.start(member)
+        self.wait_for_leader()
+
     def save(self, snapshot):
         self.ctl("snapshot", "save", snapshot, endpoints=self.endpoints()[:1])
 
@@ -108,9 +111,7 @@ class EtcdCluster:
             self.ctl("snapshot", "restore", snapshot, "--data-dir", self._path(name), "--name",
                      name, "--initial-cluster", ",".join(self._peers()),
                      "--initial-advertise-peer-urls", peer)
-        for member in range(len(self.ports)):
-            self.start(member)
-        self.wait_for_leader()
+        self._start_all()
 
     def _peers(self):
         return [f"m{index}=http://{self.host(index)}:{peer}"
