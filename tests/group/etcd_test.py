@@ -2,6 +2,7 @@
 """The replicated log on a real etcd: leases, limits, silence, closing. What it shares with the fake
 is in log_contract_test.py."""
 
+import contextlib
 import itertools
 import sys
 import time
@@ -10,19 +11,29 @@ import harness
 from harness import require, require_equal, wait_until
 from harness.etcd import EtcdCluster
 from harness.log_talk import TAKEN, LogTalk
+from harness.relay import Relay
+from harness.servers import LOOPBACK
+
+
+@contextlib.contextmanager
+def reached_by_relay():
+    """An etcd and the way to it. SIGSTOP would not do: other threads of etcd may still answer until
+    its main thread has the signal."""
+    with EtcdCluster() as cluster, Relay(cluster.ports[0][0]) as relay:
+        yield relay, [f"http://{LOOPBACK}:{relay.port}"]
 
 
 def test_silent_etcd(options):
-    """a watch of an etcd that has stopped ends within some seconds, an idle one does not"""
-    with EtcdCluster() as cluster, LogTalk(options, cluster.endpoints()) as log:
+    """a watch of an etcd that is silent ends within some seconds, an idle one does not"""
+    with reached_by_relay() as (relay, endpoints), LogTalk(options, endpoints) as log:
         log.follow(log.done("state", 0).revision)
         time.sleep(6)  # longer than a silent etcd is waited for
         log.done("epoch", "", TAKEN)
         wait_until(lambda: log.told("epoch"), what="an event after the pause")
         require_equal(log.told("lost"), [], "lost while nothing happened")
-        cluster.pause(0)
+        relay.cut()
         wait_until(lambda: log.told("lost"), what="the end of the watch")
-        cluster.resume(0)
+        relay.heal()
         require_equal(log.until_known("state", 0).outcome, "done", "etcd continues")
 
 
@@ -103,10 +114,10 @@ def test_full_etcd(options):
 
 def test_close(options):
     """close() answers what is outstanding, and what comes later"""
-    with EtcdCluster() as cluster, LogTalk(options, cluster.endpoints()) as log:
+    with reached_by_relay() as (relay, endpoints), LogTalk(options, endpoints) as log:
         fence = log.lead()
         log.follow(0)
-        cluster.pause(0)
+        relay.cut()
         waiting = [log.begin("append", fence, seq, "x") for seq in range(1, 5)]
         waiting += [log.begin("put", "node", "n1", "r", "v"), log.begin("state", 0)]
         time.sleep(0.1)
@@ -117,7 +128,7 @@ def test_close(options):
         for late in (("append", fence, 9, "x"), ("frames", 1, 0), ("records", "node")):
             require_equal(log.call(*late).outcome, "closed", str(late))
         require_equal(log.told("lost"), [], "closing is no loss")
-        cluster.resume(0)
+        relay.heal()
         require_equal(log.end(), 0, "its exit code")
 
 

@@ -11,6 +11,7 @@ its first failure.
 
 import argparse
 import concurrent.futures
+import contextlib
 import itertools
 import os
 import pathlib
@@ -123,6 +124,20 @@ def own_address():
 def rss_bytes(pid):
     with open(f"/proc/{pid}/statm", encoding="ascii") as statm:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def open_files(pid):
+    """The numbers of the process's open descriptors."""
+    return [int(number) for number in os.listdir(f"/proc/{pid}/fd")]
+
+
+def open_paths(pid):
+    """What they refer to: a path, or words such as `socket:[4711]`."""
+    paths = []
+    for number in open_files(pid):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            paths.append(os.readlink(f"/proc/{pid}/fd/{number}"))
+    return paths
 
 
 def slack(connection):

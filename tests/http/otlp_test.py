@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-from harness import alone, require, require_equal, run, scratch, wait_until
+from harness import alone, open_paths, require, require_equal, run, scratch, wait_until
 from harness.certificates import Certificates
 from harness.holds import measured
 from harness.http_client import Client, serve
@@ -434,8 +434,7 @@ def test_a_slow_collector_disturbs_nobody(options):
         with server.connect() as connection:
             slowest = measured(lambda: slowest_of(connection, 3.2), lambda took_s: took_s < 0.5)
         require(slowest[-1] < 0.5, f"commands took {slowest} s")
-        sockets = [name for name in os.listdir(f"/proc/{server.pid}/fd")
-                   if os.readlink(f"/proc/{server.pid}/fd/{name}").startswith("socket:")]
+        sockets = [file for file in open_paths(server.pid) if file.startswith("socket:")]
         require(len(sockets) <= 6, f"{len(sockets)} sockets")
         wait_until(lambda: counters_of(server)["_failed"] >= 2, what="failures")
         require_equal(log_of(server).count(LOST), 1, "lines in the log")

@@ -7,7 +7,7 @@ import os
 import sys
 
 import harness
-from harness import info, require, require_equal, scratch, wait_until
+from harness import info, open_paths, require, require_equal, scratch, wait_until
 
 DURABLE = {"appendonly": "yes", "appendfsync": "everysec", "save": ""}
 KEPT = 100_000
@@ -81,9 +81,8 @@ def test_without_persistence_all_is_in_memory(options):
         with options.server(directory=directory) as server, server.connect(60) as connection:
             run_jobs(connection, 5000)
             require_equal(read_all(connection)[1], 15_000, "events kept")
-            opened = f"/proc/{server.pid}/fd"
-            targets = [os.readlink(f"{opened}/{fd}") for fd in os.listdir(opened)]
-            require(not any("deleted" in target for target in targets), f"open: {targets}")
+            paths = open_paths(server.pid)
+            require(not any("deleted" in path for path in paths), f"open: {paths}")
 
 
 if __name__ == "__main__":

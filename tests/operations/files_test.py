@@ -12,7 +12,7 @@ import threading
 import time
 
 import harness
-from harness import info, require, require_equal, scratch, wait_until
+from harness import info, open_files, require, require_equal, scratch, wait_until
 from harness.surroundings import preload, wrapped
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -34,10 +34,6 @@ def constant(name):
     """Of net/server/file_limit.h."""
     text = (ROOT / "net" / "server" / "file_limit.h").read_text(encoding="utf-8")
     return int(re.search(rf"\b{name} = (\d+);", text).group(1))
-
-
-def open_files(pid):
-    return os.listdir(f"/proc/{pid}/fd")
 
 
 @contextlib.contextmanager
@@ -174,7 +170,7 @@ def test_spare_files(options):
                 one.sendall(b"PING\r\n")  # they are silent for less long than the waiting ones
                 require_equal(one.recv(100), b"+PONG\r\n", "PING")
             # No further descriptor below the limit.
-            highest = max(int(name) for name in open_files(server.pid))
+            highest = max(open_files(server.pid))
             resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (highest + 1, highest + 1))
             write_megabytes(connection, 60)
             wait_until(lambda: any(is_closed(one) for one in others), what="the end of a client")
@@ -198,7 +194,7 @@ def test_every_listener_comes_back(options):
         path = os.path.join(directory, "socket")
         with options.server({"unixsocket": path}) as server, server.connect() as connection:
             connection.call("PING")
-            highest = max(int(name) for name in open_files(server.pid))
+            highest = max(open_files(server.pid))
             before = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
             resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (highest + 1, before[1]))
             with socket.socket(socket.AF_UNIX) as local, \

@@ -14,7 +14,7 @@ from concurrent import futures
 import redis
 
 import harness
-from harness import info, require, require_equal, servers, wait_until
+from harness import info, open_files, require, require_equal, servers, wait_until
 from harness.certificates import Certificates, TlsConnection, openssl
 from harness.resp import encode
 from harness.servers import LOOPBACK
@@ -270,17 +270,13 @@ def wait_for_clients(plain, count):
     wait_until(lambda: info(plain)["connected_clients"] == str(count), what=f"{count} clients")
 
 
-def file_count(server):
-    return len(os.listdir(f"/proc/{server.pid}/fd"))
-
-
 def test_slow_and_dropped_handshakes(options):
     """Handshakes that never end are ended; dropped ones leave nothing; others are not disturbed."""
     with tls_server(options, more={"tls-handshake-timeout": "1"}) as (server, certificates):
         with server.connect() as plain, \
                 TlsConnection(server.tls_port, certificates.context()) as served:
             wait_for_clients(plain, 2)
-            files = file_count(server)
+            files = len(open_files(server.pid))
             slow = [socket.create_connection((LOOPBACK, server.tls_port)) for _ in range(30)]
             for number, connection in enumerate(slow):
                 connection.sendall(HALF_HELLO[:number % 12])
@@ -300,7 +296,7 @@ def test_slow_and_dropped_handshakes(options):
                 connection.close()
             require(0.9 < time.monotonic() - began < 15, "in time")
             wait_until(lambda: info(plain)["connected_clients"] == "2", what="the end of all")
-            wait_until(lambda: file_count(server) == files, what="no socket is left")
+            wait_until(lambda: len(open_files(server.pid)) == files, what="no socket is left")
             require(int(info(plain)["sluice_tls_handshakes_failed"]) >= 30, "counted")
             lines = server.log_tail(400).count("TLS handshake with")
             require(1 <= lines <= 3, f"{lines} lines in the log")

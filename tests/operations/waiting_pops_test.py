@@ -3,7 +3,6 @@
 
 import contextlib
 import multiprocessing
-import os
 import resource
 import signal
 import socket
@@ -12,7 +11,7 @@ import sys
 import time
 
 import harness
-from harness import info, need_program, require, require_equal, wait_until
+from harness import info, need_program, open_files, require, require_equal, wait_until
 from harness.holds import Probe, require_short
 from harness.resp import Connection, encode
 from harness.servers import LOOPBACK
@@ -154,15 +153,11 @@ def begin_holder(server, control, command, count):
 
 def has_lost(server, before):
     """All but a few connections since it had `before` files. INFO would look at each client."""
-    return len(open_files(server)) < before + 10
-
-
-def open_files(server):
-    return os.listdir(f"/proc/{server.pid}/fd")
+    return len(open_files(server.pid)) < before + 10
 
 
 def measure_lost(server, control, held, command, killed, count=WAITING):
-    before = len(open_files(server))
+    before = len(open_files(server.pid))
     holder = begin_holder(server, control, command, count)
     if killed:
         held.begin("CLIENT", "KILL", "USER", "worker")
@@ -201,7 +196,7 @@ def test_idle_connections(options):
     with options.server(CLIENTS) as server, Probe(server) as held, server.connect() as control:
         def measure():
             control.call("CONFIG", "SET", "timeout", "0")
-            before = len(open_files(server))
+            before = len(open_files(server.pid))
             connections = [server.connect() for _ in range(WAITING)]
             wait_until(lambda: info(control, "clients")["connected_clients"] == str(WAITING + 2))
             held.begin("CONFIG", "SET", "timeout", "1")
