@@ -150,6 +150,20 @@ def test_the_question_is_seen_wherever_the_output_goes(options):
                 require_equal(after[:16], before[:16], f"{words} {more}")
 
 
+def test_questions_name_a_queue_without_a_name(options):
+    """The queue whose name is empty is called so in questions, plans and errors."""
+    server, sluice = serve(options)
+    with server.connect() as connection:
+        sluice.fails(SERVER_ERROR, "there is no queue (empty name)", "delete", "")
+        connection.call("Q.ADD", "", "a", "")
+        for asked, words in ((r"delete \(empty name\) with 1 waiting", ["delete", ""]),
+                             (r"cancel all jobs of \(empty name\) that", ["cancel", "", "--all"])):
+            terminal = Terminal(sluice.words(*words))
+            terminal.read_until(asked + r"[^?]*\? \[y/N\] ")
+            os.write(terminal.mine, b"n\n")
+            require_equal(terminal.end()[0], SERVER_ERROR, f"{words}")
+
+
 def test_add_says_what_it_waits_for(options):
     """add without a payload says at a terminal that it reads one, and how that ends."""
     _, sluice = serve(options)

@@ -190,8 +190,9 @@ void apply_all(Connection& connection, const std::vector<QueuePlan>& plans) {
     try {
       apply_to_queue(connection, plans[done]);
     } catch (Failure& failure) {
-      failure.text += " (queue " + plans[done].changes[0].queue + "; " + std::to_string(done) +
-                      " of " + std::to_string(plans.size()) + " queues were changed before it)";
+      failure.text += " (queue " + shown_queue(plans[done].changes[0].queue) + "; " +
+                      std::to_string(done) + " of " + std::to_string(plans.size()) +
+                      " queues were changed before it)";
       throw;
     }
   }
@@ -245,7 +246,7 @@ int export_config(Context& context) {
        all ? find_queues(context.connection) : context.arguments.operands()) {
     try {
       const auto settings = read_queue(context.connection, name);
-      if (!settings && !all) throw Failure{kServerError, "there is no queue " + printable(name)};
+      if (!settings && !all) throw Failure{kServerError, "there is no queue " + shown_queue(name)};
       if (settings) queues[name] = *settings;
     } catch (const Failure& failure) {
       if (!all || !is_hidden(failure)) throw;

@@ -169,7 +169,7 @@ int change_selected(Context& context, const BulkCommand& command) {
   const std::string name = arguments.command()->name;
   const bool asks = selector.empty() && name != "retry" && !arguments.has("--yes");
   const std::string which = name == "purge" ? " that have ended?" : " that have not ended?";
-  if (asks && !is_confirmed(name + " all jobs of " + printable(context.queue()) + which)) {
+  if (asks && !is_confirmed(name + " all jobs of " + shown_queue(context.queue()) + which)) {
     throw Failure{kServerError, "nothing was changed"};
   }
   if (selector.empty()) selector = {"ALL"};

@@ -186,7 +186,7 @@ std::vector<Words> commands_of(const std::vector<SettingChange>& changes,
 }
 
 std::string change_text(const SettingChange& change) {
-  std::string text = std::string(1, change.sign) + " " + printable(change.queue) + ": ";
+  std::string text = std::string(1, change.sign) + " " + shown_queue(change.queue) + ": ";
   if (change.rule.first != ConfigLevel::kQueue) {
     text += std::string(word_of(change.rule.first)) + " " + printable(change.rule.second) + ": ";
   }

@@ -16,6 +16,7 @@
 #include "net/http/json_text.h"
 #include "net/process/wall_clock.h"
 #include "tools/cli/failure.h"
+#include "tools/cli/text.h"
 
 namespace sluice::cli {
 
@@ -96,8 +97,10 @@ void require_queue(Connection& connection, const std::string& queue, const char*
   const RespValue there = connection.try_call({"EXISTS", queue});
   if (there.is_error() || there.integer != 0) return;
   const std::string nearest = nearest_word(queue, find_queues(connection));
-  throw Failure{
-      kServerError, "there is no queue " + queue + suggestion(nearest) + otherwise, {}, nearest};
+  throw Failure{kServerError,
+                "there is no queue " + shown_queue(queue) + suggestion(nearest) + otherwise,
+                {},
+                nearest};
 }
 
 void require_queue(Context& context, const char* otherwise) {

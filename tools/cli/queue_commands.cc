@@ -266,7 +266,7 @@ int run_delete(Context& context) {
   const int64_t waiting = integer_of(stats, "waiting");
   const int64_t active = integer_of(stats, "active");
   const bool dry_run = context.arguments.has("--dry-run");
-  const std::string what = printable(queue) + " with " + count_text(waiting) + " waiting and " +
+  const std::string what = shown_queue(queue) + " with " + count_text(waiting) + " waiting and " +
                            count_text(active) + " active jobs";
   const bool asks = !dry_run && !context.arguments.has("--yes");
   if (asks && !is_confirmed("delete " + what + ", its history and its configuration?")) {
