@@ -114,6 +114,10 @@ class Election {
 
   Phase phase() const { return phase_; }
   bool leads() const { return phase_ == Phase::kLead; }
+  // replica-priority 0 keeps this node from taking what nobody has led for `silent_ms`.
+  bool must_not_take(int64_t now_ms, int64_t silent_ms) const {
+    return never_takes_ && log_answers_ && !leads() && now_ms - heard_ms_ >= silent_ms;
+  }
   // The newest epoch that was heard of; `epoch().epoch` 0: none yet.
   const EpochValue& epoch() const { return epoch_; }
   // The epoch that is to be changed, or that this node leads with; and what it is to become.

@@ -58,6 +58,18 @@ Status check_epoch(GroupNodeOptions& options, const EpochValue& epoch) {
   return {};
 }
 
+// What a node waits for that answers to its changes do not tell; empty: nothing.
+std::string other_wait(const GroupMembers& members, const GroupFeed& feed, const Election& election,
+                       int64_t lag_ms, int64_t now_ms) {
+  if (members.other_process()) return "another process to end that is this node";
+  std::string hole = lag_ms > GroupWait::kSayMs ? feed.hole() : "";
+  if (!hole.empty()) return hole;
+  if (election.must_not_take(now_ms, GroupWait::kSayMs)) {
+    return "another node to lead, since its replica-priority is 0";
+  }
+  return members.put_failure();
+}
+
 }  // namespace
 
 // Takes what the log tells to the group's thread. It may be gone before what it has posted runs.
@@ -399,9 +411,10 @@ void GroupNode::publish() {
   view->takeovers = takeovers_;
   view->last_takeover_ms = last_takeover_ms_;
   view->waits_for = wait_.text();
-  if (view->lag_ms > GroupWait::kSayMs && view->waits_for.empty()) view->waits_for = feed_.hole();
-  if (view->waits_for.empty()) view->waits_for = members_.put_failure();
-  if (members_.other_process()) view->waits_for = "another process to end that is this node";
+  if (view->waits_for.empty() || members_.other_process()) {
+    view->waits_for = other_wait(members_, feed_, election_, view->lag_ms, now_);
+    if (!view->waits_for.empty()) wait_.say(view->waits_for, now_);
+  }
   view->members = members_.all(self());
   // A record may be older than the epoch.
   for (GroupMember& member : view->members) member.primary = member.name == view->holder;

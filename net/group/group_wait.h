@@ -32,16 +32,16 @@ class GroupWait {
     if (says && !refused_.empty()) say(refused_, now_ms);
   }
 
-  // Empty: it does not wait.
-  const std::string& text() const { return lost_.empty() ? refused_ : lost_; }
-
- private:
   void say(const std::string& why, int64_t now_ms) {
     if (now_ms < say_at_ms_) return;
     say_at_ms_ = now_ms + kSayMs;
     if (log_) log_(LogLevel::kWarning, "waiting: " + why);
   }
 
+  // What lose() and note() tell; empty: nothing.
+  const std::string& text() const { return lost_.empty() ? refused_ : lost_; }
+
+ private:
   const LogSink log_;
   std::string lost_;
   std::string refused_;

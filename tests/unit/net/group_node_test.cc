@@ -167,7 +167,24 @@ TEST_CASE("a standby that lacks a frame which the log has lost says so") {
   a.write();
   CHECK(group.until([&] { return !b.node().view()->waits_for.empty(); }).has_value());
   CHECK(b.node().view()->waits_for.starts_with("frame 1 of the replicated log"));
+  CHECK(b.said.back().starts_with("waiting: frame 1 of the replicated log"));
   CHECK(b.role() == GroupRole::kStandby);
+}
+
+TEST_CASE("a standby that must not take over says so while nobody leads") {
+  GroupRun group(16);
+  GroupNodeRun& a = group.add_primary();
+  GroupNodeRun& b = group.add_standby();
+  b.node().announce("b", 1, 0);
+  group.run(2 * GroupWait::kSayMs);
+  CHECK(b.node().view()->waits_for.empty());
+  a.kill();
+  REQUIRE(group.until([&] { return !b.node().view()->waits_for.empty(); }).has_value());
+  CHECK(b.node().view()->waits_for == "another node to lead, since its replica-priority is 0");
+  CHECK(b.said.back() == "waiting: another node to lead, since its replica-priority is 0");
+  CHECK(b.role() == GroupRole::kStandby);
+  b.node().announce("b", 1, 100);
+  CHECK(group.until([&] { return b.leads(); }).has_value());
 }
 
 TEST_CASE("a standby of which the log is out of reach does not take it over when it is back") {
