@@ -10,7 +10,8 @@ from harness.python_client import PACKAGE  # noqa: F401  makes the package known
 
 from sluice import errors
 from sluice.link import ConnectionLost
-from sluice.plan import MAX_BYTES, MAX_PAIRS, Effect, Outcome, Plan
+from sluice.outcome import Outcome
+from sluice.plan import MAX_BYTES, MAX_PAIRS, Effect, Plan
 
 QUEUE = b"q"
 HISTORIES = 1000

@@ -19,7 +19,8 @@ import handlers
 from sluice import NotCompleted, Queue, Worker
 from sluice.codec import codec_of
 from sluice.job import WorkerJob
-from sluice.plan import GIVEN_BACK, Lease
+from sluice.outcome import GIVEN_BACK
+from sluice.plan import Lease
 from sluice.processes import ProcessSlots
 
 EXEC = "exec"

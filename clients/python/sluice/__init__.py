@@ -13,7 +13,8 @@ from sluice.aio import AsyncJob, AsyncQueue
 from sluice.codec import Codec
 from sluice.errors import (Duplicate, Forgotten, GroupFull, NotCompleted, Paused, QueueFull,
                            ResultTimeout, ServerError, SluiceError, TooLate, Unknown, Unreachable)
-from sluice.job import Cancelled, Fatal, Retry, WorkerJob
+from sluice.job import WorkerJob
+from sluice.outcome import Cancelled, Fatal, Retry
 from sluice.queue import Event, Job, JobInfo, Queue
 from sluice.worker import Worker
 

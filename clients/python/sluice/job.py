@@ -1,34 +1,14 @@
-"""The job that a handler is given, and how a handler ends."""
+"""The job that a handler is given."""
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from typing import Any, Optional, Union
 
 from sluice import wire
 from sluice.codec import Codec, decode, encode
-from sluice.errors import CodecError, SluiceError
-from sluice.plan import GIVEN_BACK, Lease, Outcome
-
-
-class Fatal(SluiceError):
-    """Raised by a handler: the job has failed, and is not tried again."""
-
-
-class Retry(SluiceError):
-    """Raised by a handler: the run has failed. `delay` (seconds) replaces the backoff; ValueError
-    for one that the server would refuse, together with the ends of other runs."""
-
-    def __init__(self, text: str = "", delay: Optional[float] = None) -> None:
-        super().__init__(text)
-        if delay is not None and not 0 <= delay <= wire.LONGEST:
-            raise ValueError(f"a delay is 0 seconds or more, not {delay}")
-        self.delay = delay
-
-
-class Cancelled(SluiceError):
-    """Raised by `job.check()`: the handler is to stop. The text is the reason."""
+from sluice.outcome import Cancelled
+from sluice.plan import Lease
 
 
 class WorkerJob:
@@ -95,34 +75,3 @@ class WorkerJob:
     @property
     def stopped(self) -> bool:
         return self._stopped.is_set()
-
-
-def outcome_of_result(result: Any, codec: Codec) -> Outcome:
-    """A handler has returned. What cannot be encoded fails the job for good."""
-    if result is None:
-        return Outcome("ack")
-    try:
-        return Outcome("ack", result=encode(codec, result, "result"))
-    except CodecError as error:
-        return Outcome("FATAL", error=str(error))
-
-
-def outcome_of_error(error: BaseException, stopped: bool) -> Outcome:
-    """A handler has raised. A job that was told to stop ends cancelled when it is given back."""
-    if isinstance(error, Cancelled) or (stopped and isinstance(error, asyncio.CancelledError)):
-        return GIVEN_BACK
-    if isinstance(error, Fatal):
-        return Outcome("FATAL", error=_text_of(error))
-    if isinstance(error, Retry):
-        return Outcome("FAIL", error=_text_of(error), delay=error.delay)
-    text = _text_of(error)
-    return Outcome("FAIL", error=type(error).__name__ + (f": {text}" if text else ""))
-
-
-def _text_of(error: BaseException) -> str:
-    """What can be sent of its text, which is the handler's: it may raise, or not be Unicode."""
-    try:
-        text = str(error)
-    except Exception:
-        return "its text cannot be read"
-    return text.encode("utf-8", "backslashreplace").decode()

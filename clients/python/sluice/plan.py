@@ -17,6 +17,7 @@ from typing import Any, Iterable, Iterator, Optional, Sequence
 
 from sluice import errors, wire
 from sluice.link import is_outage, is_uncertain, value_of
+from sluice.outcome import GIVEN_BACK, Outcome
 
 MAX_PAIRS = 256  # leases in one Q.ACK, Q.NACK or Q.TOUCH
 MAX_COUNT = 256  # jobs of one pop
@@ -25,19 +26,6 @@ MAX_LOG = 16 * 1024  # bytes of a job's log that one heartbeat carries
 BLOCK = 5.0
 SHORTEST_HEARTBEAT = 0.05
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
-
-
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """How a run has ended: `ack` with a result, or a mode of Q.NACK."""
-
-    kind: str  # ack, FAIL, FATAL, SILENT
-    result: Optional[bytes] = None
-    error: str = ""
-    delay: Optional[float] = None  # seconds
-
-
-GIVEN_BACK = Outcome("SILENT")
 
 
 class Notes:

@@ -18,8 +18,9 @@ from typing import Any, Callable, Optional
 from sluice import forks, signals
 from sluice.codec import Codec, decode
 from sluice.errors import CodecError, SluiceError
-from sluice.job import WorkerJob, outcome_of_error
-from sluice.plan import GIVEN_BACK, Lease, Notes, Outcome
+from sluice.job import WorkerJob
+from sluice.outcome import GIVEN_BACK, Outcome, outcome_of_error
+from sluice.plan import Lease, Notes
 from sluice.slots import Finished, ThreadSlots
 
 POLL = 0.25  # seconds between two looks whether a child is to be killed

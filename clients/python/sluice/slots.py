@@ -12,8 +12,8 @@ from typing import Any, Awaitable, Callable, Optional, Protocol
 
 from sluice import tracing
 from sluice.codec import Codec
-from sluice.job import WorkerJob, outcome_of_error, outcome_of_result
-from sluice.plan import Outcome
+from sluice.job import WorkerJob
+from sluice.outcome import Outcome, outcome_of_error, outcome_of_result
 
 Finished = Callable[[WorkerJob, Outcome, Any], None]  # the job, how it ended, result or exception
 

@@ -23,7 +23,8 @@ from sluice.daemon import DaemonThread
 from sluice.errors import CodecError, SluiceError
 from sluice.job import WorkerJob
 from sluice.link import Link
-from sluice.plan import BLOCK, Command, Effect, Lease, Outcome, Plan
+from sluice.outcome import Outcome
+from sluice.plan import BLOCK, Command, Effect, Lease, Plan
 from sluice.processes import ProcessSlots
 from sluice.server import Server, connect_to
 from sluice.slots import Slots, TaskSlots, ThreadSlots
