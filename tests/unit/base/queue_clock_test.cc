@@ -137,6 +137,18 @@ TEST_CASE("queue time goes on while the machine sleeps, and after a day without 
   CHECK(machine.read().queue_ms > at_first_ms);
 }
 
+TEST_CASE("a sleep of the machine counts once, and one before the start counts not at all") {
+  Machine machine;
+  machine.sleep(kHourMs);
+  for (int64_t passed_ms = 100; passed_ms <= 1000; passed_ms += 100) {
+    machine.pass(100);
+    CHECK(machine.read().queue_ms == kNowMs + kHourMs + passed_ms);
+  }
+  QueueClock clock;
+  clock.start({kNowMs * 1000, 50'000'000, 50'000'000 + kHourMs * 1000});
+  CHECK(clock.now_ms(50'000'000) == kNowMs);
+}
+
 TEST_CASE("small differences are none, so that times that are shown do not flicker") {
   Machine machine;
   std::mt19937_64 random(5);

@@ -188,6 +188,19 @@ TEST_CASE("commands that wait to read are served by the records") {
   CHECK(run(readers.standby->session, {"Q.GET", "q", "one"}) == "$-1\r\n");
 }
 
+TEST_CASE("who waits for the end of an adopted member is served by the records") {
+  Readers readers;
+  Primary& primary = readers.primary;
+  primary.run({"Q.ADOPT", "q", "PENDING", "work", "ACTIVE", "busy"});
+  primary.run({"SADD", "busy", "one", "other"});
+  readers.begin();
+  const size_t end = readers.wait({"Q.GET", "q", "one", "WAIT", "0"});
+  primary.run({"SREM", "busy", "other"});
+  CHECK(readers.told(end).empty());
+  primary.run({"SREM", "busy", "one"});
+  CHECK_FALSE(readers.told(end).empty());
+}
+
 TEST_CASE("events that are not kept, and a queue that goes, are told") {
   Readers readers;
   Primary& primary = readers.primary;

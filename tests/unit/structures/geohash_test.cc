@@ -85,6 +85,43 @@ TEST_CASE("the ranges of a shape hold every place within it, and do not overlap"
   }
 }
 
+TEST_CASE("near a pole and beside the 180th meridian a circle holds every place within it") {
+  const uint64_t seed = testing::seeds(1, 23)[0];
+  testing::use_seed(seed);
+  std::mt19937_64 random(seed);
+  constexpr double kKmPerDegree = 111.2;
+  for (int round = 0; round < 2000; ++round) {
+    const bool near_pole = round % 2 == 0;
+    Shape shape;
+    shape.unit_m = 1000;
+    shape.radius = std::pow(10, between(random, -2, 1));
+    shape.center.latitude = near_pole ? between(random, 76, 84.9) : between(random, 0, 60);
+    if (round % 4 >= 2) shape.center.latitude *= -1;
+    const double rows = shape.radius / kKmPerDegree;
+    const double columns = rows / std::cos(shape.center.latitude * 3.14159265 / 180);
+    shape.center.longitude =
+        near_pole ? between(random, -170, 170) : 180 - between(random, 0, 1) * columns;
+    if (round % 8 >= 4) shape.center.longitude *= -1;
+    const auto ranges = geohash::cover(shape);
+    for (int i = 0; i < 40; ++i) {
+      // Half of the places are where the circle is widest.
+      const bool widest = i % 2 == 0;
+      const double across = widest ? between(random, 0.95, 1) : between(random, 0, 1);
+      const double along = between(random, -1, 1) * (widest ? 0.2 : 1);
+      Place place{shape.center.longitude + (i % 4 < 2 ? across : -across) * columns,
+                  std::clamp(shape.center.latitude + along * rows, -85.05, 85.05)};
+      if (place.longitude > 180) place.longitude -= 360;
+      if (place.longitude < -180) place.longitude += 360;
+      const auto score = static_cast<double>(geohash::encode(place));
+      double distance = 0;
+      if (!geohash::contains(shape, geohash::decode(score), distance)) continue;
+      CHECK(std::any_of(ranges.begin(), ranges.end(), [&](const geohash::ScoreRange& range) {
+        return score >= range.low && score < range.high;
+      }));
+    }
+  }
+}
+
 TEST_CASE("the front of a sort is that of a whole sort") {
   const uint64_t seed = testing::seeds(1, 23)[0];
   testing::use_seed(seed);

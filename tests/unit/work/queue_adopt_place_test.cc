@@ -83,4 +83,23 @@ TEST_CASE("in a place that another queue has left in the same unit a queue shows
   CHECK(q.stat("pending") == "1");
 }
 
+TEST_CASE("an adoption that ends leaves those of other queues alone, also in the same shard") {
+  QueueTalk q;
+  CHECK(q.say("Q.ADOPT {t}ends PENDING {t}a ACTIVE {t}b") == "OK");
+  CHECK(q.say("Q.ADOPT q PENDING {t}waiting ACTIVE running") == "OK");
+  CHECK(q.say("Q.ADOPT {t}ends OFF") == "OK");
+  CHECK(q.engine().adopted().queues.load() == 1);
+  q.say("ZADD {t}waiting 1 x");
+  CHECK(q.stat("added") == "1");
+  q.say("MULTI");
+  q.say("ZADD {t}waiting 2 y 3 z");
+  q.say("EXEC");
+  CHECK(q.stat("added") == "3");
+  q.say(
+      "EVAL return{redis.call('ZPOPMIN',KEYS[1]),redis.call('SADD',KEYS[2],'x')} 2 {t}waiting "
+      "running");
+  CHECK(q.stat("active") == "1");
+  CHECK(q.stat("started") == "1");
+}
+
 }  // namespace

@@ -482,6 +482,52 @@ TEST_CASE("who has lost the right to a command gets nothing more from it") {
   CHECK(q.ids_of(told.at(3)) == "a");
 }
 
+namespace {
+
+const WaiterLists& waiters_at(QueueServer& server,
+                              const std::string& key) NO_THREAD_SAFETY_ANALYSIS {
+  return server.engine().shard(KeyRef(key).shard).waiters;
+}
+
+}  // namespace
+
+TEST_CASE("who waits for several jobs leaves nothing behind, however the waiting ends") {
+  for (const std::string how : {"served", "gives up", "is lost"}) {
+    CAPTURE(how);
+    QueueTalk q;
+    q.add("a b c");
+    CHECK(q.say_as(1, "Q.EVENTS q $ ID a ID b ID c TYPE cancelled BLOCK 0") == "(waits)");
+    REQUIRE(waiters_at(q, "q").find_queue(0, "q") != nullptr);
+    if (how == "served") {
+      q.say("Q.CANCEL q b");
+      CHECK(q.take_deliveries().size() == 1);
+    } else if (how == "gives up") {
+      CHECK(q.give_up(1));
+    } else {
+      q.disconnect(1);
+    }
+    CHECK(waiters_at(q, "q").find_queue(0, "q") == nullptr);
+    CHECK(waiters_at(q, "q").empty());
+  }
+}
+
+TEST_CASE("a list needs other shards for as long as somebody waits to move its elements") {
+  for (const std::string how : {"served", "gives up"}) {
+    CAPTURE(how);
+    QueueTalk q;
+    CHECK(q.say_as(1, "BLMOVE from to LEFT RIGHT 0") == "(waits)");
+    CHECK(waiters_at(q, "from").need_other_shards());
+    if (how == "served") {
+      q.say("RPUSH from a");
+      CHECK(q.take_deliveries().at(1).show() == "a");
+    } else {
+      CHECK(q.give_up(1));
+    }
+    CHECK_FALSE(waiters_at(q, "from").need_other_shards());
+    CHECK(waiters_at(q, "from").empty());
+  }
+}
+
 // A job of the same id in the next queue of that name is another job.
 TEST_CASE("a wait ends with its queue, also if another queue takes the name at once") {
   const std::vector<std::vector<std::string>> cases{
