@@ -24,8 +24,8 @@ TEST_CASE("a consumer is idle since its last command, an entry since its deliver
   q.say("XGROUP CREATE s g 0");
   q.say("XREADGROUP GROUP g alice STREAMS s >");
   q.pass(5000);
-  // Nothing is delivered.
-  q.say("XREADGROUP GROUP g alice STREAMS s >");
+  // It asks what else it was given before.
+  q.say("XREADGROUP GROUP g alice STREAMS s 1-0");
   q.pass(7000);
   CHECK(q.say("XINFO CONSUMERS s g") == "[{name=alice pending=1 idle=7000}]");
   CHECK(q.say("XPENDING s g - + 10") == "[[1-0 alice 12000 1]]");

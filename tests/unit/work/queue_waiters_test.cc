@@ -515,7 +515,9 @@ TEST_CASE("a list needs other shards for as long as somebody waits to move its e
   for (const std::string how : {"served", "gives up"}) {
     CAPTURE(how);
     QueueTalk q;
-    CHECK(q.say_as(1, "BLMOVE from to LEFT RIGHT 0") == "(waits)");
+    std::string to = "to";
+    while (KeyRef(to).shard == KeyRef("from").shard) to += '+';
+    CHECK(q.say_as(1, "BLMOVE from " + to + " LEFT RIGHT 0") == "(waits)");
     CHECK(waiters_at(q, "from").need_other_shards());
     if (how == "served") {
       q.say("RPUSH from a");
