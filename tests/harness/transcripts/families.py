@@ -530,12 +530,23 @@ def words_of(family, pool, mistakes=0.08, blocking_too=False):
     on_lex = any(word in NEVER_MUTATED_KEYS for word in words[1:3] if isinstance(word, str))
     if pool.chance(mistakes) and not blocked and not on_lex:
         mutated = pool.mutate(words)
-        # A scan that starts at a made-up cursor may answer anything.
-        if "SCAN" not in words[0] or words[0] == mutated[0] and cursor_is_zero(mutated):
+        if is_comparable(words, mutated, blocking_too):
             words = mutated
     if pool.chance(0.1):
         words = pool.change_case(words)
     return words
+
+
+def is_comparable(words, mutated, in_unit):
+    """Whether a mistake in these words is answered alike. `in_unit`: inside MULTI or a script."""
+    # A scan that starts at a made-up cursor may answer anything.
+    if "SCAN" in words[0] and not (words[0] == mutated[0] and cursor_is_zero(mutated)):
+        return False
+    # An id from the clock is each server's own.
+    if words[0] == "XADD" and "*" in mutated:
+        return False
+    # Sluice has ZRANK with a score, so it refuses a fourth word when the command runs.
+    return not (in_unit and words[0] in ("ZRANK", "ZREVRANK") and len(mutated) > 3)
 
 
 def cursor_is_zero(words):
