@@ -1,12 +1,15 @@
-// What a value keeps under another name, as a copy and in the accounts of memory, and what random
-// choices take of it.
+// What a value keeps under another name, what it costs in the journal and in memory, and what
+// random choices take of it.
 #include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "engine/execution/queue_names.h"
+#include "tests/support/engine_session.h"
+#include "tests/support/memory_journal.h"
 #include "tests/support/queue_talk.h"
+#include "tests/support/quiet_server.h"
 #include "tests/support/test.h"
 
 namespace {
@@ -80,6 +83,29 @@ TEST_CASE("a few large elements are not written to the journal again by RENAME")
   CHECK(q.say("EXISTS moved-hash moved-list moved-set moved-zset moved-stream") == "5");
 }
 
+TEST_CASE("a change near an end of a long list writes little to the journal") {
+  sluice::test::QuietServer port;
+  sluice::test::MemoryJournal journal;
+  sluice::CompleteEngine engine(port, 7);
+  engine.attach_journal(&journal);
+  sluice::Execution execution(engine);
+  sluice::test::EngineSession session(engine, execution);
+  for (int i = 0; i < 5000; ++i) session.run({"RPUSH", "list", std::to_string(i)});
+  const std::vector<std::vector<sluice::Bytes>> changes{{"LINSERT", "list", "BEFORE", "3", "new"},
+                                                        {"LINSERT", "list", "AFTER", "4996", "new"},
+                                                        {"LREM", "list", "1", "new"},
+                                                        {"LREM", "list", "-1", "new"},
+                                                        {"LSET", "list", "2500", "new"},
+                                                        {"LTRIM", "list", "1", "-2"}};
+  for (const auto& change : changes) {
+    CAPTURE(change[0]);
+    const sluice::Lsn before = journal.last_lsn();
+    session.run(change);
+    REQUIRE(journal.last_lsn() == before + 1);
+    CHECK(journal.unit(before + 1).records.size() < 500);
+  }
+}
+
 TEST_CASE("a key that has been idle for longer than can be counted is the longest idle") {
   QueueTalk q;
   q.say("SET k 10");
@@ -126,6 +152,16 @@ TEST_CASE("MEMORY USAGE is of all elements, however few it looks at") {
     CHECK(number(q, "MEMORY USAGE zset" + samples) >
           number(q, "MEMORY USAGE set" + samples) + 16 * kElements);
   }
+}
+
+TEST_CASE("MEMORY USAGE of a stream is of its entries, and of what groups have not acknowledged") {
+  QueueTalk q;
+  for (int i = 0; i < 2000; ++i) q.say("XADD stream * field " + std::string(100, 'x'));
+  const int64_t entries = number(q, "MEMORY USAGE stream");
+  CHECK(entries > 2000 * 100);
+  q.say("XGROUP CREATE stream g 0");
+  q.say("XREADGROUP GROUP g c COUNT 2000 STREAMS stream >");
+  CHECK(number(q, "MEMORY USAGE stream") > entries + 2000 * 32);
 }
 
 // --- Chance ---

@@ -212,3 +212,26 @@ TEST_CASE("a short list costs little, a long one a few bytes an element") {
   CHECK(list.empty());
   CHECK(moved.size() == 3);
 }
+
+TEST_CASE("a list that has lost most of its elements costs little, whatever has taken them") {
+  const std::string value = "0123456789";
+  const auto filled = [&](int elements) {
+    PackedList list;
+    for (int i = 0; i < elements; ++i) list.push_back(value);
+    return list;
+  };
+  PackedList trimmed = filled(400);
+  trimmed.erase_range(3, 397);
+  CHECK(trimmed.memory_bytes() <= 256);
+  PackedList erased = filled(400);
+  while (erased.size() > 3) erased.erase(1);
+  CHECK(erased.memory_bytes() <= 256);
+  PackedList sparse = filled(100'000);
+  for (auto it = sparse.begin(); it.valid();) {
+    for (int i = 0; i < 19 && it.valid(); ++i) it = sparse.erase(it);
+    if (it.valid()) it.next();
+  }
+  sparse.check();
+  CHECK(sparse.size() == 5000);
+  CHECK(static_cast<double>(sparse.memory_bytes()) / 5000 < 60);
+}

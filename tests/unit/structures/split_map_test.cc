@@ -307,6 +307,21 @@ TEST_CASE("random gives every element about the same chance") {
   CHECK(empty.map.random(1) == nullptr);
 }
 
+TEST_CASE("random gives every element the same chance where only some of the tables have split") {
+  // The tables split at 413 elements, so of these eight about half have.
+  constexpr int kElements = 3304;
+  constexpr int kTries = 400;
+  Model<3> model;
+  for (int i = 0; i < kElements; ++i) model.insert(std::to_string(i));
+  std::unordered_map<const Item*, int> hits;
+  for (int i = 0; i < kElements * kTries; ++i) ++hits[model.map.random(mix(i + 1))];
+  CHECK(hits.size() == kElements);
+  for (const auto& [item, count] : hits) {
+    CHECK(count > kTries * 3 / 4);
+    CHECK(count < kTries * 5 / 4);
+  }
+}
+
 TEST_CASE("overhead is at most 15 bytes an element at any size") {
   std::vector<std::unique_ptr<Item>> items;
   SplitMap<Item, ItemTraits<3>> map;
