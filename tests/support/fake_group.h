@@ -1,6 +1,7 @@
 // FakeGroup: a group whose view and answers the test sets. Used by one thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +19,7 @@ class FakeGroup final : public GroupPort {
   Status abort_status = invalid("no hand-over runs");
   // "n2 500" of the last hand-over that was asked for.
   std::string handed_over;
+  std::function<void()> at_hand_over;
   int64_t paused_for_ms = -1;
 
   // n1 is the primary, n2 and n3 are standbys; this process is `node`.
@@ -72,6 +74,7 @@ class FakeGroup final : public GroupPort {
   int64_t view_age_ms() const override { return age_ms; }
   int64_t lease_ms() const override { return lease; }
   Status hand_over(const std::string& preferred, int64_t timeout_ms) override {
+    if (at_hand_over) at_hand_over();
     handed_over = preferred + ' ' + std::to_string(timeout_ms);
     return hand_over_status;
   }

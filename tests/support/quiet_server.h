@@ -23,6 +23,7 @@ class QuietServer final : public ServerPort {
   int64_t wall_step_us = 0;
   uint64_t used_bytes = 0;
   GroupPort* in_group = nullptr;
+  PersistencePort* on_disk = nullptr;
   std::function<void()> on_poll;
   std::vector<std::string> warnings;
 
@@ -43,6 +44,7 @@ class QuietServer final : public ServerPort {
   }
   bool unblock_client(uint64_t, bool) override { return false; }
   GroupPort* group() override { return in_group; }
+  PersistencePort* persistence() override { return on_disk; }
   Status checkpoint() override { return {}; }
   int64_t last_checkpoint_s() override { return 0; }
   Status shutdown(ShutdownMode, bool, bool, bool) override { return {}; }

@@ -44,6 +44,24 @@ TEST_CASE("what the server holds and CLIENT PAUSE are the stricter and the longe
   CHECK(pause.end_ms() == 500);
 }
 
+TEST_CASE("a hold stops what reads or changes data, by itself and in a transaction") {
+  test::ScriptServer server;
+  server.execution.set_times({1'700'000'000'000, 1'700'000'000'000, 5000, 0});
+  server.session.run({"MULTI"});
+  server.session.run({"GET", "a"});
+  server.engine.pause.hold(10'000);
+  const auto waits = [&](Client& client, std::vector<Bytes> args) {
+    return server.execution.must_wait(client, Request(std::span<const Bytes>(args)));
+  };
+  CHECK(waits(server.session.client, {"EXEC"}));
+  test::EngineSession other(server.engine, server.execution);
+  CHECK(waits(other.client, {"GET", "a"}));
+  CHECK(waits(other.client, {"WATCH", "a"}));
+  CHECK_FALSE(waits(other.client, {"CLIENT", "ID"}));
+  CHECK_FALSE(waits(other.client, {"MULTI"}));
+  CHECK_FALSE(waits(other.client, {"EXEC"}));
+}
+
 TEST_CASE("the end of a hold leaves CLIENT PAUSE as it is") {
   ClientPause pause;
   pause.begin(PauseMode::kWrites, 100, 900);

@@ -66,6 +66,32 @@ TEST_CASE("DBSIZE waits for the changes that it counts, by itself, in MULTI and 
   CHECK(it.reading.finish() == 2);
 }
 
+TEST_CASE("what is told of all keys waits for the last change of any of them") {
+  Fixture it;
+  it.writer.run({"SET", "a", "1"});
+  it.writer.run({"SET", "b", "2"});
+  for (const Words& words : {Words{"KEYS", "*"}, Words{"SCAN", "0"}, Words{"RANDOMKEY"},
+                             Words{"INFO"}, Words{"INFO", "keyspace"}, Words{"MEMORY", "STATS"}}) {
+    CAPTURE(words[0]);
+    it.reader.run_unfinished(words);
+    CHECK(it.reading.finish() == 2);
+  }
+  // It tells nothing of keys, and is asked most while none becomes durable.
+  it.reader.run_unfinished(Words{"INFO", "replication"});
+  CHECK(it.reading.finish() == 0);
+}
+
+TEST_CASE("what is told of libraries waits for their last change") {
+  Fixture it;
+  it.writer.run({"SET", "a", "1"});
+  it.writer.run({"FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('f', function() end)"});
+  for (const Words& words : {Words{"FUNCTION", "LIST"}, Words{"FUNCTION", "DUMP"}}) {
+    CAPTURE(words[1]);
+    it.reader.run_unfinished(words);
+    CHECK(it.reading.finish() == 2);
+  }
+}
+
 TEST_CASE("messages and events of keys wait for the unit of their command") {
   Fixture it;
   it.engine.set_notified_events(kEventKeyspace | kEventAll);

@@ -6,6 +6,7 @@
 
 #include "engine/commands/complete_engine.h"
 #include "engine/keyspace/waiter.h"
+#include "engine/ports/persistence_port.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/fake_group.h"
 #include "tests/support/memory_journal.h"
@@ -114,6 +115,47 @@ TEST_CASE("WAIT ends when enough standbys have applied what was written before i
   CHECK_EQ(node.run({"EXEC"}), "*1\r\n:2\r\n");
 }
 
+TEST_CASE("WAIT and WAITAOF wait for what their own batch has written") {
+  Node node("n1");
+  const std::vector<Bytes> set{"SET", "a", "1"};
+  node.session.run_unfinished(set);  // lsn 101
+  CHECK_EQ(node.run({"WAIT", "1", "0"}), "");
+  node.group.apply(1, 101);
+  CHECK_EQ(node.inbox->reply, ":1\r\n");
+  node.session.client.waiter = nullptr;
+  node.inbox->reply.clear();
+  node.session.run_unfinished(set);  // lsn 102
+  CHECK_EQ(node.run({"WAITAOF", "1", "0", "0"}), "");
+  CHECK_EQ(node.inbox->gate, 102);
+}
+
+// A disk that has nothing of the journal, and notes how much it is asked to keep.
+class SlowDisk final : public PersistencePort {
+ public:
+  explicit SlowDisk(const Journal& journal) : journal_(journal) {}
+  Start start_checkpoint(Kind, bool) override { return Start::kNowhere; }
+  bool when_kept(std::function<void(const Status&)>) override { return false; }
+  bool is_journaling() const override { return true; }
+  bool is_synced() const override { return false; }
+  void when_synced(std::function<void(bool)>) override { asked = journal_.last_lsn(); }
+  Lsn asked = 0;
+
+ private:
+  const Journal& journal_;
+};
+
+TEST_CASE("without a group WAITAOF has the disk keep what its own batch has written") {
+  Node node("n1");
+  SlowDisk disk(node.journal);
+  node.port.in_group = nullptr;
+  node.port.on_disk = &disk;
+  const std::vector<Bytes> set{"SET", "a", "1"};
+  node.session.run_unfinished(set);
+  CHECK_EQ(node.run({"WAITAOF", "1", "0", "0"}), "");
+  CHECK_EQ(disk.asked, 101);
+  CHECK_EQ(node.time_out(), "*2\r\n:0\r\n:0\r\n");
+}
+
 TEST_CASE("WAITAOF waits for the replicated log, and for standbys") {
   Node node("n1");
   node.run({"SET", "a", "1"});
@@ -150,6 +192,16 @@ TEST_CASE("FAILOVER hands over, to a standby if one is named") {
   CHECK_EQ(node.run({"FAILOVER"}), "-ERR no other node lives\r\n");
   node.group.abort_status = {};
   CHECK_EQ(node.run({"FAILOVER", "ABORT"}), "+OK\r\n");
+}
+
+TEST_CASE("FAILOVER gives the group away with what its own batch has written") {
+  Node node("n1");
+  Lsn written = 0;
+  node.group.at_hand_over = [&] { written = node.journal.last_lsn(); };
+  const std::vector<Bytes> set{"SET", "a", "1"};
+  node.session.run_unfinished(set);
+  CHECK_EQ(node.run({"FAILOVER"}), "+OK\r\n");
+  CHECK_EQ(written, 101);
 }
 
 TEST_CASE("FAILOVER PAUSE and RESUME work at every node of a group") {

@@ -108,6 +108,21 @@ TEST_CASE("a library that never ends, or wants too much memory, is refused and n
   CHECK(server.session.run({"FCALL", "f", "0"}) == ":1\r\n");
 }
 
+TEST_CASE("what changes no key counts as a change as well, so that a save rule keeps it") {
+  Server server;
+  const Bytes code = "#!lua name=a\nredis.register_function('f', function() return 1 end)";
+  for (const std::vector<Bytes>& words : {std::vector<Bytes>{"FUNCTION", "LOAD", code},
+                                          {"FUNCTION", "DELETE", "a"},
+                                          {"FUNCTION", "LOAD", code},
+                                          {"FUNCTION", "FLUSH"},
+                                          {"SWAPDB", "0", "1"}}) {
+    CAPTURE(words[0]);
+    const uint64_t before = server.engine.changes.load();
+    CHECK(server.session.run(words)[0] != '-');
+    CHECK(server.engine.changes.load() == before + 1);
+  }
+}
+
 TEST_CASE("a change of libraries is one record, and a read is none") {
   Server server;
   MemoryJournal journal;
@@ -130,6 +145,34 @@ TEST_CASE("a change of libraries is one record, and a read is none") {
   left = records;
   REQUIRE(decode_effect(left, effect));
   CHECK(effect.type == EffectType::kFunctionGone);
+}
+
+TEST_CASE("a function is the one of its name in whatever order a library registers them") {
+  Server server;
+  for (int i = 0; i < 20; ++i) {
+    const std::string n = std::to_string(i);
+    // The order is another one whenever the code runs.
+    CHECK(server.load("#!lua name=l" + n + "\nlocal names = {'f', 'g', 'h'}\n" +
+                      "for i = 1, 3 do\nlocal name = table.remove(names, math.random(#names))\n" +
+                      "redis.register_function(name .. " + n +
+                      ", function() return name end)\nend") ==
+          "$" + std::to_string(n.size() + 1) + "\r\nl" + n + "\r\n");
+    for (const std::string name : {"f", "g", "h"}) {
+      CHECK(server.session.run({"FCALL", name + n, "0"}) == "$1\r\n" + name + "\r\n");
+    }
+  }
+}
+
+TEST_CASE("a library that is replaced leaves the memory") {
+  Server server;
+  const auto load = [&](int number) {
+    server.load("#!lua name=a\nlocal s = string.rep('x', 2^20) .. " + std::to_string(number) +
+                "\nredis.register_function('f', function() return #s end)");
+    return server.session.run({"FCALL", "f", "0"});
+  };
+  CHECK(load(10) == ":1048578\r\n");
+  for (int i = 11; i < 60; ++i) load(i);
+  CHECK(script_engine(server.engine).machine_bytes(true) < 40U << 20);
 }
 
 TEST_CASE("what FUNCTION RESTORE has put and removed is so after replay") {

@@ -1,7 +1,9 @@
 // How often a script yields to others: the clock is read after a bounded amount of work, not only
 // of instructions. Each check reads the server's clock once, so checks can be counted.
 #include <string>
+#include <vector>
 
+#include "engine/script/lua_machine.h"
 #include "engine/script/script_engine.h"
 #include "tests/support/script_server.h"
 #include "tests/support/test.h"
@@ -108,6 +110,66 @@ TEST_CASE("a long reply looks at the clock, and SCRIPT KILL ends it") {
   CHECK(polls == 1);
   server.port.on_poll = nullptr;
   CHECK(server.eval("return {1}") == "*1\r\n:1\r\n");
+}
+
+TEST_CASE("how long a script has run counts from its own beginning") {
+  Server server;
+  server.engine.options().busy_reply_threshold_ms = 100;
+  server.port.step_us = 0;
+  int polls = 0;
+  server.port.on_poll = [&] { ++polls; };
+  const auto load = [&](Bytes name) {
+    const std::string code =
+        "#!lua name=" + std::string(name) + "\nfor i = 1, 2e6 do end redis.register_function('" +
+        std::string(name) + "', function() for i = 1, 2e6 do end return 1 end)";
+    return server.session.run({"FUNCTION", "LOAD", code});
+  };
+  for (int i = 0; i < 2; ++i) {
+    CHECK(server.eval("for i = 1, 2e6 do end return 1") == ":1\r\n");
+    server.port.steady_us += 1'000'000;
+  }
+  CHECK(load("a") == "$1\r\na\r\n");
+  for (int i = 0; i < 2; ++i) {
+    server.port.steady_us += 1'000'000;
+    CHECK(server.session.run({"FCALL", "a", "0"}) == ":1\r\n");
+  }
+  server.port.steady_us += 1'000'000;
+  CHECK(load("b") == "$1\r\nb\r\n");
+  CHECK(polls == 0);
+}
+
+TEST_CASE("while one of two slow scripts runs on others get BUSY") {
+  Server server;
+  ScriptEngine& scripts = script_engine(server.engine);
+  LuaMachine first(server.engine, scripts, SandboxKind::kScripts);
+  LuaMachine second(server.engine, scripts, SandboxKind::kScripts);
+  const std::vector<Bytes> args{"EVAL", "", "0"};
+  ByteBuffer out;
+  RespReply reply(out, 2);
+  const Call call{server.engine,
+                  server.execution,
+                  server.session.client,
+                  server.execution.unit(),
+                  *CommandTable::instance().find("eval"),
+                  args,
+                  reply};
+  scripts.enter_busy(first, call, 1);
+  scripts.enter_busy(second, call, 1);
+  scripts.leave_busy(second);
+  CHECK(server.session.run({"GET", "a"}).starts_with("-BUSY"));
+  scripts.leave_busy(first);
+  CHECK(server.session.run({"GET", "a"}) == "$-1\r\n");
+}
+
+TEST_CASE("with busy-reply-threshold 0 no script is slow, however long it runs") {
+  Server server;
+  server.engine.options().busy_reply_threshold_ms = 0;
+  server.port.step_us = 1'000'000;
+  int polls = 0;
+  server.port.on_poll = [&] { ++polls; };
+  CHECK(server.eval("for i = 1, 2e6 do end return 1") == ":1\r\n");
+  CHECK(polls == 0);
+  CHECK(server.port.warnings.empty());
 }
 
 TEST_CASE("a source is bounded in bytes and in the time that compiling it takes") {

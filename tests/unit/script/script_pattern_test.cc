@@ -123,6 +123,26 @@ TEST_CASE("neither long patterns nor long subjects need the thread's stack") {
             .find("C stack overflow") != std::string::npos);
 }
 
+TEST_CASE("scripts that fail inside a callback leave later ones as many nested calls") {
+  Server server;
+  for (int i = 0; i < 250; ++i) {
+    CHECK(
+        server.text("return string.gsub('x', 'x', function() error('wrong') end)").find("wrong") !=
+        std::string::npos);
+  }
+  CHECK(server.text("return (string.gsub('x', 'x', function() return 'fine' end))") == "fine");
+}
+
+TEST_CASE("a plain text is found wherever it lies, also across two pieces of a search") {
+  Server server;
+  for (const int64_t before : {4194301, 4194302, 4194303, 4194304, 8388607}) {
+    CAPTURE(before);
+    const std::string script = "return string.find(string.rep('x', " + std::to_string(before) +
+                               ") .. 'abc' .. string.rep('y', 2^20), 'abc', 1, true)";
+    CHECK(server.session.eval(script, {}, {}) == ":" + std::to_string(before + 1) + "\r\n");
+  }
+}
+
 TEST_CASE("texts are repeated and joined in pieces as they were as a whole") {
   Server server;
   for (const char* script :

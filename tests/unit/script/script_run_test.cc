@@ -224,6 +224,8 @@ TEST_CASE("out of memory refuses what grows, but not in the middle of a script")
   server.port.used_bytes = 2000;
   CHECK(contains(server.eval("return redis.call('SET', 'a', 1)"), "-OOM command not allowed"));
   CHECK(server.eval("redis.call('DEL', 'a') return redis.call('SET', 'a', 1)") == "+OK\r\n");
+  // What one has written lets no other one write.
+  CHECK(contains(server.eval("return redis.call('SET', 'a', 2)"), "-OOM command not allowed"));
   CHECK(contains(server.eval("#!lua\nreturn 1"), "-OOM "));
   CHECK(server.eval("#!lua flags=allow-oom\nreturn redis.call('SET', 'a', 1)") == "+OK\r\n");
   CHECK(server.eval("#!lua flags=no-writes\nreturn redis.call('GET', 'a')") == "$1\r\n1\r\n");

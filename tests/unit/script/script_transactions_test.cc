@@ -177,6 +177,16 @@ TEST_CASE("out of memory at EXEC refuses all, where one of them grows the data")
   CHECK(server.session.run({"EXISTS", "a"}) == ":0\r\n");
 }
 
+TEST_CASE("a connection does not keep the room of a long transaction") {
+  Server server;
+  for (const Bytes end : {"EXEC", "DISCARD"}) {
+    server.session.run({"MULTI"});
+    for (int i = 0; i < 1000; ++i) server.session.run({"PING"});
+    server.session.run({end});
+    CHECK(server.session.client.queued.capacity() < 100);
+  }
+}
+
 TEST_CASE("nested MULTI and WATCH inside MULTI are errors that lose nothing") {
   Server server;
   server.session.run({"MULTI"});

@@ -73,6 +73,19 @@ TEST_CASE("a repeated pop ties its leases to the connection that repeats it") {
   CHECK(q.state("a") == "pending");
 }
 
+TEST_CASE("a lease that a script takes TIED ends with the script's connection") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET disconnect_grace_ms 50");
+  q.add("a b c");
+  const std::string script = "return #redis.call('Q.POP', '1', 'q', 'TIED')";
+  CHECK(q.run(1, {"EVAL", script, "0"})->show() == "1");
+  CHECK(q.run(2, {"EVAL", script, "0"})->show() == "1");
+  q.disconnect(1);
+  q.pass(50);
+  CHECK(q.state("a") == "pending");
+  CHECK(q.state("b") == "active");
+}
+
 TEST_CASE("a TOUCH ties no lease that was not tied") {
   QueueTalk q;
   q.say("Q.CONFIG q SET disconnect_grace_ms 50");
