@@ -181,6 +181,7 @@ export class ResultWaiter {
 
   // Without events each job has a connection of the pool to itself, in turn if they are many.
   async #waitInTurn(): Promise<void> {
+    this.#fresh.clear()  // Each is read in its turn; with events again all are fresh.
     const ids = [...this.#awaited.keys()].slice(0, POOL)
     while (this.#pool.length < ids.length) this.#pool.push(new Link(this.#server, 'sluice-results'))
     const blockMs = this.#awaited.size > POOL ? TURN_MS : BLOCK_MS

@@ -1,5 +1,7 @@
 // The results of many jobs over few connections, and no lost wake-up.
 import assert from 'node:assert/strict'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { Forgotten, NotCompleted, ResultTimeout, Unreachable, type Queue } from '../../src/index.js'
 import { newQueue, pause, plain, play, until, url, withWorker } from './check.js'
 
@@ -16,6 +18,13 @@ async function endNext(queue: Queue, result: string): Promise<string> {
     await redis.call('Q.POP', 1, queue.name) as [[string, string, string, string, string, number]]
   await redis.call('Q.ACK', queue.name, id, lease, 'RESULT', result)
   return id
+}
+
+/** Bytes that are in use. */
+function heap(): number {
+  setFlagsFromString('--expose-gc')
+  ;(runInNewContext('gc') as () => void)()
+  return process.memoryUsage().heapUsed
 }
 
 await play({
@@ -97,6 +106,18 @@ await play({
     assert.equal((await clients()).length, before + 8)
     for (const _ of jobs) await endNext(queue, '5')
     assert.deepEqual(await results, jobs.map(() => 5))
+  },
+
+  'waits without events leave nothing behind': async () => {
+    const queue = newQueue<number, number>()
+    await redis.call('Q.CONFIG', queue.name, 'SET', 'events', '0')
+    const before = heap()
+    for (let n = 0; n < 8000; n += 80) {
+      await Promise.all(Array.from({ length: 80 }, (_, at) =>
+        assert.rejects(queue.result(`${n + at}`.padEnd(500, '-')), Forgotten)))
+    }
+    const kept = heap() - before
+    assert.ok(kept < 2_000_000, `${kept}`)
   },
 
   'events that are switched off meanwhile': async () => {
