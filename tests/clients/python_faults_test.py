@@ -321,6 +321,20 @@ def test_tasks_that_give_up(options):
         require(1 < added <= 1 + THREADS, f"{added} were added")
 
 
+def test_end_of_a_program(_options):
+    """A program ends while a command of its AsyncQueue, which nobody awaits, is repeated."""
+    program = """
+import asyncio, sluice
+async def main():
+    queue = sluice.AsyncQueue("exec", "redis://127.0.0.1:1", patience=1e6)
+    await asyncio.wait_for(queue.add(1), 0.3)
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", program], stderr=subprocess.PIPE, timeout=60,
+                          env={**os.environ, "PYTHONPATH": str(PACKAGE)}, check=False)
+    require(done.returncode == 1 and b"TimeoutError" in done.stderr, done.stderr)
+
+
 async def add_one(queue):
     return await asyncio.wait_for(queue.add(1), 20)
 

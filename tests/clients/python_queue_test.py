@@ -2,11 +2,13 @@
 """The Python client's Queue: adding, also when replies are lost, and reading what there is."""
 
 import asyncio
+import contextvars
 import enum
 import os
 import sys
 import threading
 import time
+import uuid
 
 from harness import info, require, require_equal, run, scratch, wait_until
 from harness.native_queue import DISK, Native
@@ -77,6 +79,15 @@ def test_refusals_are_exceptions(options):
         native.config(EXEC, "SET", "paused", "in")
         require_equal(raised(Paused, queue.add, 4).direction, "in")
         native.close()
+
+
+def test_names_are_texts(_options):
+    """What is neither str nor bytes is no name, and is not sent."""
+    raised(TypeError, Queue, 5)
+    queue = Queue(EXEC, "redis://127.0.0.1:1")
+    for wrong in ({"id": uuid.uuid4()}, {"tags": {"a": 5}}, {"keys": [5]}):
+        require("not " in str(raised(TypeError, queue.add, 1, **wrong)), wrong)
+    raised(TypeError, queue.result, 5)
 
 
 def test_add_is_repeated(options):
@@ -477,21 +488,30 @@ def test_servers_that_refuse(options):
 
 def test_traceparent(options):
     """`traceparent` of the present span becomes a tag, if OpenTelemetry is there."""
+    span = contextvars.ContextVar("span")
+
     class Propagate:
         @staticmethod
         def inject(carrier):
-            carrier["traceparent"] = "00-1-2-01"
+            carrier["traceparent"] = span.get("none")
+
+    async def add(url):
+        async with AsyncQueue(EXEC, url) as queue:
+            return (await queue.add(1)).id
 
     before = tracing.available, tracing._propagate
     with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
         tracing.available, tracing._propagate = True, Propagate
+        span.set("00-1-2-01")
         try:
             job = queue.add(1, tags={"a": "b"})
             own = queue.add(1, tags={"traceparent": "mine"})
+            awaited = asyncio.run(add(url_of(server.port)))
         finally:
             tracing.available, tracing._propagate = before
         require_equal(job.get().fields["tags"], {"a": "b", "traceparent": "00-1-2-01"})
         require_equal(own.get().fields["tags"], {"traceparent": "mine"})
+        require_equal(queue.get(awaited).fields["tags"], {"traceparent": "00-1-2-01"})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """How workers of the Python client end: SIGTERM in every phase, handlers that hang; processes."""
 
+import asyncio
 import contextlib
 import os
 import pathlib
@@ -186,6 +187,25 @@ def test_other_threads(options):
         require(not thread.is_alive(), "it has ended")
         require_equal((job.result(5), worker.ready), ("ended", False))
         require_equal(more.get().state, "pending")
+
+
+def test_program_with_signals_of_its_own(options):
+    """With `signals` off a program hears SIGTERM as before, and stops the worker itself."""
+    async def handler(job):
+        return job.payload
+
+    async def serve(url):
+        worker = Worker(EXEC, handler, url, signals=False)
+        serving = asyncio.create_task(worker.serve())
+        await asyncio.to_thread(worker.wait_ready, 20)
+        require(worker.ready, "it is ready")
+        require_equal(signal.getsignal(signal.SIGTERM), before)
+        worker.stop()
+        await asyncio.wait_for(serving, 20)
+
+    before = signal.getsignal(signal.SIGTERM)
+    with options.server() as server:
+        asyncio.run(serve(url_of(server.port)))
 
 
 def test_command_line(options):

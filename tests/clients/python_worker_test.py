@@ -572,6 +572,8 @@ def test_servers_that_refuse(options):
     """A server that refuses the worker ends it with an exception; wrong options raise at once."""
     raised(ValueError, Worker, EXEC, print, "nonsense://x")
     raised(ValueError, Worker, EXEC, print, concurrency=0)
+    raised(ValueError, Worker, EXEC, print, max_jobs=-1)
+    raised(ValueError, Worker, EXEC, "print")
     raised(ValueError, Worker, [], print)
     with options.server({"user": "u on nopass ~other +@all"}) as server:
         url = f"redis://u:x@127.0.0.1:{server.port}"

@@ -2,20 +2,19 @@
 
 Commands run in a few threads that share one connection, as those of `Queue` do, so a task that is
 cancelled leaves no half of a reply behind: what it has begun runs to its end, and its reply is
-read. What has not begun, because all threads are busy, is not done.
+read, unless the program ends before. What has not begun, because all threads are busy, is not done.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
-from concurrent.futures import ThreadPoolExecutor
+import contextvars
 from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import Optional, Sequence, TypeVar, Union
 
 from sluice import errors, forks
 from sluice.codec import Codec
-from sluice.daemon import DaemonThread
+from sluice.daemon import DaemonThreads
 from sluice.queue import Event, Job, JobInfo, Queue, result_of
 from sluice.server import Server
 
@@ -85,18 +84,15 @@ class AsyncQueue:
 
     def begin(self) -> None:
         """Also in the child of a fork."""
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="sluice-async")
+        self._threads = DaemonThreads("sluice-async", THREADS)
 
     async def close(self) -> None:
         """As `Queue.close`."""
         if self._closed:
             return
         self._closed = True
-        self._threads.shutdown(wait=False)  # What waits there fails once the queue is closed.
-        thread = DaemonThread("sluice-close")
-        closed = thread.call(self._queue.close)
-        thread.close()
-        await asyncio.shield(closed)
+        self._threads.close()  # What waits there fails once the queue is closed.
+        await asyncio.shield(DaemonThreads("sluice-close").call(self._queue.close))
 
     async def __aenter__(self) -> AsyncQueue:
         return self
@@ -149,7 +145,7 @@ class AsyncQueue:
         self._refuse_closed()
         link = self._queue._follower()
         events = self._queue._follow(link, since, types=types, ids=ids, follow=follow)
-        thread = DaemonThread("sluice-events")
+        thread = DaemonThreads("sluice-events")
 
         def following() -> Optional[Event]:
             return next(events, None)
@@ -167,11 +163,6 @@ class AsyncQueue:
 
     def _run(self, function: Callable[..., T], *arguments: Any, **options: Any) -> Awaitable[T]:
         self._refuse_closed()
-        return _in(self._threads, function, *arguments, **options)
-
-
-def _in(threads: ThreadPoolExecutor, function: Callable[..., T], *arguments: Any,
-        **options: Any) -> Awaitable[T]:
-    """In a thread. A cancellation reaches only what has not begun."""
-    call = functools.partial(function, *arguments, **options)
-    return asyncio.get_running_loop().run_in_executor(threads, call)
+        # In the context of the caller, which has the present span.
+        run = contextvars.copy_context().run
+        return self._threads.call(run, function, *arguments, **options)

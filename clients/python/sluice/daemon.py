@@ -1,4 +1,4 @@
-"""A thread for an event loop that does not keep the program from its end, as those of a
+"""Threads for an event loop that do not keep the program from its end, as those of a
 ThreadPoolExecutor do: they are waited for, also if they wait for what nobody does any more."""
 
 from __future__ import annotations
@@ -6,20 +6,29 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import weakref
 from concurrent.futures import Future
 from typing import Any, Callable, Optional, TypeVar
 
 T = TypeVar("T")
 
+_Calls = queue.SimpleQueue[Optional[Callable[[], None]]]
 
-class DaemonThread:
-    """Runs one call after the other, until it is closed."""
 
-    def __init__(self, name: str) -> None:
-        self._calls: queue.SimpleQueue[Optional[Callable[[], None]]] = queue.SimpleQueue()
-        threading.Thread(target=self._run, name=name, daemon=True).start()
+class DaemonThreads:
+    """Run calls in their order, `most` at the same time, until they are closed or nobody has them
+    any more."""
 
-    def call(self, function: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
+    def __init__(self, name: str, most: int = 1) -> None:
+        self._name = name
+        self._left = most  # threads that may be started
+        self._calls: _Calls = queue.SimpleQueue()
+        self._idle = threading.Semaphore(0)  # threads without a call
+        self._end = weakref.finalize(self, self._calls.put, None)
+        self._end.atexit = False
+
+    def call(self, function: Callable[..., T], *arguments: Any, **options: Any
+             ) -> asyncio.Future[T]:
         """What the event loop that runs may await. A cancellation reaches only what has not begun.
         """
         future: Future[T] = Future()
@@ -28,19 +37,27 @@ class DaemonThread:
             if not future.set_running_or_notify_cancel():
                 return
             try:
-                result = function(*arguments)
+                result = function(*arguments, **options)
             except BaseException as error:
                 future.set_exception(error)
             else:
                 future.set_result(result)
 
         self._calls.put(act)
+        if not self._idle.acquire(blocking=False) and self._left > 0:
+            self._left -= 1
+            threading.Thread(target=_run, args=(self._calls, self._idle), name=self._name,
+                             daemon=True).start()
         return asyncio.wrap_future(future)
 
     def close(self) -> None:
-        """It ends with the calls that it has."""
-        self._calls.put(None)
+        """They end with the calls that they have."""
+        self._end()
 
-    def _run(self) -> None:
-        while (act := self._calls.get()) is not None:
-            act()
+
+def _run(calls: _Calls, idle: threading.Semaphore) -> None:
+    while (act := calls.get()) is not None:
+        act()
+        del act  # with what it is about
+        idle.release()
+    calls.put(None)  # for the others

@@ -17,6 +17,8 @@ STATS_TIMES = ("since", "seen")
 
 def to_bytes(text: Union[str, bytes]) -> bytes:
     """Ids and names are any bytes: what is not UTF-8 passes through str unchanged."""
+    if not isinstance(text, (str, bytes)):
+        raise TypeError(f"str or bytes are expected, not {text!r}")
     return text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
 
 

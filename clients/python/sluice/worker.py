@@ -19,7 +19,7 @@ from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
 from sluice import forks, signals, tracing, wire
 from sluice.codec import Codec, codec_of
-from sluice.daemon import DaemonThread
+from sluice.daemon import DaemonThreads
 from sluice.errors import CodecError, SluiceError
 from sluice.job import WorkerJob
 from sluice.link import Link
@@ -54,6 +54,7 @@ class Worker:
       grace         how long handlers may run on after `stop()`, or after a cancel (`processes`)
       burst         ends when there are no more jobs; max_jobs: ends after that many
       timeout       how long a reply may take
+      signals       False: SIGTERM and SIGINT are the program's, which calls `stop()`
       on_started(job), on_completed(job, result), on_failed(job, exception), on_lost(job)
                     hooks, called in the worker's own thread: they must be quick
     """
@@ -76,6 +77,7 @@ class Worker:
         max_jobs: Optional[int] = None,
         processes: bool = False,
         timeout: float = 5.0,
+        signals: bool = True,
         logger: Optional[logging.Logger] = None,
         on_started: Optional[Callable[[WorkerJob], object]] = None,
         on_completed: Optional[Callable[[WorkerJob, Any], object]] = None,
@@ -84,15 +86,15 @@ class Worker:
     ) -> None:
         """Raises ValueError for bad options. It does not connect yet."""
         self.queues = (queues,) if isinstance(queues, str) else tuple(queues)
-        if not self.queues or concurrency < 1:
-            raise ValueError("a worker needs a queue, and concurrency of at least 1")
         self._is_async = _is_async(handler)
-        if self._is_async and processes:
-            raise ValueError("with processes the handler is a def")
+        if not self.queues or concurrency < 1 or (max_jobs or 0) < 0:
+            raise ValueError("a worker needs a queue, concurrency from 1, and max_jobs from 0")
+        if not callable(handler) or (self._is_async and processes):
+            raise ValueError(f"a handler is a function, with processes a def, not {handler!r}")
         self._name_it()
         self.counts = {"started": 0, "completed": 0, "failed": 0, "returned": 0, "lost": 0}
         self._handler = handler
-        self._processes = processes
+        self._processes, self._takes_signals = processes, signals
         self._codec = codec_of(codec)
         self._connect = connect_to(server)
         self._timeout = timeout
@@ -158,9 +160,7 @@ class Worker:
         with self._signals():
             # The loop's own threads may be few, and are its program's. A program whose loop ends
             # before its tasks ends with them: its handlers would never go on.
-            thread = DaemonThread("sluice-worker")
-            managed = thread.call(self._manage, slots)
-            thread.close()
+            managed = DaemonThreads("sluice-worker").call(self._manage, slots)
             cancelled = False
             while not managed.done():
                 try:
@@ -386,7 +386,8 @@ class Worker:
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
         """Not an event loop's handlers: a handler that blocks the loop would keep them waiting."""
-        if threading.current_thread() is not threading.main_thread():
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        if not self._takes_signals or not in_main_thread:
             yield
             return
         _in_main_thread.add(self)
