@@ -67,7 +67,7 @@ export class Link {
   #connection: Connection | null = null
   #opening: Promise<Connection> | null = null
 
-  /** Throws for a bad URL of Sentinels. */
+  /** Throws for a bad URL. */
   constructor(server: ServerOptions, name: string) {
     checkServer(server)
     this.#server = server

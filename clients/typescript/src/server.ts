@@ -33,10 +33,15 @@ export function shownUrl(server: ServerOptions): string {
   return path ?? `redis://${host}:${port}`
 }
 
-/** Throws for a bad URL of Sentinels. */
+// ioredis takes a host without a scheme, too.
+const SCHEME = /^(?:(?:rediss?|redis\+sentinel|unix):\/\/|(?!\w+:\/\/))/i
+
+/** Throws for a bad URL, which no other try makes better. */
 export function checkServer(server: ServerOptions): void {
-  const url = urlOf(server)
-  if (elsewhere(server) === null && url.startsWith(SENTINEL)) sentinelOptions(url)
+  const { db } = newRedis(server, '').options
+  if (elsewhere(server) !== null || (SCHEME.test(urlOf(server)) && Number.isInteger(db))) return
+  throw new TypeError('a URL is redis://[user:password@]host[:port][/database], rediss://… for ' +
+    'TLS, unix://path, or redis+sentinel://…')
 }
 
 /** A client that connects once, when it is told to. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Worker } from '../src/index.js'
+import { Queue, Worker } from '../src/index.js'
 import { sharedLinks } from '../src/pool.js'
 import { newRedis, sentinelOptions, shownUrl } from '../src/server.js'
 
@@ -22,6 +22,20 @@ test('what is no such URL is refused', () => {
     assert.throws(() => sentinelOptions(url), /host\[:port\]/, url)
     assert.throws(() => new Worker('exec', () => null, { url }), TypeError, url)
   }
+})
+
+test('a bad URL is refused before the first try', async () => {
+  const bad = ['http://a', 'redis://a:b', 'redis://a/main', 'redis://:100%@a',
+    'redis+sentinel://:100%@a/main']
+  for (const url of bad) {
+    assert.throws(() => new Worker('exec', () => null, { url }), /URL|URI/, url)
+    await assert.rejects(new Queue('exec', { url }).add(1), /URL|URI/, url)
+  }
+  for (const url of ['redis://:p%40ss%25@[::1]:1/2', 'rediss://a', 'a:6379', 'unix:///run/sluice',
+    'REDIS://a?family=6']) {
+    assert.ok(new Worker('exec', () => null, { url }), url)
+  }
+  assert.ok(new Worker('exec', () => null, { redis: { host: 'a' } }))
 })
 
 test('a URL is shown without its password', () => {
