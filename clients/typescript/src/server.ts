@@ -41,7 +41,7 @@ export function checkServer(server: ServerOptions): void {
   const { db } = newRedis(server, '').options
   if (elsewhere(server) !== null || (SCHEME.test(urlOf(server)) && Number.isInteger(db))) return
   throw new TypeError('a URL is redis://[user:password@]host[:port][/database], rediss://… for ' +
-    'TLS, unix://path, or redis+sentinel://…')
+    'TLS, or redis+sentinel://…')
 }
 
 /** A client that connects once, when it is told to. */
