@@ -81,7 +81,8 @@ def test_follow_has_no_gap(options):
     err = follower.end()
     seqs = [json.loads(line)["seq"] for line in follower.lines]
     require_equal(seqs, list(range(1, 44)), "numbers")
-    require("retrying" in err and "reconnected" in err, err)
+    notes = [json.loads(line)["note"] for line in err.splitlines()]
+    require(notes[0].endswith("; retrying") and notes[-1] == "reconnected", err)
 
 
 def test_follow_tells_of_a_gap(options):

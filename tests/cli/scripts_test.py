@@ -29,6 +29,18 @@ def test_no_command_takes_a_missing_queue_for_an_empty_one(options):
         require_equal(connection.call("EXISTS", "exce").value, 0, "made all the same")
 
 
+def test_notes_are_json(options):
+    """With --json what goes to standard error is JSON, also a note beside the output."""
+    _, sluice = serve(options)
+    sluice.must("config", "exec", "events=0", "--create")
+    sluice.must("add", "exec", "x", "--id", "j")
+    code, out, err = sluice.run("job", "exec", "j", "--json")
+    require_equal((code, json.loads(out)["id"], json.loads(err)),
+                  (0, "j", {"note": "the queue keeps no events"}), "job")
+    code, out, err = sluice.run("job", "exec", "j")
+    require_equal((code, err), (0, "sluice: the queue keeps no events\n"), "job")
+
+
 JOB_COLUMNS = ["ID", "STATE", "PRI", "GROUP", "POS", "AGE", "RUN", "RUNS", "WORKER", "NOTE"]
 
 

@@ -177,7 +177,8 @@ void Arguments::check_operands() const {
   const bool repeats = operands.find("...") != std::string::npos;
   const size_t count = operands_.size();
   if (count >= static_cast<size_t>(least) && (repeats || count <= words.size())) return;
-  throw usage_error(std::string("usage: sluice ") + command_->name + " " + operands);
+  throw usage_error(std::string("usage: sluice ") + command_->name +
+                    (operands.empty() ? "" : " " + operands));
 }
 
 void Arguments::read(std::span<const std::string> words, std::span<const CommandRow> rows,

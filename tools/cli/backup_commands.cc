@@ -158,7 +158,8 @@ CopySource source_of(Context& context) {
 }
 
 // Until the server has a checkpoint.
-CopyHead download(const CopySource& source, BackupFile& file, uint64_t& bytes) {
+CopyHead download(const Context& context, const CopySource& source, BackupFile& file,
+                  uint64_t& bytes) {
   for (bool told = false;; told = true) {
     CopyChecker checker(nullptr);
     Status status = fetch_copy(source, {}, [&](Bytes part) {
@@ -166,7 +167,7 @@ CopyHead download(const CopySource& source, BackupFile& file, uint64_t& bytes) {
       return checker.take(part);
     });
     if (status.code() == StatusCode::kStale) {
-      if (!told) std::fputs("waiting for the server's first checkpoint\n", stderr);
+      if (!told) context.note("waiting for the server's first checkpoint");
       std::this_thread::sleep_for(std::chrono::seconds(1));
       continue;
     }
@@ -186,7 +187,7 @@ int run_backup(Context& context) {
   handle_ends();
   BackupFile file(path);
   uint64_t bytes = 0;
-  const CopyHead head = download(source, file, bytes);
+  const CopyHead head = download(context, source, file, bytes);
   file.finish();
   if (context.json) {
     print_json({{"file", path}, {"bytes", bytes}, {"lsn", head.last_lsn}});

@@ -47,7 +47,7 @@ Context::Context(const Arguments& given, std::span<const CommandRow> rows)
 int64_t Context::server_now_ms() { return time_ms_of(connection.try_call({"TIME"})); }
 
 void Context::note(const std::string& text) const {
-  const std::string line = json ? dump_json({{"note", text}}) : "sluice: " + text;
+  const std::string line = json ? dump_json({{"note", text_to_json(text)}}) : "sluice: " + text;
   std::fprintf(stderr, "%s\n", line.c_str());
 }
 
@@ -62,9 +62,8 @@ void print_json(const nlohmann::json& value) {
   std::printf("%s\n", text.c_str());
 }
 
-void tell_of_lost_log(int64_t bytes) {
-  std::fprintf(stderr, "sluice: %lld bytes of the log are no longer kept\n",
-               static_cast<long long>(bytes));
+void tell_of_lost_log(const Context& context, int64_t bytes) {
+  context.note(std::to_string(bytes) + " bytes of the log are no longer kept");
 }
 
 std::span<const Option> selector_options() { return kSelectorOptions; }

@@ -44,7 +44,7 @@ int64_t time_ms_of(const RespValue& time);
 void print_json(const nlohmann::json& value);
 
 // Says on standard error that so many bytes of a log are gone.
-void tell_of_lost_log(int64_t bytes);
+void tell_of_lost_log(const Context& context, int64_t bytes);
 
 // How long a command that follows events or a log blocks in one call, and waits for its reply.
 inline constexpr int64_t kFollowMs = 5000;

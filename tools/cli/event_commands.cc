@@ -182,7 +182,7 @@ class EventReader {
   const int64_t count_;
   int64_t left_ = INT64_MAX;  // how many may still be printed, with --after and --count
   std::string after_;         // the number after which to read on, or -
-  Outage outage_;
+  Outage outage_{context_};
 };
 
 int run_events(Context& context) { return EventReader(context).run(); }

@@ -96,7 +96,7 @@ int add_and_wait(Context& context, Words words) {
 int run_add(Context& context) {
   std::string payload = context.operands() > 1 ? context.operand(1) : "-";
   if (payload == "-" && ::isatty(STDIN_FILENO) != 0) {
-    std::fprintf(stderr, "sluice: reading the payload from standard input; end with Ctrl-D\n");
+    context.note("reading the payload from standard input; end with Ctrl-D");
   }
   if (payload == "-") payload = read_input();
   const auto given = context.arguments.value("--id");
@@ -272,6 +272,17 @@ RespValue get_job(Context& context) {
                                                       : ": there is no such job")};
 }
 
+void print_job(Context& context, const RespValue& job, const RespValue& events) {
+  const int64_t now_ms = context.server_now_ms();
+  // Not cut to the terminal's width: this is where people look for the complete values.
+  Screen whole = context.screen;
+  whole.width = 0;
+  fields_table(job, now_ms).print(whole);
+  if (events.items.empty()) return;
+  std::printf("\n");
+  events_table(events, now_ms).print(context.screen);
+}
+
 int run_job(Context& context) {
   const RespValue job = get_job(context);
   Story story;
@@ -283,18 +294,10 @@ int run_job(Context& context) {
     nlohmann::json all = resp_to_json(job);
     if (!context.arguments.has("--no-story")) all["story"] = resp_to_json(story.events);
     print_json(all);
-    return kDone;
+  } else {
+    print_job(context, job, story.events);
   }
-  const int64_t now_ms = context.server_now_ms();
-  // Not cut to the terminal's width: this is where people look for the complete values.
-  Screen whole = context.screen;
-  whole.width = 0;
-  fields_table(job, now_ms).print(whole);
-  if (!story.events.items.empty()) {
-    std::printf("\n");
-    events_table(story.events, now_ms).print(context.screen);
-  }
-  if (!story.note.empty()) std::fprintf(stderr, "sluice: %s\n", story.note.c_str());
+  if (!story.note.empty()) context.note(story.note);
   return kDone;
 }
 

@@ -66,7 +66,7 @@ class LogReader {
     is_known_ = true;
     const int64_t offset = piece.items.at(0).integer;
     const std::string& bytes = piece.items.at(1).text;
-    if (offset > next_) tell_of_lost_log(offset - next_);
+    if (offset > next_) tell_of_lost_log(context_, offset - next_);
     std::fwrite(bytes.data(), 1, bytes.size(), stdout);
     std::fflush(stdout);
     next_ = piece.items.at(2).integer;
@@ -79,7 +79,7 @@ class LogReader {
   int64_t next_;
   bool is_known_ = false;
   bool has_ended_ = false;  // the job has, and its whole log was read
-  Outage outage_;
+  Outage outage_{context_};
 };
 
 int run_log(Context& context) { return LogReader(context).run(); }

@@ -1,7 +1,6 @@
 #include "tools/cli/outage.h"
 
 #include <chrono>
-#include <cstdio>
 #include <thread>
 
 namespace sluice::cli {
@@ -14,14 +13,14 @@ constexpr std::chrono::milliseconds kBetweenTries(250);
 
 bool Outage::survives(const Failure& failure) {
   if (failure.code != kNoConnection && !failure.text.starts_with("LOADING")) return false;
-  if (!lost_) std::fprintf(stderr, "sluice: %s; retrying\n", failure.text.c_str());
+  if (!lost_) context_.note(failure.text + "; retrying");
   lost_ = true;
   std::this_thread::sleep_for(kBetweenTries);
   return true;
 }
 
 void Outage::ends() {
-  if (lost_) std::fprintf(stderr, "sluice: reconnected\n");
+  if (lost_) context_.note("reconnected");
   lost_ = false;
 }
 

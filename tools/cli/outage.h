@@ -3,12 +3,15 @@
 // Used by one thread.
 #pragma once
 
+#include "tools/cli/context.h"
 #include "tools/cli/failure.h"
 
 namespace sluice::cli {
 
 class Outage {
  public:
+  explicit Outage(const Context& context) : context_(context) {}
+
   // Whether the command may be tried again: the server cannot be reached, or is loading. Says so
   // once on standard error, and waits a moment.
   bool survives(const Failure& failure);
@@ -16,6 +19,7 @@ class Outage {
   void ends();
 
  private:
+  const Context& context_;
   bool lost_ = false;
 };
 

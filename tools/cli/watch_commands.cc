@@ -147,7 +147,7 @@ class Watcher {
       if (!log_.empty()) print_log_line(log_);
       log_.clear();
       hide_status();
-      tell_of_lost_log(offset - log_next_);
+      tell_of_lost_log(context_, offset - log_next_);
     }
     log_next_ = reply.items[2].integer;
     log_ += bytes;
@@ -245,7 +245,7 @@ class Watcher {
   const End* end_ = nullptr;
   bool is_going_ = true;
   bool has_status_ = false;
-  Outage outage_;
+  Outage outage_{context_};
 };
 
 int run_watch(Context& context) { return Watcher(context).run(); }
