@@ -97,7 +97,9 @@ bool may_also_use_prefix(const Call& call, Bytes prefix) {
   return false;
 }
 
+// A standby holds what the primary has, whatever its own limit is.
 bool memory_is_full(Engine& engine) {
+  if (engine.following.load(std::memory_order_relaxed)) return false;
   const uint64_t limit = engine.options().max_memory_bytes.load(std::memory_order_relaxed);
   const auto is_full = [&] { return engine.server().used_memory_bytes() > limit; };
   if (limit == 0 || !is_full()) return false;

@@ -283,6 +283,19 @@ TEST_CASE("commands that write are refused") {
   CHECK(state_digest(standby.session) == before);
 }
 
+TEST_CASE("a standby with less memory than the primary answers all reads") {
+  Primary primary;
+  primary.run({"SET", "a", "1"});
+  Standby standby(primary.server, primary.journal);
+  standby.engine.options().max_memory_bytes = 1;
+  primary.server.used_bytes = 2;
+  CHECK(run(standby.session, {"MULTI"}) == "+OK\r\n");
+  CHECK(run(standby.session, {"GET", "a"}) == "+QUEUED\r\n");
+  CHECK(run(standby.session, {"EXEC"}) == "*1\r\n$1\r\n1\r\n");
+  standby.promote(primary.journal, primary.now);
+  CHECK(has(run(standby.session, {"SET", "a", "2"}), "-OOM "));
+}
+
 TEST_CASE("the configuration of a queue is read on a standby, and not changed") {
   Primary primary;
   primary.run({"Q.CONFIG", "q", "SET", "max_active", "7"});
