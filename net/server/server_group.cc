@@ -91,9 +91,8 @@ Status ServerGroup::open(const Settings& settings) {
   options.group = settings.group;
   options.log = storage_log_sink();
   if (!options.user.empty()) {
-    Result<std::string> password = read_secret(settings.etcd_password_file);
-    if (!password.ok()) return password.status();
-    options.password = std::move(*password);
+    options.password = [path = settings.etcd_password_file] { return read_secret(path); };
+    if (const auto password = options.password(); !password.ok()) return password.status();
   }
   Result<std::unique_ptr<RemoteLog>> log = make_etcd_log(options);
   if (!log.ok()) return log.status();

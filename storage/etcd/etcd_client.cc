@@ -16,6 +16,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLongDeadline{5000};
 // Checking a password costs etcd some 100 ms of CPU.
 constexpr milliseconds kAuthenticateDeadline{2000};
+constexpr milliseconds kRefusedLogInRest{500};
 constexpr milliseconds kStatusDeadline{200};
 constexpr milliseconds kLookAroundEvery{5000};
 constexpr milliseconds kLookForLeaderEvery{100};
@@ -325,9 +326,14 @@ void EtcdClient::doubt_token() {
 }
 
 void EtcdClient::authenticate(size_t endpoint) {
+  const Result<std::string> password = options_.password();
+  if (!password.ok()) {
+    note_refusal(password.status());
+    return on_no_token(unknown(StatusCode::kInvalid, password.status().message()));
+  }
   etcdserverpb::AuthenticateRequest request;
   request.set_name(options_.user);
-  request.set_password(options_.password);
+  request.set_password(*password);
   rpc_.call(endpoint, RpcAim::kMember, "/etcdserverpb.Auth/Authenticate",
             request.SerializeAsString(), "", kAuthenticateDeadline,
             [this, endpoint](const RpcResult& result, const std::string& bytes) {
@@ -339,22 +345,27 @@ void EtcdClient::on_token(size_t endpoint, const RpcResult& result, const std::s
   const bool not_needed = contains(result.message, "authentication is not enabled");
   etcdserverpb::AuthenticateResponse response;
   const bool ok = not_needed || (result.ok() && response.ParseFromString(bytes));
-  std::vector<TryPointer> failed;
+  if (!ok) return on_no_token(take_failure(result, endpoint, 0));
   {
     const MutexLock lock(mutex_);
     authenticating_ = false;
-    if (ok) {
-      token_ = response.token();
-    } else {
+    token_ = response.token();
+  }
+  dispatch();
+}
+
+// What waits for a token ends, when it is time to try again.
+void EtcdClient::on_no_token(const EtcdResult& why) {
+  const bool refused = why.status.code() == StatusCode::kInvalid;
+  rpc_.after(refused ? kRefusedLogInRest : milliseconds(0), [this, why] {
+    std::vector<TryPointer> failed;
+    {
+      const MutexLock lock(mutex_);
+      authenticating_ = false;
       failed.swap(waiting_);
     }
-  }
-  if (ok) {
-    dispatch();
-    return;
-  }
-  const EtcdResult described = take_failure(result, endpoint, 0);
-  for (const TryPointer& attempt : failed) answer_failure(attempt, described);
+    for (const TryPointer& attempt : failed) answer_failure(attempt, why);
+  });
 }
 
 // --- the leader ----------------------------------------------------------------------------------

@@ -106,6 +106,7 @@ class EtcdClient {
 
   void authenticate(size_t endpoint) EXCLUDES(mutex_);
   void on_token(size_t endpoint, const RpcResult& result, const std::string& bytes);
+  void on_no_token(const EtcdResult& why);
   // Nothing is known of the token any more, unless another one has replaced it.
   void forget_token(const std::string& token) EXCLUDES(mutex_);
 

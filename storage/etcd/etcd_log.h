@@ -2,6 +2,7 @@
 // protocol. Sluice may be built without it (-D SLUICE_ETCD=OFF).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,7 +16,8 @@ namespace sluice {
 struct EtcdOptions {
   std::vector<std::string> endpoints;  // "http://host:port"; all https:// or none
   std::string user;                    // empty: etcd is used without authentication
-  std::string password;
+  // Asked for at each log-in: it may have been changed.
+  std::function<Result<std::string>()> password;
   std::string ca_file;    // PEM; empty: the authorities that the system trusts
   std::string cert_file;  // PEM, of the client; empty: none
   std::string key_file;

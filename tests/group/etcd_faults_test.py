@@ -2,6 +2,8 @@
 """The replicated log beside failures of etcd: members that die, stop or cannot be reached, and
 users, passwords and certificates."""
 
+import contextlib
+import pathlib
 import sys
 import threading
 import time
@@ -10,6 +12,7 @@ import harness
 from harness import require, require_equal, wait_until
 from harness.certificates import Certificates
 from harness.etcd import EtcdCluster
+from harness.group import Node
 from harness.log_talk import NEXT_TAKEN, READY, TAKEN, LogTalk
 
 PREFIX = "/sluice/test/g/1/"
@@ -202,6 +205,31 @@ def test_authentication(options):
     with EtcdCluster() as cluster, \
             LogTalk(options, cluster.endpoints(), user="sluice", password="any") as log:
         log.lead()  # etcd asks for no user
+
+
+def test_changed_password(options):
+    """a server reads the file again when etcd refuses the password that it held"""
+    with EtcdCluster() as cluster, harness.scratch() as folder:
+        cluster.enable_auth("sluice", "secret", "/sluice/")
+        path = pathlib.Path(folder, "password")
+        path.write_text("secret\n", encoding="ascii")
+        node = Node(options.program, "n1", cluster.endpoints(),
+                    {"etcd-user": "sluice", "etcd-password-file": path})
+        with contextlib.closing(node):
+            wait_until(node.start().leads, what="a primary")
+            cluster.ctl("user", "delete", "sluice")
+            cluster.ctl("user", "add", "sluice:other")
+            cluster.ctl("user", "grant-role", "sluice", "writer")
+            wait_until(lambda: "refuses the user sluice or the password" in
+                       node.facts()["sluice_group_waits_for"], what="the refusal")
+            path.unlink()
+            wait_until(lambda: f"first line of {path}" in node.log_tail(), what="no file")
+            path.write_text("other\n", encoding="ascii")
+            wait_until(lambda: not node.facts()["sluice_group_waits_for"], what="etcd again")
+            with node.connect() as connection:
+                require_equal(connection.call("SET", "k", "v").value, b"OK", "a write")
+            require_equal(node.exits, [], "exits")
+            node.kill()
 
 
 def test_tls(options):

@@ -201,7 +201,7 @@ EtcdOptions read_options(int count, char** arguments) {
   for (int i = 2; i < count; ++i) {
     const Fields pair = split(arguments[i], '=');
     if (pair[0] == "user") options.user = pair[1];
-    if (pair[0] == "password") options.password = pair[1];
+    if (pair[0] == "password") options.password = [text = pair[1]] { return text; };
     if (pair[0] == "ca") options.ca_file = pair[1];
     if (pair[0] == "cert") options.cert_file = pair[1];
     if (pair[0] == "key") options.key_file = pair[1];
