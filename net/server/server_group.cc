@@ -151,10 +151,13 @@ void ServerGroup::announce_to(GroupMember& self, const Settings& settings) const
 }
 
 void ServerGroup::settings_changed(const Settings& settings) {
-  inbox_.post([this, settings] {
-    GroupMember self;
-    announce_to(self, settings);
-    node_->announce(self.host, self.port, self.priority);
+  // By way of the thread that moves the listener to another port, perhaps after this.
+  shared_.io_threads[0]->post([this, settings] {
+    inbox_.post([this, settings] {
+      GroupMember self;
+      announce_to(self, settings);
+      node_->announce(self.host, self.port, self.priority);
+    });
   });
 }
 

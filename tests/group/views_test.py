@@ -248,5 +248,19 @@ def test_switch(options):
                       f"mymaster {LOOPBACK} {primary.port} {LOOPBACK} {to.port}", "the message")
 
 
+def test_changed_port(options):
+    """Sentinels name the port that CONFIG SET has chosen, on whichever thread it ran"""
+    with kept_group(options.program, directives={**PATIENT, "io-threads": 3}) as group:
+        primary = group.primary()
+        for turn in range(9):
+            with contextlib.ExitStack() as stack:
+                clients = [stack.enter_context(primary.connect()) for _ in range(3)]
+                port = steady_port()
+                require_equal(clients[turn % 3].call("CONFIG", "SET", "port", port).value, b"OK")
+            primary.port = primary.directives["port"] = port
+            wait_until(lambda: group.asks_sentinel(primary.sentinel_port) == primary.port, 10,
+                       f"the port {port}")
+
+
 if __name__ == "__main__":
     sys.exit(harness.run(sys.modules[__name__]))
