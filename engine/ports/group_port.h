@@ -86,7 +86,7 @@ struct GroupView {
   uint64_t pause_number = 0;         // of the last wish to pause the group, or to resume it
   uint64_t takeovers = 0;            // by this process
   int64_t last_takeover_ms = 0;      // how long the last one took, from its decision
-  std::string waits_for;             // what the node waits for now, in words; empty: nothing
+  std::string waits_for;             // why the node waits now, in words; empty: it does not
   std::vector<GroupMember> members;  // in the order of their names; also this one
 
   // Whether this process is the primary, perhaps for the last time.

@@ -34,7 +34,7 @@ int64_t GroupFeed::due_ms() const { return reading_ || is_full() ? INT64_MAX : r
 std::string GroupFeed::hole() const {
   if (!at_hole_ || !tail_.has_gap()) return {};
   return "frame " + std::to_string(tail_.next_seq()) +
-         " of the replicated log, which etcd does not have, though later ones";
+         " of the replicated log is missing in etcd, which has later ones";
 }
 
 void GroupFeed::step(int64_t now_ms) {

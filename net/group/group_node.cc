@@ -61,11 +61,11 @@ Status check_epoch(GroupNodeOptions& options, const EpochValue& epoch) {
 // What a node waits for that answers to its changes do not tell; empty: nothing.
 std::string other_wait(const GroupMembers& members, const GroupFeed& feed, const Election& election,
                        int64_t lag_ms, int64_t now_ms) {
-  if (members.other_process()) return "another process to end that is this node";
+  if (members.other_process()) return "another process is this node, and must end";
   std::string hole = lag_ms > GroupWait::kSayMs ? feed.hole() : "";
   if (!hole.empty()) return hole;
   if (election.must_not_take(now_ms, GroupWait::kSayMs)) {
-    return "another node to lead, since its replica-priority is 0";
+    return "nobody leads, and replica-priority 0 keeps this node from it";
   }
   return members.put_failure();
 }

@@ -109,7 +109,7 @@ std::vector<std::string> group_lines(const json& group) {
                     duration_text(number(group, "lag_ms")) + " behind");
   }
   if (const std::string waits_for = text(group, "waits_for"); !waits_for.empty()) {
-    lines.push_back(node + " waits for " + waits_for);
+    lines.push_back(node + " is waiting: " + waits_for);
   }
   if (const int64_t age_ms = number(group, "age_ms"); age_ms > kTrustedViewMs) {
     lines.push_back("etcd was last heard of " + duration_text(age_ms) +

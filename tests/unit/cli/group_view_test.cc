@@ -71,7 +71,7 @@ TEST_CASE("people read who leads, how far the others are, and what is wrong") {
   group.age_ms = 5000;
   CHECK_EQ(group_lines(shown(group)),
            std::vector<std::string>{"group main/1, epoch 7: nobody leads",
-                                    "this is n1, primary, 0 ms behind", "n1 waits for etcd",
+                                    "this is n1, primary, 0 ms behind", "n1 is waiting: etcd",
                                     "etcd was last heard of 5.0 s ago: the rest may be old",
                                     "paused for 59 m more: no other node takes over if the "
                                     "primary fails",

@@ -180,8 +180,9 @@ TEST_CASE("a standby that must not take over says so while nobody leads") {
   CHECK(b.node().view()->waits_for.empty());
   a.kill();
   REQUIRE(group.until([&] { return !b.node().view()->waits_for.empty(); }).has_value());
-  CHECK(b.node().view()->waits_for == "another node to lead, since its replica-priority is 0");
-  CHECK(b.said.back() == "waiting: another node to lead, since its replica-priority is 0");
+  CHECK(b.node().view()->waits_for ==
+        "nobody leads, and replica-priority 0 keeps this node from it");
+  CHECK(b.said.back() == "waiting: nobody leads, and replica-priority 0 keeps this node from it");
   CHECK(b.role() == GroupRole::kStandby);
   b.node().announce("b", 1, 100);
   CHECK(group.until([&] { return b.leads(); }).has_value());
