@@ -1,5 +1,8 @@
 #include "engine/execution/engine.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "engine/access/acl.h"
 #include "engine/access/acl_log.h"
 #include "engine/base/ticks.h"
@@ -88,6 +91,20 @@ void Engine::observe_tracking() {
   }
 }
 
+void Engine::stop_lease_clock(int64_t steady_ms) {
+  int64_t begin_ms = leases_begin_ms.load();
+  if (begin_ms < 0 || begin_ms == std::numeric_limits<int64_t>::max()) return;
+  // A takeover at this moment sets it.
+  leases_begin_ms.compare_exchange_strong(begin_ms, -1 - lease_clock_ms(steady_ms));
+}
+
+bool Engine::resume_lease_clock(int64_t steady_ms) {
+  int64_t begin_ms = leases_begin_ms.load();
+  const int64_t stood_at_ms = -1 - begin_ms;
+  return begin_ms < 0 && leases_begin_ms.compare_exchange_strong(
+                             begin_ms, std::max<int64_t>(0, steady_ms - stood_at_ms));
+}
+
 DueTimes Engine::next_due() const {
   DueTimes next;
   const bool acts = !following.load(std::memory_order_relaxed);
@@ -99,7 +116,12 @@ DueTimes Engine::next_due() const {
     next.steady_ms =
         std::min(next.steady_ms, shard.next_due_steady_ms.load(std::memory_order_acquire));
   }
-  if (next.steady_ms != kNeverMs) next.steady_ms += leases_begin_ms.load();
+  const int64_t begin_ms = leases_begin_ms.load();
+  if (begin_ms < 0) {
+    next.steady_ms = next.steady_ms <= -1 - begin_ms ? 0 : kNeverMs;
+  } else if (next.steady_ms != kNeverMs) {
+    next.steady_ms += begin_ms;
+  }
   if (tracking_->must_sweep() || owing_shards.load(std::memory_order_acquire) != 0 ||
       departures_.has_late()) {
     next.steady_ms = 0;

@@ -109,12 +109,19 @@ class Engine {
   std::atomic<bool> following{false};
   // When the clock of leases begins, by the steady clock: INT64_MAX while the engine follows, the
   // moment at which it has taken over, else 0. So every lease then gets its whole term again.
+  // Negative: it stands, at -1 minus this.
   std::atomic<int64_t> leases_begin_ms{0};
   // The clock of leases, Times::steady_ms in every unit.
   int64_t lease_clock_ms(int64_t steady_ms) const {
     const int64_t begin_ms = leases_begin_ms.load(std::memory_order_relaxed);
+    if (begin_ms < 0) return -1 - begin_ms;
     return steady_ms > begin_ms ? steady_ms - begin_ms : 0;
   }
+  // While a primary can acknowledge nothing, nobody can extend a lease: the clock stands from now
+  // on, until it resumes. Without effect while the engine follows. By one thread.
+  void stop_lease_clock(int64_t steady_ms);
+  // True if it stood: the caller arms the timer for next_due().
+  bool resume_lease_clock(int64_t steady_ms);
   // A fuzzy walk over everything, for any thread. Only one at a time.
   std::unique_ptr<CheckpointWalk> begin_walk();
 

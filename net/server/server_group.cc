@@ -262,15 +262,21 @@ bool ServerGroup::was_set_back() {
   return set_back_;
 }
 
-// Requests that wait for the lease of reads go on. A hand-over holds all of them, but no longer
-// than journal-patience while the log is out of reach: it is given up; if the epoch is being given
-// away, the gate, which stays closed, refuses them.
+// Requests that wait for the lease of reads go on. While it is over no lease of a job runs, since
+// nobody could extend it. A hand-over holds all requests, but no longer than journal-patience while
+// the log is out of reach: it is given up; if the epoch is being given away, the gate, which stays
+// closed, refuses them.
 void ServerGroup::tend_gate(int64_t now_ms) {
   const bool hands_over = busy_threads_ != nullptr;
+  Engine& engine = *shared_.engine;
+  const auto steady_ms = [this] { return shared_.state.clocks.read().steady_ms; };
   if (gate_->is_open(now_ms)) {
+    const bool stood = engine.leases_begin_ms.load() < 0;
+    if (stood && engine.resume_lease_clock(steady_ms())) shared_.state.wake_timer();
     if (gate_->end_wait() && !hands_over) release_requests();
     return;
   }
+  engine.stop_lease_clock(steady_ms());
   if (!hands_over) return;
   gate_->begin_wait(now_ms);
   if (gate_->left_ms(now_ms) != 0) return;

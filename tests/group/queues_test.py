@@ -42,6 +42,9 @@ class Queue:
     def state(self, job_id):
         return pairs(self.ask("Q.GET", job_id))["state"].decode()
 
+    def extends(self, job_id, lease):
+        return isinstance(self.ask("Q.TOUCH", job_id, lease), list)
+
     def events(self):
         events = self.ask("Q.EVENTS", "-", "COUNT", 1000)
         # A queue continues behind the numbers of those before it.
@@ -103,6 +106,30 @@ def test_lease_ends(options):
             require(took_s > term_ms * 2 / 3000, f"after {took_s:.2f} s")
             require_equal(queue.ask("Q.ACK", "j1", first["j1"]).text.split()[0], "STALELEASE",
                           "the old lease")
+
+
+def test_lease_without_etcd(options):
+    """a lease does not run while nobody can extend it because etcd is away"""
+    term_ms = 6000
+    with kept_group(options.program, directives={"failover-timeout": 3000,
+                                                 "journal-patience": 100}) as group:
+        primary = group.primary()
+        with Queue(primary) as queue:
+            queue.add("j1")
+            held = queue.pop("WORKER", "w", "LEASE", term_ms)
+            for member in (0, 1):
+                group.etcd.kill(member)
+            began_s = time.monotonic()
+            # Before that it would wait for etcd.
+            wait_until(lambda: primary.facts()["sluice_group_lease_ms"] == "0", what="the gate")
+            time.sleep(max(0.0, began_s + 1.3 * term_ms / 1000 - time.monotonic()))
+            require(not queue.extends("j1", held["j1"]), "an extension without etcd")
+            for member in (0, 1):
+                group.etcd.start(member)
+            wait_until(lambda: queue.extends("j1", held["j1"]), what="an extension")
+            require_equal(queue.ask("Q.ACK", "j1", held["j1"]), "OK", "the end")
+            require("reclaimed" not in str(queue.events()), queue.events())
+        require_equal(group.primary(), primary, "who leads")
 
 
 def test_timers(options):

@@ -383,6 +383,28 @@ TEST_CASE("what a standby has followed is due after the takeover") {
   CHECK(run(standby.session, {"DBSIZE"}) == ":1\r\n");
 }
 
+TEST_CASE("leases do not run while nothing can be acknowledged") {
+  Primary primary;
+  primary.run({"Q.CONFIG", "q", "SET", "lease_ms", "1000"});
+  primary.run({"Q.ADD", "q", "leased", "p"});
+  primary.run({"Q.POP", "1", "q"});
+  const int64_t began_ms = primary.now.steady_ms;
+  const auto state_at = [&](int64_t ms) {
+    primary.pass(began_ms + ms - primary.now.steady_ms);
+    return has(run(primary.session, {"Q.GET", "q", "leased"}), "active") ? "active" : "pending";
+  };
+  Engine& engine = primary.execution.engine();
+  engine.stop_lease_clock(began_ms + 900);
+  engine.stop_lease_clock(began_ms + 2000);
+  CHECK(engine.next_due().steady_ms == kNeverMs);
+  CHECK(state_at(5000) == "active");
+  CHECK(engine.resume_lease_clock(began_ms + 5000));
+  CHECK_FALSE(engine.resume_lease_clock(began_ms + 9000));
+  CHECK(engine.next_due().steady_ms == began_ms + 5100);
+  CHECK(state_at(5099) == "active");
+  CHECK(state_at(5100) == "pending");
+}
+
 TEST_CASE("a change of rates that had not reached all groups goes on after the takeover") {
   constexpr int kGroups = 5000;
   Primary primary;
