@@ -214,20 +214,6 @@ TEST_CASE("who changes the protocol is told of a flush in the new one") {
   CHECK(server.inbox->take() == "$-1\r\n");
 }
 
-TEST_CASE("a change of the events that are told leaves tracking on") {
-  Server server;
-  EngineSession reader(server.engine, server.execution);
-  reader.client.port = server.inbox;
-  reader.client.protocol = 3;
-  reader.run({"CLIENT", "TRACKING", "ON"});
-  for (const uint32_t events : {kEventKeyspace | kEventAll, 0U}) {
-    server.engine.set_notified_events(events);
-    reader.run({"GET", "a"});
-    server.writer.run({"SET", "a", "1"});
-    CHECK(server.inbox->take() == kToldOfA);
-  }
-}
-
 TEST_CASE("by prefix, the keys of one hold of locks come in one message") {
   Server server;
   EngineSession reader(server.engine, server.execution);
