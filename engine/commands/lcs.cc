@@ -3,6 +3,7 @@
 
 #include "engine/commands/strings.h"
 #include "engine/execution/call.h"
+#include "engine/execution/engine.h"
 
 namespace sluice {
 
@@ -106,8 +107,9 @@ void lcs_command(Call& call) {
   if (!parse_options(call, options)) return;
   const Bytes a = first == nullptr ? Bytes() : first->string();
   const Bytes b = second == nullptr ? Bytes() : second->string();
-  constexpr uint64_t kMaxCells = (uint64_t{1} << 30) / sizeof(uint32_t);
-  if ((uint64_t{a.size()} + 1) * (uint64_t{b.size()} + 1) > kMaxCells) {
+  const uint64_t most_cells =
+      call.engine.options().max_bulk_bytes.load(std::memory_order_relaxed) / sizeof(uint32_t);
+  if (a.size() + 1 > most_cells / (b.size() + 1)) {
     return call.reply.error(
         "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
   }
