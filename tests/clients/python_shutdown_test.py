@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from pickle import PicklingError
 
 from harness import require, require_equal, run, scratch, wait_until
 from harness.python_client import PACKAGE, raised, url_of
@@ -313,12 +314,15 @@ def test_stop_while_a_child_is_made(_options):
     """A job that is stopped while its child is being made ends after grace."""
     ended = []
     slots = ProcessSlots(handlers.crash, codec_of("json"), lambda *end: ended.append(end), 0.5)
-    job = WorkerJob(Lease(b"q", b"x", 1, 1, b'"hang"', 30.0, {}), codec_of("json"))
+    first, job = (WorkerJob(Lease(b"q", id_, 1, 1, b'"hang"', 30.0, {}), codec_of("json"))
+                  for id_ in (b"x", b"y"))
     try:
+        slots.start(first)  # It has the child that was there.
+        wait_until(lambda: slots._children, what="the first child")
         slots.start(job)
         slots.stop(job, "enough")
         wait_until(lambda: ended, what="the end")
-        require_equal(ended[0][1], GIVEN_BACK)
+        require_equal(ended[0][:2], (job, GIVEN_BACK))
     finally:
         slots.close()
 
@@ -377,6 +381,26 @@ def test_exit_beside_tasks(options):
                               env={**os.environ, "PYTHONPATH": str(PACKAGE)})
         require_equal(done.returncode, 0, done.stderr)
         wait_until(lambda: job.get().state != "active", 60, "its lease ends")
+
+
+def test_children_that_cannot_begin(options):
+    """A program whose children begin with a worker, or whose handler has no name, takes no job."""
+    program = """
+import sys, handlers, sluice
+sluice.Worker("exec", handlers.echo, sys.argv[1], processes=True).run()
+"""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
+            scratch() as folder:
+        job = queue.add(1)
+        raised((AttributeError, PicklingError),
+               Worker(EXEC, lambda job: 1, url_of(server.port), processes=True).run)
+        script = pathlib.Path(folder) / "program.py"
+        script.write_text(program, encoding="ascii")
+        done = subprocess.run([sys.executable, script, url_of(server.port)], text=True, timeout=60,
+                              stderr=subprocess.PIPE, check=False,
+                              env={**os.environ, "PYTHONPATH": f"{PACKAGE}:{HERE}"})
+        require(done.returncode == 1 and "__main__" in done.stderr, done.stderr)
+        require_given_back(job)
 
 
 def test_signals_of_what_handlers_start(options):

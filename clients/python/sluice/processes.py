@@ -1,4 +1,5 @@
-"""Handlers in child processes: one child for each slot, started when it is first needed.
+"""Handlers in child processes: one child for each slot, started when it is first needed. The first
+one is started at once: if it cannot be, that is no fault of a job.
 
 The child only runs handlers. This process has the connections, and sends heartbeats whatever the
 child does. A child that exits fails its job alone; one that ignores a cancel is killed.
@@ -45,11 +46,23 @@ class ProcessSlots(ThreadSlots):
         forks.remember(self)
         # Before multiprocessing waits for the children, as they do not hear its SIGTERM.
         atexit.register(self.close)
+        try:
+            self._spare.append(self._start())
+            self._spare[0].wait_begun()
+        except BaseException:
+            self.close()
+            raise
 
     def begin(self) -> None:
         """Also in the child of a fork: these are not its children."""
         self._children: dict[WorkerJob, Child] = {}  # by what they run
         self._started: set[Child] = set()
+        self._spare: list[Child] = []
+
+    def _start(self) -> Child:
+        child = Child(self._handler, self._codec)
+        self._started.add(child)
+        return child
 
     def stop(self, job: WorkerJob, why: str) -> None:
         super().stop(job, why)
@@ -75,10 +88,12 @@ class ProcessSlots(ThreadSlots):
             return GIVEN_BACK, None
         try:
             child: Optional[Child] = getattr(self._own, "child", None)
+            with contextlib.suppress(IndexError):
+                child = child or self._spare.pop()
             if child is None or not child.alive:
-                child = self._own.child = Child(self._handler, self._codec)
-                self._started.add(child)
-        except Exception as error:  # The handler cannot be pickled, or the machine is full.
+                child = self._start()
+            self._own.child = child
+        except Exception as error:  # The machine is full.
             return outcome_of_error(error, job.stopped), error
         self._children[job] = child
         if self._closed:  # by now
@@ -116,6 +131,20 @@ class Child:
     def alive(self) -> bool:
         return self._process.is_alive()
 
+    def wait_begun(self) -> None:
+        """Raises ChildError if it ends before it can run a job: what it says is on stderr."""
+        try:
+            while not self._pipe.poll(POLL) and self.alive:
+                pass
+            self._pipe.recv()
+        except (EOFError, OSError):
+            raise ChildError(f"a child cannot begin: {self._end()}") from None
+
+    def _end(self) -> str:
+        self._process.join()
+        code = self._process.exitcode or 0
+        return f"exit {128 - code if code < 0 else code}"
+
     def close(self) -> None:
         self._process.kill()
         self._process.join()
@@ -140,9 +169,7 @@ class Child:
                 self.stop(job, "", grace)
             return self._wait(lease.notes)
         except (EOFError, OSError):
-            self._process.join()
-            code = self._process.exitcode or 0
-            return Outcome("FAIL", error=f"exit {128 - code if code < 0 else code}")
+            return Outcome("FAIL", error=self._end())
         finally:
             with self._lock:
                 self._job = None
@@ -161,7 +188,7 @@ class Child:
                 notes.set_progress(value)
             elif kind == "log":
                 notes.add_log(value)
-            else:
+            elif kind == "done":
                 outcome: Outcome = value
                 return outcome
 
@@ -211,6 +238,7 @@ def _serve(pipe: multiprocessing.connection.Connection, handler: Callable[[Worke
 
     slots = ThreadSlots(handler, codec, lambda *_: None)
     threading.Thread(target=receive, daemon=True).start()
+    send(("begun", None))
     while True:
         more.acquire()
         job = jobs[0]
