@@ -2,7 +2,7 @@
 import { newestEvent } from './cursor.js'
 import { isTemporary, Link } from './link.js'
 import { arrayOf, mapOf, numberOf, textOf, type Reply } from './reply.js'
-import { sleep } from './time.js'
+import { letManyListen, sleep } from './time.js'
 import type { Word, Words } from './words.js'
 
 /** Which events, and from where. */
@@ -46,6 +46,7 @@ export async function* follow(
 ): AsyncGenerator<QueueEvent, void, undefined> {
   const { signal } = options
   const close = (): void => link.close()
+  if (signal !== undefined) letManyListen(signal)
   signal?.addEventListener('abort', close)
   if (signal?.aborted) close()
   try {

@@ -96,8 +96,10 @@ await play({
   'one signal for many waits, and many workers in one process': async () => {
     const queue = newQueue<number, number>()
     const { signal } = new AbortController()
+    const ending = new AbortController()
     const jobs = await Promise.all(Array.from({ length: 20 }, (_, n) => queue.add(n)))
     const results = Promise.all(jobs.map((job) => job.result({ signal })))
+    const events = Promise.all(jobs.map(() => queue.events({ signal: ending.signal }).next()))
     const workers = jobs.map(() => new Worker<number, number>(
       queue.name, ({ payload }) => payload, { url, logger: null }))
     const running = workers.map((worker) => worker.run())
@@ -106,6 +108,8 @@ await play({
     process.kill(process.pid, 'SIGTERM')
     await Promise.all(running)
     assert.equal(process.listenerCount('SIGTERM'), 0)
+    ending.abort()
+    await events
   },
 
   'a worker that stops waits for a handler whose lease is lost': async () => {
