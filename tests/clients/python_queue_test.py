@@ -370,7 +370,8 @@ def test_codecs(options):
 def test_where_the_server_is(options):
     """The server is a URL, SLUICE_URL, or a function that makes a client of redis-py."""
     import redis  # pylint: disable=import-outside-toplevel
-    raised(ValueError, Queue, EXEC, "nonsense://x")
+    for url in ("nonsense://x", "redis://a:b", "redis://a?no=option"):
+        raised(ValueError, Queue, EXEC, url)
     raised(ValueError, Queue, EXEC, "redis+sentinel://a/main?ssl=true")
     with options.server({"requirepass": "secret"}) as server:
         os.environ["SLUICE_URL"] = f"redis://:secret@127.0.0.1:{server.port}/3"

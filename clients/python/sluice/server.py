@@ -34,7 +34,10 @@ def connect_to(server: Server) -> Connect:
     def connect(**options: Any) -> redis.Redis:
         return redis.Redis.from_url(url, **options)
 
-    connect()  # The URL is checked here; nothing is sent.
+    try:
+        connect().connection_pool.make_connection()  # The URL is checked here; nothing is sent.
+    except TypeError as error:  # for an option that redis-py does not have
+        raise ValueError(str(error)) from None
     return connect
 
 
