@@ -140,7 +140,7 @@ void Execution::end_hold() NO_THREAD_SAFETY_ANALYSIS {
       engine_.shard(static_cast<unsigned>(std::countr_zero(rest))).last_lsn = lsn;
     }
     gate_ = lsn;
-  } else {
+  } else if (!tells_at_once_) {
     for (ShardMask rest = locked_; rest != 0; rest &= rest - 1) {
       const Lsn lsn = engine_.shard(static_cast<unsigned>(std::countr_zero(rest))).last_lsn;
       gate_ = std::max(gate_, lsn);
@@ -196,6 +196,7 @@ Lsn Execution::finish() {
   end_hold();
   const Lsn gate = gate_;
   gate_ = 0;
+  tells_at_once_ = false;
   batch_ticks_ = 0;
   serving_left_ = kServingOfBatch;
   return gate;

@@ -58,6 +58,10 @@ class Execution {
   // Whether the request reads or changes data, or runs queued requests that may.
   static bool concerns_data(const Client& client, const Command& command);
 
+  // Until finish(), what requests show may not be durable yet, and never become so: for those that
+  // are answered while nothing becomes durable, which show counts (not concerns_data). What they
+  // change is waited for nevertheless.
+  void tell_at_once() { tells_at_once_ = true; }
   // Ends the lock hold. Every reply written since the last finish() may be sent once the journal's
   // durable lsn has reached the result.
   Lsn finish();
@@ -212,6 +216,7 @@ class Execution {
   uint64_t batch_ticks_ = 0;
   bool hold_shards_ = false;
   bool nested_in_another_ = false;
+  bool tells_at_once_ = false;
   std::vector<KeyPosition> key_positions_;
   Client waiter_client_;
   // The remaining budget of this batch for serving pops; when it is used up, others run.

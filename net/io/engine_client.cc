@@ -93,6 +93,7 @@ RespValue EngineClient::execute(std::span<const Bytes> arguments, const Conditio
       Execution::concerns_data(*client_, *request.command)) {
     return refuse_at_gate();
   }
+  if (gate_closed) execution.tell_at_once();
   ByteBuffer out;
   RespReply reply(out, client_->protocol);
   if (condition != nullptr &&

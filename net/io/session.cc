@@ -156,6 +156,7 @@ void Session::run_requests() {
   active_ms_ = thread_.clock().steady_ms();
   execution.set_times(thread_.clock().times());
   gate_closed_ = thread_.state().gate != nullptr && !thread_.passes_gate();
+  if (gate_closed_) execution.tell_at_once();
   update_parser_limits();
   RespReply reply(output_.bytes(), client_.protocol);
   reply.count_errors_in(execution.statistics.errors);

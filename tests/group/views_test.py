@@ -232,6 +232,28 @@ def test_without_etcd(options):
                    "the primary's name again")
 
 
+def test_measured_without_etcd(options):
+    """without etcd a primary's INFO and metrics are answered, though a write waits"""
+    with kept_group(options.program, directives={"failover-timeout": 3000, "journal-patience": 100},
+                    of_node=http_directives) as group, contextlib.ExitStack() as stack:
+        primary = group.primary()
+        pending, other = [stack.enter_context(primary.connect(5)) for _ in range(2)]
+        other.call("Q.ADD", "q", "j1", "x")
+        for member in (0, 1):
+            group.etcd.kill(member)
+        pending.send("Q.ADD", "q", "j2", "x")
+        wait_until(lambda: primary.facts()["sluice_group_lease_ms"] == "0", what="the gate")
+        require(b"db0:keys=1" in other.call("INFO").value, "INFO")
+        require(b"NOREPLICAS" in other.call("DBSIZE").raw, "DBSIZE")
+        client = stack.enter_context(http(primary))
+        client.connection.timeout = 5
+        require(b"sluice_group_primary 1" in client.get("/metrics").body, "/metrics")
+        client.expect(200, "GET", "/api/v1/server")
+        for member in (0, 1):
+            group.etcd.start(member)
+        require(not pending.read_reply(20).is_error, "the write")
+
+
 def test_switch(options):
     """who subscribes at any node hears once of a new primary"""
     with group_of_two(options) as group, contextlib.ExitStack() as stack:

@@ -92,6 +92,19 @@ TEST_CASE("what is told of libraries waits for their last change") {
   }
 }
 
+TEST_CASE("while nothing becomes durable, INFO is told without waiting, and a change is not") {
+  Fixture it;
+  it.writer.run({"SET", "a", "1"});
+  it.reading.tell_at_once();
+  CHECK(it.reader.run_unfinished(Words{"INFO"}).find("db0:keys=1") != std::string::npos);
+  CHECK(it.reading.finish() == 0);
+  it.reading.tell_at_once();
+  it.reader.run_unfinished(Words{"SET", "a", "2"});
+  CHECK(it.reading.finish() == 2);
+  it.reader.run_unfinished(Words{"INFO"});
+  CHECK(it.reading.finish() == 2);
+}
+
 TEST_CASE("messages and events of keys wait for the unit of their command") {
   Fixture it;
   it.engine.set_notified_events(kEventKeyspace | kEventAll);
