@@ -28,21 +28,6 @@ int64_t now_ms() {
 
 Status cancelled() { return {StatusCode::kCancelled, "the server is stopping"}; }
 
-// Waits for what the log answers to `request`, which gets the callback. kCancelled: the server
-// stops.
-template <typename Value, typename Request>
-Result<Value> answer_to(const Request& request, const std::function<bool()>& goes_on) {
-  const auto told = std::make_shared<std::promise<Result<Value>>>();
-  request([told](const RemoteAnswer& answer, Value value) {
-    is_heard(answer) ? told->set_value(std::move(value)) : told->set_value(no_answer(answer));
-  });
-  std::future<Result<Value>> answer = told->get_future();
-  while (answer.wait_for(kPoll) != std::future_status::ready) {
-    if (!goes_on()) return cancelled();
-  }
-  return answer.get();
-}
-
 // Where a directory made of the copy stands in the replicated log (find_group_position).
 Result<LogPosition> place_of(const CopyHead& head) {
   if (head.mark.empty() && head.position.empty()) {
@@ -80,6 +65,21 @@ bool serves_before(const GroupMember& a, const GroupMember& b) {
 Bootstrap::Bootstrap(RemoteLog& log, BootstrapOptions options)
     : log_(log), options_(std::move(options)) {}
 
+template <typename Value, typename Request>
+Result<Value> Bootstrap::answer_to(const Request& request) {
+  const auto told = std::make_shared<std::promise<Result<Value>>>();
+  request([told](const RemoteAnswer& answer, Value value) {
+    is_heard(answer) ? told->set_value(std::move(value)) : told->set_value(no_answer(answer));
+  });
+  std::future<Result<Value>> answer = told->get_future();
+  while (answer.wait_for(kPoll) != std::future_status::ready) {
+    if (!options_.goes_on()) return cancelled();
+  }
+  Result<Value> value = answer.get();
+  if (value.ok() && options_.on_heard) options_.on_heard();
+  return value;
+}
+
 // What each try says again would fill the log.
 void Bootstrap::say(LogLevel level, const std::string& text) {
   if (const int64_t now = now_ms(); said_.empty() || now >= say_again_ms_) {
@@ -107,16 +107,14 @@ bool Bootstrap::rest() {
 }
 
 Result<RemoteState> Bootstrap::read_state() {
-  return answer_to<RemoteState>([&](const auto& then) { log_.read_state(0, then); },
-                                options_.goes_on);
+  return answer_to<RemoteState>([&](const auto& then) { log_.read_state(0, then); });
 }
 
 // The live nodes that have data and serve HTTP, the best one first.
 Result<std::vector<GroupMember>> Bootstrap::find_sources() {
   using Records = std::vector<RemoteRecord>;
   const Result<Records> records = answer_to<Records>(
-      [&](const auto& then) { log_.read_records(RemoteRecordKind::kNode, then); },
-      options_.goes_on);
+      [&](const auto& then) { log_.read_records(RemoteRecordKind::kNode, then); });
   if (!records.ok()) return records.status();
   std::vector<GroupMember> found;
   for (const RemoteRecord& record : *records) {
@@ -242,24 +240,20 @@ Status Bootstrap::load_from(const EpochValue& epoch, const GroupMember& from) {
 }
 
 Status Bootstrap::hold(Lsn lsn) {
-  const Result<RemoteAnswer> answer = answer_to<RemoteAnswer>(
-      [&](const auto& then) {
-        log_.put_record(RemoteRecordKind::kHold, options_.node, options_.owner, std::to_string(lsn),
-                        [then](const RemoteAnswer& got) { then(got, got); });
-      },
-      options_.goes_on);
+  const Result<RemoteAnswer> answer = answer_to<RemoteAnswer>([&](const auto& then) {
+    log_.put_record(RemoteRecordKind::kHold, options_.node, options_.owner, std::to_string(lsn),
+                    [then](const RemoteAnswer& got) { then(got, got); });
+  });
   if (!answer.ok() || answer->outcome == RemoteOutcome::kDone) return answer.status();
   return invalid("another process loads data as the node \"" + options_.node + "\"");
 }
 
 // On return the next hold comes behind this.
 void Bootstrap::release() {
-  static_cast<void>(answer_to<RemoteAnswer>(
-      [&](const auto& then) {
-        log_.drop_record(RemoteRecordKind::kHold, options_.node,
-                         [then](const RemoteAnswer& got) { then(got, got); });
-      },
-      options_.goes_on));
+  static_cast<void>(answer_to<RemoteAnswer>([&](const auto& then) {
+    log_.drop_record(RemoteRecordKind::kHold, options_.node,
+                     [then](const RemoteAnswer& got) { then(got, got); });
+  }));
 }
 
 Status Bootstrap::download(const GroupMember& from) {
@@ -295,8 +289,8 @@ Status Bootstrap::check_copy(const EpochValue& epoch, const CopyHead& head) {
   // The mark is read after the frames: it is put before they are deleted, so it explains those that
   // are missing.
   const uint64_t from = std::max<uint64_t>(1, place->seq);
-  const Result<RemoteFrames> frames = answer_to<RemoteFrames>(
-      [&](const auto& then) { log_.read_frames(from, 0, then); }, options_.goes_on);
+  const Result<RemoteFrames> frames =
+      answer_to<RemoteFrames>([&](const auto& then) { log_.read_frames(from, 0, then); });
   if (!frames.ok()) return frames.status();
   const Result<RemoteState> state = read_state();
   if (!state.ok()) return state.status();

@@ -40,6 +40,7 @@ struct BootstrapOptions {
   std::function<bool()> goes_on;                                   // false: the server stops
   std::function<void(uint64_t done, uint64_t total)> on_progress;  // bytes
   std::function<void(const std::string& why)> on_wait;             // in words
+  std::function<void()> on_heard;                                  // the log has answered
   LogSink log;
   // Replaced in tests.
   std::function<Status(const CopySource&, const CopyClientOptions&,
@@ -73,6 +74,10 @@ class Bootstrap {
   void release();
   Status download(const GroupMember& from);
   Status check_copy(const EpochValue& epoch, const CopyHead& head);
+  // Waits for what the log answers to `request`, which gets the callback. kCancelled: the server
+  // stops.
+  template <typename Value, typename Request>
+  Result<Value> answer_to(const Request& request);
   Result<RemoteState> read_state();
   Result<std::vector<GroupMember>> find_sources();
   bool rest();

@@ -198,6 +198,7 @@ Status ServerGroup::load_copy_as(const Settings& settings, bool anew, const std:
   options.on_wait = [this, &settings, node = options.node](const std::string& why) {
     publish_waiting(settings, node, why);
   };
+  options.on_heard = [this] { opened_ms_.store(Clocks::boot_ms(), std::memory_order_relaxed); };
   options.token = token;
   options.anew = anew;
   options.keep_free_bytes = settings.min_free_disk_bytes;
@@ -377,7 +378,8 @@ void ServerGroup::view_changed(std::shared_ptr<const GroupView> view) {
 
 int64_t ServerGroup::view_age_ms() const {
   const GroupNode* const node = started_.load(std::memory_order_acquire);
-  return Clocks::boot_ms() - std::max(opened_ms_, node != nullptr ? node->heard_ms() : 0);
+  return Clocks::boot_ms() - std::max(opened_ms_.load(std::memory_order_relaxed),
+                                      node != nullptr ? node->heard_ms() : 0);
 }
 
 int64_t ServerGroup::lease_ms() const { return gate_->lease().remaining_ms(Clocks::boot_ms()); }

@@ -114,7 +114,8 @@ class ServerGroup final : public GroupPort, private GroupHost {
   std::optional<ThreadWatch> watch_;
   std::unique_ptr<GroupNode> node_;
   std::atomic<GroupNode*> started_{nullptr};  // the same, for other threads
-  const int64_t opened_ms_ = Clocks::boot_ms();
+  // Until the node has started: when the log was heard of.
+  std::atomic<int64_t> opened_ms_{Clocks::boot_ms()};
   // The control thread's until the group's thread begins.
   WallWatch wall_watch_{Clocks::boot_ms, wall_ms};
   bool set_back_ = false;

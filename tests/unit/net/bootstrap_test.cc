@@ -203,9 +203,13 @@ TEST_CASE("a node that no other one gives its data to says why once a minute, no
   group.add_node("standby", false, 11, 1002);
   group.fetch = [](int port, const auto&) { return io_error(std::to_string(port) + ": 401"); };
   group.patience = 40;
-  Bootstrap bootstrap(group.log(), group.options());
+  BootstrapOptions options = group.options();
+  size_t heard = 0;
+  options.on_heard = [&] { ++heard; };
+  Bootstrap bootstrap(group.log(), std::move(options));
   CHECK(bootstrap.run().code() == StatusCode::kCancelled);
   CHECK(group.asked.size() > 4);
+  CHECK(heard > group.asked.size());
   for (const char* text : {"1001: 401", "1002: 401"}) {
     const size_t at = group.said.find(text);
     REQUIRE(at != std::string::npos);
