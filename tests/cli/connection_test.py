@@ -179,7 +179,7 @@ def test_a_silent_sentinel(options):
     sluice.must("add", "exec", "x")
     with Sentinel("mymaster", server.port) as asked, \
             socket.create_server((LOOPBACK, 0)) as silent:
-        both = f"{LOOPBACK}:{silent.getsockname()[1]},{LOOPBACK}:{asked.port}"
+        both = f"{LOOPBACK}:{silent.getsockname()[1]},[{LOOPBACK}]:{asked.port}"
         sluice.words = lambda *words: [sluice.path, *words]
         for words in ["--sentinel", both, "status"], ["--complete", "--sentinel", both, "status"]:
             begun = time.monotonic()
