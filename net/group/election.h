@@ -19,6 +19,7 @@
 // nodes need not agree; their rates may differ by ten percent (read_lease.h). Used by one thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -114,9 +115,10 @@ class Election {
 
   Phase phase() const { return phase_; }
   bool leads() const { return phase_ == Phase::kLead; }
-  // replica-priority 0 keeps this node from taking what nobody has led for `silent_ms`.
+  // replica-priority 0 keeps this node from taking what others might, for `silent_ms` by now.
   bool must_not_take(int64_t now_ms, int64_t silent_ms) const {
-    return never_takes_ && log_answers_ && !leads() && now_ms - heard_ms_ >= silent_ms;
+    if (!never_takes_ || !log_answers_ || leads() || is_paused()) return false;
+    return now_ms - heard_ms_ >= std::max(silent_ms, epoch_.holder.empty() ? 0 : silence_ms());
   }
   // The newest epoch that was heard of; `epoch().epoch` 0: none yet.
   const EpochValue& epoch() const { return epoch_; }

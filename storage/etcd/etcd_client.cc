@@ -364,7 +364,8 @@ void EtcdClient::on_no_token(const EtcdResult& why) {
       authenticating_ = false;
       failed.swap(waiting_);
     }
-    for (const TryPointer& attempt : failed) answer_failure(attempt, why);
+    const EtcdResult& result = closing() ? closed_result() : why;
+    for (const TryPointer& attempt : failed) answer_failure(attempt, result);
   });
 }
 

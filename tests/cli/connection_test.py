@@ -181,6 +181,8 @@ def test_a_silent_sentinel(options):
             socket.create_server((LOOPBACK, 0)) as silent:
         both = f"{LOOPBACK}:{silent.getsockname()[1]},[{LOOPBACK}]:{asked.port}"
         sluice.words = lambda *words: [sluice.path, *words]
+        for wrong in f"[{LOOPBACK}]{asked.port}", f"[{LOOPBACK}]x:{asked.port}", "[]:1", ":1":
+            sluice.fails(USAGE_ERROR, "--sentinel takes HOST:PORT", "--sentinel", wrong, "status")
         for words in ["--sentinel", both, "status"], ["--complete", "--sentinel", both, "status"]:
             begun = time.monotonic()
             require("exec\t" in sluice.must(*words), f"{words}")

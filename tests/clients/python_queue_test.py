@@ -2,13 +2,16 @@
 """The Python client's Queue: adding, also when replies are lost, and reading what there is."""
 
 import asyncio
+import contextlib
 import contextvars
 import enum
+import gc
 import os
 import sys
 import threading
 import time
 import uuid
+import weakref
 
 from harness import info, require, require_equal, run, scratch, wait_until
 from harness.native_queue import DISK, Native
@@ -17,7 +20,7 @@ from harness.python_client import call_later, raised, url_of
 from harness.servers import Server, steady_port
 
 from sluice import (AsyncQueue, Duplicate, GroupFull, Job, Paused, Queue,  # noqa: I100
-                    QueueFull, Unknown, Unreachable, Worker, errors, tracing)
+                    QueueFull, SluiceError, Unknown, Unreachable, Worker, errors, tracing)
 
 EXEC = "exec"
 
@@ -79,6 +82,26 @@ def test_refusals_are_exceptions(options):
         native.config(EXEC, "SET", "paused", "in")
         require_equal(raised(Paused, queue.add, 4).direction, "in")
         native.close()
+
+
+def test_errors_keep_nothing(_options):
+    """What an AsyncQueue was given is free once its error is, without the cyclic collector."""
+    class Payload:
+        pass
+
+    async def fail():
+        async with AsyncQueue(EXEC, "redis://127.0.0.1:1") as queue:
+            payload = Payload()
+            with contextlib.suppress(SluiceError):
+                await queue.add(payload)
+            return weakref.ref(payload)
+
+    gc.disable()
+    try:
+        kept = asyncio.run(fail())
+        wait_until(lambda: kept() is None, 5, "the payload is free")
+    finally:
+        gc.enable()
 
 
 def test_names_are_texts(_options):

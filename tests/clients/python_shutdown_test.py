@@ -313,7 +313,8 @@ def test_child_with_a_codec_of_one_way(options):
 def test_stop_while_a_child_is_made(_options):
     """A job that is stopped while its child is being made ends after grace."""
     ended = []
-    slots = ProcessSlots(handlers.crash, codec_of("json"), lambda *end: ended.append(end), 0.5)
+    slots = ProcessSlots(handlers.crash, codec_of("json"), lambda *end: ended.append(end), 0.5,
+                         lambda: False)
     first, job = (WorkerJob(Lease(b"q", id_, 1, 1, b'"hang"', 30.0, {}), codec_of("json"))
                   for id_ in (b"x", b"y"))
     try:
@@ -401,6 +402,30 @@ sluice.Worker("exec", handlers.echo, sys.argv[1], processes=True).run()
                               env={**os.environ, "PYTHONPATH": f"{PACKAGE}:{HERE}"})
         require(done.returncode == 1 and "__main__" in done.stderr, done.stderr)
         require_given_back(job)
+
+
+def test_sigterm_while_a_child_begins(options):
+    """A worker whose first child has not begun is stopped as any other one."""
+    program = """
+import pathlib, sys, time, sluice
+if __name__ != "__main__":
+    pathlib.Path(sys.argv[2]).touch()
+    time.sleep(600)
+def handler(job): pass
+if __name__ == "__main__":
+    sluice.Worker("exec", handler, sys.argv[1], processes=True).run()
+"""
+    with options.server() as server, scratch() as folder:
+        script, begins = pathlib.Path(folder) / "program.py", pathlib.Path(folder) / "begins"
+        script.write_text(program, encoding="ascii")
+        with subprocess.Popen([sys.executable, script, url_of(server.port), begins],
+                              env={**os.environ, "PYTHONPATH": PACKAGE}) as worker:
+            try:
+                wait_until(begins.exists, what="the child")
+                worker.terminate()
+                require_equal(worker.wait(20), 0, "exit code")
+            finally:
+                worker.kill()
 
 
 def test_signals_of_what_handlers_start(options):

@@ -221,11 +221,11 @@ def test_changed_password(options):
             cluster.ctl("user", "add", "sluice:other")
             cluster.ctl("user", "grant-role", "sluice", "writer")
             wait_until(lambda: "refuses the user sluice or the password" in
-                       node.facts()["sluice_group_waits_for"], what="the refusal")
+                       node.told()["sluice_group_waits_for"], what="the refusal")
             path.unlink()
             wait_until(lambda: f"first line of {path}" in node.log_tail(), what="no file")
             path.write_text("other\n", encoding="ascii")
-            wait_until(lambda: not node.facts()["sluice_group_waits_for"], what="etcd again")
+            wait_until(lambda: not node.told()["sluice_group_waits_for"], what="etcd again")
             with node.connect() as connection:
                 require_equal(connection.call("SET", "k", "v").value, b"OK", "a write")
             require_equal(node.exits, [], "exits")

@@ -242,7 +242,7 @@ def test_measured_without_etcd(options):
         for member in (0, 1):
             group.etcd.kill(member)
         pending.send("Q.ADD", "q", "j2", "x")
-        wait_until(lambda: primary.facts()["sluice_group_lease_ms"] == "0", what="the gate")
+        wait_until(lambda: primary.told()["sluice_group_lease_ms"] == "0", what="the gate")
         require(b"db0:keys=1" in other.call("INFO").value, "INFO")
         require(b"NOREPLICAS" in other.call("DBSIZE").raw, "DBSIZE")
         client = stack.enter_context(http(primary))

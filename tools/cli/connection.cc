@@ -111,12 +111,12 @@ std::vector<std::pair<std::string, int>> sentinels_of(const Arguments& arguments
     const std::string part = list.substr(at, end - at);
     // An address of version 6 may be in brackets, as in a URL; without a port it must be.
     const bool in_brackets = part.starts_with('[') && part.find(']') != std::string::npos;
-    const size_t colon =
-        std::min(part.find(':', in_brackets ? part.find(']') : part.rfind(':')), part.size());
+    const size_t colon = std::min(in_brackets ? part.find(']') + 1 : part.rfind(':'), part.size());
     const auto port = colon == part.size() ? kUsualPort : parse_i64(part.substr(colon + 1));
     const std::string host =
         in_brackets ? part.substr(1, part.find(']') - 1) : part.substr(0, colon);
-    if (host.empty() || !port || *port < 1 || *port > kMaxPort) {
+    if (host.empty() || (colon < part.size() && part[colon] != ':') || !port || *port < 1 ||
+        *port > kMaxPort) {
       throw usage_error("--sentinel takes HOST:PORT,HOST:PORT,..., not " + part);
     }
     all.emplace_back(host, static_cast<int>(*port));

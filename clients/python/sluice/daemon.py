@@ -12,7 +12,8 @@ from typing import Any, Callable, Optional, TypeVar
 
 T = TypeVar("T")
 
-_Calls = queue.SimpleQueue[Optional[Callable[[], None]]]
+_Call = tuple[Future[Any], Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+_Calls = queue.SimpleQueue[Optional[_Call]]
 
 
 class DaemonThreads:
@@ -32,22 +33,11 @@ class DaemonThreads:
         """What the event loop that runs may await. A cancellation reaches only what has not begun.
         """
         future: Future[T] = Future()
-
-        def act() -> None:
-            if not future.set_running_or_notify_cancel():
-                return
-            try:
-                result = function(*arguments, **options)
-            except BaseException as error:
-                future.set_exception(error)
-            else:
-                future.set_result(result)
-
-        self._calls.put(act)
         if not self._idle.acquire(blocking=False) and self._left > 0:
-            self._left -= 1
             threading.Thread(target=_run, args=(self._calls, self._idle), name=self._name,
                              daemon=True).start()
+            self._left -= 1
+        self._calls.put((future, function, arguments, options))
         return asyncio.wrap_future(future)
 
     def close(self) -> None:
@@ -56,8 +46,19 @@ class DaemonThreads:
 
 
 def _run(calls: _Calls, idle: threading.Semaphore) -> None:
-    while (act := calls.get()) is not None:
-        act()
-        del act  # with what it is about
+    while (call := calls.get()) is not None:
+        _act(*call)
+        del call  # with what it is about
         idle.release()
     calls.put(None)  # for the others
+
+
+def _act(future: Future[Any], function: Callable[..., Any], arguments: tuple[Any, ...],
+         options: dict[str, Any]) -> None:
+    try:
+        if future.set_running_or_notify_cancel():
+            future.set_result(function(*arguments, **options))
+    except BaseException as error:
+        future.set_exception(error)
+    finally:
+        del future, function, arguments, options  # The error has this frame.

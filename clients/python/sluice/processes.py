@@ -37,7 +37,7 @@ class ProcessSlots(ThreadSlots):
     """Each thread has a child, and waits for what it says."""
 
     def __init__(self, handler: Callable[[WorkerJob], Any], codec: Codec, finished: Finished,
-                 grace: float) -> None:
+                 grace: float, stopping: Callable[[], bool]) -> None:
         super().__init__(handler, codec, finished)
         self._grace = grace
         self._own = threading.local()
@@ -48,7 +48,7 @@ class ProcessSlots(ThreadSlots):
         atexit.register(self.close)
         try:
             self._spare.append(self._start())
-            self._spare[0].wait_begun()
+            self._spare[0].wait_begun(stopping)
         except BaseException:
             self.close()
             raise
@@ -131,14 +131,25 @@ class Child:
     def alive(self) -> bool:
         return self._process.is_alive()
 
-    def wait_begun(self) -> None:
-        """Raises ChildError if it ends before it can run a job: what it says is on stderr."""
+    def wait_begun(self, stopping: Callable[[], bool]) -> None:
+        """Until it can run a job, or nobody wants that any more. Raises ChildError if it ends
+        before: what it says is on stderr."""
         try:
-            while not self._pipe.poll(POLL) and self.alive:
-                pass
-            self._pipe.recv()
+            while not stopping():
+                if self._speaks():
+                    self._pipe.recv()
+                    return
         except (EOFError, OSError):
             raise ChildError(f"a child cannot begin: {self._end()}") from None
+
+    def _speaks(self) -> bool:
+        """Whether there is something to read, which it waits for. Raises EOFError if it has ended.
+        """
+        if not self._pipe.poll(POLL):
+            if not self.alive and not self._pipe.poll():
+                raise EOFError  # A fork of the child still has the pipe.
+            return False
+        return True
 
     def _end(self) -> str:
         self._process.join()
@@ -179,9 +190,7 @@ class Child:
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
                 self.close()
                 return GIVEN_BACK
-            if not self._pipe.poll(POLL):
-                if not self.alive and not self._pipe.poll():
-                    raise EOFError  # A fork of the child still has the pipe.
+            if not self._speaks():
                 continue
             kind, value = self._pipe.recv()
             if kind == "progress":

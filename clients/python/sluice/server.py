@@ -36,7 +36,7 @@ def connect_to(server: Server) -> Connect:
 
     try:
         connect().connection_pool.make_connection()  # The URL is checked here; nothing is sent.
-    except TypeError as error:  # for an option that redis-py does not have
+    except (TypeError, redis.RedisError) as error:  # for an option, or its value
         raise ValueError(str(error)) from None
     return connect
 

@@ -139,13 +139,14 @@ class Worker:
         if self._is_async:
             self._end(self._run_loop())
             return
-        slots: Slots
-        if self._processes:
-            slots = ProcessSlots(self._handler, self._codec, self._finished, self._grace)
-        else:
-            slots = ThreadSlots(self._handler, self._codec, self._finished)
         with self._signals():
-            self._end(self._manage(slots))
+            self._end(self._manage(self._new_slots))
+
+    def _new_slots(self) -> Slots:
+        if not self._processes:
+            return ThreadSlots(self._handler, self._codec, self._finished)
+        return ProcessSlots(self._handler, self._codec, self._finished, self._grace,
+                            lambda: not self._inbox.empty())
 
     async def serve(self) -> None:
         """As `run`, for an `async def` handler, whose tasks run on this event loop. Cancelling it
@@ -160,7 +161,7 @@ class Worker:
         with self._signals():
             # The loop's own threads may be few, and are its program's. A program whose loop ends
             # before its tasks ends with them: its handlers would never go on.
-            managed = DaemonThreads("sluice-worker").call(self._manage, slots)
+            managed = DaemonThreads("sluice-worker").call(self._manage, lambda: slots)
             cancelled = False
             while not managed.done():
                 try:
@@ -209,7 +210,7 @@ class Worker:
 
     # -- The loop -----------------------------------------------------------------------------
 
-    def _manage(self, slots: Slots) -> bool:
+    def _manage(self, new_slots: Callable[[], Slots]) -> bool:
         """Works to the end. Returns whether all handlers have ended."""
         plan = self._plan
         if plan.worker:
@@ -217,6 +218,7 @@ class Worker:
         if self._pid != os.getpid():  # The worker was made before a fork.
             self._name_it()
         plan.worker = self.name.encode()
+        slots = new_slots()
         link = Link(self._connect, self._timeout)
         blocking = _Blocking(Link(self._connect, BLOCK + REPLY_MARGIN), self._inbox)
         try:

@@ -33,13 +33,15 @@ export function shownUrl(server: ServerOptions): string {
   return path ?? `redis://${host}:${port}`
 }
 
-// ioredis takes a host without a scheme, too.
-const SCHEME = /^(?:(?:rediss?|redis\+sentinel|unix):\/\/|(?!\w+:\/\/))/i
+// What ioredis takes, a host without a scheme as well.
+const SCHEME = /^(?:(?:rediss?|unix):\/\/|(?![\w+.-]+:\/\/))/i
 
 /** Throws for a bad URL, which no other try makes better. */
 export function checkServer(server: ServerOptions): void {
   const { db } = newRedis(server, '').options
-  if (elsewhere(server) !== null || (SCHEME.test(urlOf(server)) && Number.isInteger(db))) return
+  const url = urlOf(server)
+  const isKnown = url.startsWith(SENTINEL) || SCHEME.test(url)
+  if (elsewhere(server) !== null || (isKnown && Number.isInteger(db))) return
   throw new TypeError('a URL is redis://[user:password@]host[:port][/database], rediss://… for ' +
     'TLS, or redis+sentinel://…')
 }

@@ -26,7 +26,7 @@ test('what is no such URL is refused', () => {
 
 test('a bad URL is refused before the first try', async () => {
   const bad = ['http://a', 'redis://a:b', 'redis://a/main', 'redis://:100%@a',
-    'redis+sentinel://:100%@a/main']
+    'redis+sentinel://:100%@a/main', 'REDIS+SENTINEL://a/main', 'foo+bar://a']
   for (const url of bad) {
     assert.throws(() => new Worker('exec', () => null, { url }), /URL|URI/, url)
     await assert.rejects(new Queue('exec', { url }).add(1), /URL|URI/, url)
