@@ -53,6 +53,8 @@ export class JobsPanel {
   private looked_at = 0;
   // The row that a button will show, which is gone by then: the focus goes there.
   private focus_at: number | null = null;
+  // The page that a button opens: until it is taken, what is drawn is the one before.
+  private opens: string | null | undefined;
   // Where the page shown begins; null: at the start, the only page that is kept current.
   private from: string | null = null;
   private asked: string | null = null;
@@ -130,7 +132,7 @@ export class JobsPanel {
   }
 
   private open_page(from: string | null): void {
-    this.focus_at = 0;
+    this.opens = from;
     this.go(from);
   }
 
@@ -147,6 +149,8 @@ export class JobsPanel {
 
   private turn(from: string | null): void {
     this.from = from;
+    if (from === this.opens) this.focus_at = 0;
+    this.opens = undefined;
     this.asked = null;
     this.jobs = null;
     this.looked_at = 0;
