@@ -270,14 +270,13 @@ bool ServerGroup::was_set_back() {
 void ServerGroup::tend_gate(int64_t now_ms) {
   const bool hands_over = busy_threads_ != nullptr;
   Engine& engine = *shared_.engine;
-  const auto steady_ms = [this] { return shared_.state.clocks.read().steady_ms; };
+  const int64_t steady_ms = shared_.state.clocks.read().steady_ms;
   if (gate_->is_open(now_ms)) {
-    const bool stood = engine.leases_begin_ms.load() < 0;
-    if (stood && engine.resume_lease_clock(steady_ms())) shared_.state.wake_timer();
+    if (engine.resume_lease_clock(steady_ms)) shared_.state.wake_timer();
     if (gate_->end_wait() && !hands_over) release_requests();
     return;
   }
-  engine.stop_lease_clock(steady_ms());
+  engine.stop_lease_clock(steady_ms);
   if (!hands_over) return;
   gate_->begin_wait(now_ms);
   if (gate_->left_ms(now_ms) != 0) return;

@@ -110,11 +110,11 @@ std::vector<std::pair<std::string, int>> sentinels_of(const Arguments& arguments
     const size_t end = std::min(list.find(',', at), list.size());
     const std::string part = list.substr(at, end - at);
     // An address of version 6 may be in brackets, as in a URL; without a port it must be.
-    const bool in_brackets = part.starts_with('[') && part.find(']') != std::string::npos;
-    const size_t colon = std::min(in_brackets ? part.find(']') + 1 : part.rfind(':'), part.size());
+    const size_t bracket = part.starts_with('[') ? part.find(']') : std::string::npos;
+    const bool in_brackets = bracket != std::string::npos;
+    const size_t colon = std::min(in_brackets ? bracket + 1 : part.rfind(':'), part.size());
     const auto port = colon == part.size() ? kUsualPort : parse_i64(part.substr(colon + 1));
-    const std::string host =
-        in_brackets ? part.substr(1, part.find(']') - 1) : part.substr(0, colon);
+    const std::string host = in_brackets ? part.substr(1, bracket - 1) : part.substr(0, colon);
     if (host.empty() || (colon < part.size() && part[colon] != ':') || !port || *port < 1 ||
         *port > kMaxPort) {
       throw usage_error("--sentinel takes HOST:PORT,HOST:PORT,..., not " + part);
