@@ -378,30 +378,20 @@ void EtcdLog::follow(int64_t revision, std::shared_ptr<RemoteListener> listener)
 
 // --- options -------------------------------------------------------------------------------------
 
-Result<std::string> read_pem(const std::string& path) {
+bool is_pem(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream text;
   if (file) text << file.rdbuf();
-  if (!file || text.str().find("-----BEGIN") == std::string::npos) {
-    return invalid(path + " cannot be read as PEM");
-  }
-  return text.str();
+  return file && text.str().find("-----BEGIN") != std::string::npos;
 }
 
-Status read_tls(const EtcdOptions& options, RpcTls& tls) {
-  const std::pair<const std::string*, std::string*> files[] = {
-      {&options.ca_file, &tls.authorities},
-      {&options.cert_file, &tls.certificate},
-      {&options.key_file, &tls.key},
-  };
-  for (const auto& [path, text] : files) {
-    if (path->empty()) continue;
-    if (!tls.on) return invalid(*path + " is given, but etcd's endpoints do not begin with https");
-    Result<std::string> read = read_pem(*path);
-    if (!read.ok()) return read.status();
-    *text = *read;
+Status check_tls(const RpcTls& tls) {
+  for (const std::string& path : {tls.ca_file, tls.cert_file, tls.key_file}) {
+    if (path.empty()) continue;
+    if (!tls.on) return invalid(path + " is given, but etcd's endpoints do not begin with https");
+    if (!is_pem(path)) return invalid(path + " cannot be read as PEM");
   }
-  if (tls.certificate.empty() != tls.key.empty()) {
+  if (tls.cert_file.empty() != tls.key_file.empty()) {
     return invalid("a client's certificate for etcd needs its key, and the key a certificate");
   }
   return {};
@@ -416,8 +406,10 @@ Result<std::unique_ptr<RemoteLog>> make_etcd_log(const EtcdOptions& options) {
       return invalid("neither a cluster nor a group can have the name \"" + name + "\"");
     }
   }
-  RpcTls tls;
-  tls.on = options.endpoints[0].starts_with("https://");
+  const RpcTls tls = {.on = options.endpoints[0].starts_with("https://"),
+                      .ca_file = options.ca_file,
+                      .cert_file = options.cert_file,
+                      .key_file = options.key_file};
   for (const std::string& endpoint : options.endpoints) {
     const std::string scheme = tls.on ? "https://" : "http://";
     const Bytes port = Bytes(endpoint).substr(endpoint.rfind(':') + 1);
@@ -426,8 +418,7 @@ Result<std::unique_ptr<RemoteLog>> make_etcd_log(const EtcdOptions& options) {
                      endpoint);
     }
   }
-  const Status read = read_tls(options, tls);
-  if (!read.ok()) return read;
+  if (Status status = check_tls(tls); !status.ok()) return status;
   return std::unique_ptr<RemoteLog>(std::make_unique<EtcdLog>(options, tls));
 }
 

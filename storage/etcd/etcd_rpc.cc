@@ -9,6 +9,8 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
 
 #include <deque>
 #include <unordered_map>
@@ -35,6 +37,7 @@ constexpr int kKeepaliveMs = 10'000;
 constexpr int kKeepaliveTimeoutMs = 2'000;
 constexpr int kReconnectMinMs = 100;
 constexpr int kReconnectMaxMs = 1'000;
+constexpr unsigned kReadCertificatesS = 5;
 
 gpr_timespec in(milliseconds delay) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
@@ -64,7 +67,21 @@ std::string to_string(const grpc::ByteBuffer& buffer) {
   return bytes;
 }
 
-std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const RpcTls& tls) {
+std::shared_ptr<grpc::ChannelCredentials> make_credentials(const RpcTls& tls) {
+  if (!tls.on) return grpc::InsecureChannelCredentials();
+  grpc::experimental::TlsChannelCredentialsOptions options;
+  if (!tls.ca_file.empty() || !tls.cert_file.empty()) {
+    options.set_certificate_provider(
+        std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
+            tls.key_file, tls.cert_file, tls.ca_file, kReadCertificatesS));
+  }
+  if (!tls.ca_file.empty()) options.watch_root_certs();
+  if (!tls.cert_file.empty()) options.watch_identity_key_cert_pairs();
+  return grpc::experimental::TlsCredentials(options);
+}
+
+std::shared_ptr<grpc::Channel> make_channel(
+    const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kReceiveBytes);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
@@ -76,14 +93,7 @@ std::shared_ptr<grpc::Channel> make_channel(const std::string& address, const Rp
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  if (!tls.on) {
-    return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-  }
-  grpc::SslCredentialsOptions options;
-  options.pem_root_certs = tls.authorities;
-  options.pem_cert_chain = tls.certificate;
-  options.pem_private_key = tls.key;
-  return grpc::CreateCustomChannel(address, grpc::SslCredentials(options), arguments);
+  return grpc::CreateCustomChannel(address, credentials, arguments);
 }
 
 // What the completion queue returns as a tag.
@@ -370,8 +380,9 @@ struct EtcdRpc::Impl {
 EtcdRpc::EtcdRpc(const std::vector<std::string>& addresses, const RpcTls& tls,
                  const std::string& thread_name)
     : impl_(std::make_unique<Impl>()) {
+  const auto credentials = make_credentials(tls);
   for (const std::string& address : addresses) {
-    impl_->stubs.push_back(std::make_unique<grpc::GenericStub>(make_channel(address, tls)));
+    impl_->stubs.push_back(std::make_unique<grpc::GenericStub>(make_channel(address, credentials)));
   }
   impl_->thread = Thread(thread_name, [this] { impl_->serve(); });
 }

@@ -34,11 +34,13 @@ struct RpcResult {
   bool ok() const { return code == RpcCode::kOk; }
 };
 
+// PEM files, which are read again while the process runs: connections use what they contain when
+// they are made.
 struct RpcTls {
   bool on = false;
-  std::string authorities;  // PEM; empty: those that the system trusts
-  std::string certificate;  // PEM, both or neither
-  std::string key;
+  std::string ca_file;    // empty: the authorities that the system trusts
+  std::string cert_file;  // both or neither
+  std::string key_file;
 };
 
 // What a call is meant for: the leader, or this member alone.

@@ -258,5 +258,27 @@ def test_tls(options):
                     wait_until(lambda log=log: log.refused, what=f"{settings} are refused")
 
 
+def test_renewed_certificates(options):
+    """Connections to etcd use what the files of certificates contain now"""
+    with harness.scratch() as folder:
+        made = Certificates(folder)
+        files = {name: pathlib.Path(folder, f"shown.{name}") for name in ("ca", "cert", "key")}
+
+        def renew(authority, name):
+            for file, source in zip(files.values(), (made.certificate(authority),
+                                                     made.certificate(name), made.key(name))):
+                new = file.with_suffix(".new")
+                new.write_bytes(pathlib.Path(source).read_bytes())
+                new.rename(file)
+
+        renew("other", "stranger")
+        with EtcdCluster(certificates=made) as cluster:
+            with LogTalk(options, cluster.endpoints(), **files) as log:
+                require_equal(log.call("epoch", TAKEN, READY).outcome, "unknown", "another's")
+                renew("ca", "client")
+                wait_until(lambda: log.call("epoch", TAKEN, READY).outcome != "unknown",
+                           what="the renewed files")
+
+
 if __name__ == "__main__":
     sys.exit(harness.run(sys.modules[__name__]))
