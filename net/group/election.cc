@@ -142,7 +142,7 @@ void Election::on_probed(const RemoteAnswer& answer, const RemoteState& state, i
   if (known) static_cast<void>(adopt(state.epoch, now_ms));
   // After a late answer the log was out of reach, perhaps for the primary, too.
   const bool prompt = now_ms - probed_ms_ <= options_.failover_timeout_ms / 2;
-  if (known && prompt && !looks_ && !has_news(state) && !is_paused()) {
+  if (known && prompt && !looks_ && !has_news(state) && !(paused_ && is_held())) {
     if (epoch_.holder.empty() || silent_ms_.has_value()) return take();
     silent_ms_ = now_ms;
     return go(Phase::kFollow);

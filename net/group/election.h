@@ -115,9 +115,10 @@ class Election {
 
   Phase phase() const { return phase_; }
   bool leads() const { return phase_ == Phase::kLead; }
-  // replica-priority 0 keeps this node from taking what others might, for `silent_ms` by now.
-  bool must_not_take(int64_t now_ms, int64_t silent_ms) const {
-    if (!never_takes_ || !log_answers_ || leads() || is_paused()) return false;
+  // replica-priority 0 keeps this node from taking what others might, for `silent_ms` by now. Such
+  // a node sends no probes: `paused` is what it has heard.
+  bool must_not_take(int64_t now_ms, int64_t silent_ms, bool paused) const {
+    if (!never_takes_ || !log_answers_ || leads() || (paused && is_held())) return false;
     return now_ms - heard_ms_ >= std::max(silent_ms, epoch_.holder.empty() ? 0 : silence_ms());
   }
   // The newest epoch that was heard of; `epoch().epoch` 0: none yet.
@@ -133,9 +134,8 @@ class Election {
   int64_t silence_ms() const;
   int64_t take_ms() const;
   bool must_look() const;
-  bool is_paused() const {
-    return paused_ && !epoch_.holder.empty() && epoch_.holder != options_.node;
-  }
+  // By another node.
+  bool is_held() const { return !epoch_.holder.empty() && epoch_.holder != options_.node; }
   void heard(int64_t now_ms) {
     heard_ms_ = now_ms;
     silent_ms_.reset();

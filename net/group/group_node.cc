@@ -60,11 +60,11 @@ Status check_epoch(GroupNodeOptions& options, const EpochValue& epoch) {
 
 // What a node waits for that answers to its changes do not tell; empty: nothing.
 std::string other_wait(const GroupMembers& members, const GroupFeed& feed, const Election& election,
-                       int64_t lag_ms, int64_t now_ms) {
+                       const GroupPause& pause, int64_t lag_ms, int64_t now_ms) {
   if (members.other_process()) return "another process is this node, and must end";
   std::string hole = lag_ms > GroupWait::kSayMs ? feed.hole() : "";
   if (!hole.empty()) return hole;
-  if (election.must_not_take(now_ms, GroupWait::kSayMs)) {
+  if (election.must_not_take(now_ms, GroupWait::kSayMs, pause.left_ms() != 0)) {
     return "nobody leads, and replica-priority 0 keeps this node from it";
   }
   return members.put_failure();
@@ -412,7 +412,7 @@ void GroupNode::publish() {
   view->last_takeover_ms = last_takeover_ms_;
   view->waits_for = wait_.text();
   if (view->waits_for.empty() || members_.other_process()) {
-    view->waits_for = other_wait(members_, feed_, election_, view->lag_ms, now_);
+    view->waits_for = other_wait(members_, feed_, election_, pause_, view->lag_ms, now_);
     if (!view->waits_for.empty()) wait_.say(view->waits_for, now_);
   }
   view->members = members_.all(self());

@@ -188,6 +188,19 @@ TEST_CASE("a standby that must not take over says so while nobody leads") {
   CHECK(group.until([&] { return b.leads(); }).has_value());
 }
 
+TEST_CASE("a standby that must not take over waits for nothing while the group is paused") {
+  GroupRun group(17);
+  GroupNodeRun& a = group.add_primary();
+  GroupNodeRun& b = group.add_standby();
+  b.node().announce("b", 1, 0);
+  group.set_pause(10 * GroupWait::kSayMs);
+  a.kill();
+  group.run(5 * GroupWait::kSayMs);
+  CHECK(b.node().view()->waits_for.empty());
+  group.set_pause(0);
+  CHECK(group.until([&] { return !b.node().view()->waits_for.empty(); }).has_value());
+}
+
 TEST_CASE("a standby of which the log is out of reach does not take it over when it is back") {
   GroupRun group(8);
   GroupNodeRun& a = group.add_primary();
