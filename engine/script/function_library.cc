@@ -27,7 +27,10 @@ void FunctionSet::remove(Bytes library) {
   const auto found = libraries.find(library);
   if (found == libraries.end()) return;
   for (const FunctionInfo& function : found->second->functions) {
-    functions.erase(to_lower(function.name));
+    // Replay puts the libraries of a FUNCTION RESTORE one after the other: a function that moves
+    // to another library may be that one's already.
+    const auto place = functions.find(to_lower(function.name));
+    if (place != functions.end() && place->second.library == found->second) functions.erase(place);
   }
   libraries.erase(found);
 }

@@ -19,7 +19,27 @@ using sluice::test::ScriptServer;
 
 struct Server : ScriptServer {
   std::string load(Bytes code) { return session.run({"FUNCTION", "LOAD", "REPLACE", code}); }
+  std::string dump() {
+    const std::string reply = session.run({"FUNCTION", "DUMP"});
+    return reply.substr(reply.find('\n') + 1, reply.size() - reply.find('\n') - 3);
+  }
+  void replay(const MemoryJournal& journal) {
+    const auto replay = engine.begin_replay();
+    for (Lsn lsn = 1; lsn <= journal.last_lsn(); ++lsn) {
+      const MemoryJournal::Unit unit = journal.unit(lsn);
+      REQUIRE(replay->apply(unit.records, unit.count));
+    }
+    replay->finish();
+  }
 };
+
+std::string library(const std::string& name, const std::vector<std::string>& functions) {
+  std::string code = "#!lua name=" + name + "\n";
+  for (const std::string& function : functions) {
+    code += "redis.register_function('" + function + "', function() return '" + name + "' end)\n";
+  }
+  return code;
+}
 
 bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
@@ -165,21 +185,37 @@ TEST_CASE("what FUNCTION RESTORE has put and removed is so after replay") {
   MemoryJournal journal;
   server.engine.attach_journal(&journal);
   server.load("#!lua name=a\nredis.register_function('f', function() return 1 end)");
-  const std::string dump = server.session.run({"FUNCTION", "DUMP"});
-  const std::string payload = dump.substr(dump.find('\n') + 1, dump.size() - dump.find('\n') - 3);
+  const std::string payload = server.dump();
   server.load("#!lua name=b\nredis.register_function('g', function() return 2 end)");
   server.session.run({"FUNCTION", "DELETE", "a"});
   REQUIRE(server.session.run({"FUNCTION", "RESTORE", payload, "FLUSH"}) == "+OK\r\n");
   Server replayed;
-  const auto replay = replayed.engine.begin_replay();
-  for (Lsn lsn = 1; lsn <= journal.last_lsn(); ++lsn) {
-    const MemoryJournal::Unit unit = journal.unit(lsn);
-    REQUIRE(replay->apply(unit.records, unit.count));
-  }
-  replay->finish();
+  replayed.replay(journal);
   for (Server* each : {&server, &replayed}) {
     CHECK(each->session.run({"FCALL", "f", "0"}) == ":1\r\n");
     CHECK(each->session.run({"FCALL", "g", "0"}) == "-ERR Function not found\r\n");
+  }
+}
+
+TEST_CASE("a function that FUNCTION RESTORE moves to another library is there after replay") {
+  for (const char* how : {"REPLACE", "FLUSH"}) {
+    Server server;
+    MemoryJournal journal;
+    server.engine.attach_journal(&journal);
+    server.load(library("a", {"f1", "f2"}));
+    server.load(library("b", {"f3"}));
+    const std::string payload = server.dump();
+    server.session.run({"FUNCTION", "FLUSH"});
+    server.load(library("a", {"f1"}));
+    server.load(library("b", {"f2", "f3"}));
+    REQUIRE(server.session.run({"FUNCTION", "RESTORE", payload, how}) == "+OK\r\n");
+    Server replayed;
+    replayed.replay(journal);
+    for (Server* each : {&server, &replayed}) {
+      CHECK(each->session.run({"FCALL", "f1", "0"}) == "$1\r\na\r\n");
+      CHECK(each->session.run({"FCALL", "f2", "0"}) == "$1\r\na\r\n");
+      CHECK(each->session.run({"FCALL", "f3", "0"}) == "$1\r\nb\r\n");
+    }
   }
 }
 
