@@ -1,5 +1,5 @@
 // The actions of an operator. Irreversible ones ask for confirmation; the others offer an undo.
-import { job_link } from "./address";
+import { job_link, stays } from "./address";
 import { job_path, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
 import { body_item, body_member, entries_of, segment_of, shown, text_of } from "./bytes";
@@ -84,6 +84,15 @@ async function put_back(target: Target): Promise<void> {
   target.changed();
 }
 
+// Returns what has happened, and the job's state before.
+export async function cancel_job(ref: QueueRef, id: string,
+                                 body: object): Promise<{ said: string; was?: string }> {
+  const { result, was } = await request<{ result: string; was?: string }>(
+    job_path(ref, id, ":cancel"), { method: "POST", body });
+  return { was, said: result === "signalled" ? `The worker of ${shown(id)} was asked to stop.`
+    : `${shown(id)} has been cancelled.` };
+}
+
 export function ask_to_cancel(target: Target): void {
   if (!may_operate()) return;
   if (target.adopted) {
@@ -112,12 +121,8 @@ export function ask_to_cancel(target: Target): void {
     done: async () => {
       const body: Record<string, unknown> = { reason: reason.value || "by hand" };
       if (active && grace.value !== "") body.grace_ms = Number(grace.value);
-      const { result, was } = await request<{ result: string; was?: string }>(
-        job_path(target.ref, target.id, ":cancel"), { method: "POST", body });
-      const told = result === "signalled";
-      const undo = can_be_put_back(was) ? () => void put_back(target) : undefined;
-      notice(told ? `The worker of ${shown(target.id)} was asked to stop.`
-        : `${shown(target.id)} has been cancelled.`, told ? {} : { undo });
+      const { said, was } = await cancel_job(target.ref, target.id, body);
+      notice(said, { undo: can_be_put_back(was) ? () => void put_back(target) : undefined });
       target.changed();
     },
   });
@@ -165,12 +170,14 @@ function own_limits(job: Job, config: Config | null): [Record<string, number>, s
 // A new job with what is known of this one, without its id and its needs.
 export async function ask_to_run_again(ref: QueueRef, job: Job): Promise<void> {
   if (!may_operate()) return;
+  const here = stays();
   let config: Config | null;
   try {
     ({ config } = await request<QueueAnswer>(queue_path(ref)));
   } catch (error) {
     return failure("The job cannot be run again", error);
   }
+  if (!here()) return;
   const [own, unknown] = own_limits(job, config);
   // No request can name a tag by such bytes.
   const [tags, odd] = [true, false].map((plain) => entries_of(job.tags).filter(([name]) =>
@@ -236,46 +243,51 @@ function counted_in_words({ count, cursor }: Counted, from: string): string {
 }
 
 // The same for all jobs of a selection: they are counted, then the user is asked, then they are
-// changed call by call. If the count is known, no more are changed than the user was told: the walk
-// begins with those that ended first.
+// changed call by call. What comes after the count is neither counted nor changed.
 export async function ask_for_all(ref: QueueRef, verb: Verb, from: string, where: object,
                                   filters: string, changed: () => void,
                                   adopted = false): Promise<void> {
   if (!may_operate()) return;
   const path = queue_path(ref, `/jobs:${verb}`);
+  const here = stays();
+  // A score of plain Redis keys need not be a time.
+  const which = adopted ? where : until_now(where);
   let known: Counted;
   try {
-    known = await count_all(path, where);
+    known = await count_all(path, which);
   } catch (error) {
     return failure("The jobs could not be counted", error);
   }
   const many = counted_in_words(known, from);
+  if (!here()) return;
   if (known.count === 0 && known.cursor === null) return notice(`No such job is ${from}.`);
+  const asked = verb === "cancel" && from === "active" && !adopted;
+  const said = (count: number) => asked
+    ? `The workers of ${plural(count, "job")} were asked to stop`
+    : `${plural(count, "job")} ${CHOSEN[verb][2]}`;
   ask({
-    title: `${named(verb)} these ${from} jobs?`,
+    title: `${named(verb)} these ${from} jobs of ${shown(ref.queue)}?`,
     content: [`${many} ${adopted ? ADOPTED : CHOSEN[verb][many.startsWith("1 ") ? 1 : 0]}`,
       filters && `Only these: ${filters}.`].filter((each) => each !== ""),
     confirm: `${named(verb)} them`,
     danger: verb !== "retry",
-    done: (stopped) => change_all(path, verb, known.cursor === null ? where
-      : by_now(where), known.cursor === null ? known.count : Infinity, stopped)
-      .finally(changed),
+    done: (stopped) => change_all(path, verb, which, said,
+      known.cursor === null ? known.count : Infinity, stopped).finally(changed),
   });
 }
 
 export const named = (verb: Verb) => verb[0].toUpperCase() + verb.slice(1);
 
-// Those that are not counted end at the present: what comes during the walk is not taken.
-function by_now(where: { until_ms?: number }): object {
+function until_now(where: { until_ms?: number }): object {
   return { ...where, until_ms: Math.min(where.until_ms ?? Infinity, Math.floor(server_now())) };
 }
 
 // Changes at most `most` jobs, until it is stopped.
-async function change_all(path: string, verb: Verb, where: object, most: number,
+async function change_all(path: string, verb: Verb, where: object,
+                          said: (count: number) => string, most: number,
                           stopped: () => boolean): Promise<void> {
   let cursor: string | null = null;
   let count = 0;
-  const so_far = () => `${plural(count, "job")} ${CHOSEN[verb][2]}`;
   const reason = verb === "cancel" ? { reason: "by hand" } : {};
   try {
     do {
@@ -287,9 +299,9 @@ async function change_all(path: string, verb: Verb, where: object, most: number,
     } while (cursor !== null && count < most && !stopped());
   } catch (error) {
     if (count === 0) throw error;
-    throw new Error(`${so_far()}, then: ${error instanceof Error ? error.message : error}`);
+    throw new Error(`${said(count)}, then: ${error instanceof Error ? error.message : error}`);
   }
-  notice(`${so_far()}${cursor !== null && count < most ? "; then it was stopped" : ""}.`);
+  notice(`${said(count)}${cursor !== null && count < most ? "; then it was stopped" : ""}.`);
 }
 
 interface Outcome {

@@ -65,6 +65,17 @@ export function job_link(ref: QueueRef, id: string): string {
   return link(`#/q/${ref.queue}/j/${id}`, ref.db);
 }
 
+export function server_link(db: number): string {
+  return link("#/server", db);
+}
+
+// Tells later whether the user is still where it was called. What opens a dialog after a request
+// asks it first: elsewhere the question would be about another queue.
+export function stays(): () => boolean {
+  const at = location.hash;
+  return () => location.hash === at;
+}
+
 // The page of a list belongs to the filters, but the range of charts is not one of them.
 const BESIDE_FILTERS = new Set(["from", "range"]);
 

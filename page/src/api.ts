@@ -1,5 +1,6 @@
 // Requests to the API, and the state of the server as seen through them.
 import { body_member, segment_of } from "./bytes";
+import { set_server_time } from "./clock";
 import type { Session } from "./types";
 
 const TOKEN = "sluice-token";
@@ -160,7 +161,10 @@ export async function request<T>(path: string, options: Options = {}): Promise<T
     init.body = JSON.stringify(options.body);
   }
   const response = await open(path, init);
-  return await response.json() as T;
+  const answer = await response.json() as T;
+  const now = (answer as { now?: unknown } | null)?.now;
+  if (typeof now === "number") set_server_time(now);
+  return answer;
 }
 
 // Requests the session; without a role the log-in is shown.

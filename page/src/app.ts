@@ -1,10 +1,9 @@
 // The page: the session, the view named by the address, keys, and the state of the server.
-import { overview_link, queue_link, read_address, workers_link } from "./address";
+import { overview_link, queue_link, read_address, server_link, workers_link } from "./address";
 import type { Address } from "./address";
 import { find_session, log_in, log_in_by_password, log_out, on_change, state,
   take_token_of_address } from "./api";
 import { segment_of, segment_of_text, shown } from "./bytes";
-import { set_server_time } from "./clock";
 import { close_dialog, dialog_is_open, field, put_aside, tell } from "./dialogs";
 import { focus_heading, h, replace, set_text, show } from "./dom";
 import { duration, moment } from "./format";
@@ -52,7 +51,8 @@ const turn = h("button.quiet", { click: () => void leave() });
 const search = new Search(() => view?.ref ?? null, () => read_address().db);
 const nodes = new Nodes();
 const dot = h("span.dot", { role: "img" });
-const bar = h("header.bar", {}, h("a.brand", { href: "#/" }, dot, h("span", {}, "Sluice")),
+const brand = h("a.brand", { href: "#/" }, dot, h("span", {}, "Sluice"));
+const bar = h("header.bar", {}, brand,
   places, search.root, pause_button, views_button,
   h("button.quiet", { click: () => next_theme(), title: "Dark or light (t)",
     "aria-label": "Dark or light" }, "◐"),
@@ -98,7 +98,8 @@ function draw_places({ place, queue, db }: Address): void {
     h("a", { href, "aria-current": here ? "page" : null }, name);
   replace(places, link("Queues", overview_link(db), place === null && queue === null),
     link("Workers", workers_link(db), place === "workers"),
-    link("Server", "#/server", place === "server"));
+    link("Server", server_link(db), place === "server"));
+  brand.href = overview_link(db);
 }
 
 function turn_updates(): void {
@@ -270,10 +271,17 @@ function tell_keys(): void {
     [h("dt", {}, ...key.split("  ").map((each) => h("kbd", {}, each))), h("dd", {}, what)])));
 }
 
+// The link of the row in focus, also while its checkbox is.
+function row_of(element: Element | null): HTMLElement | null {
+  return element?.closest<HTMLElement>("[data-row]")
+    ?? (element?.matches("[type=checkbox]")
+      ? element.closest(".job-row")?.querySelector<HTMLElement>("[data-row]") : null) ?? null;
+}
+
 function step(by: number): void {
   const rows = [...document.querySelectorAll<HTMLElement>("main [data-row]")]
     .filter((row) => row.offsetParent !== null);
-  const at = rows.indexOf(document.activeElement as HTMLElement);
+  const at = rows.indexOf(row_of(document.activeElement) as HTMLElement);
   const next = rows[at < 0 ? (by > 0 ? 0 : rows.length - 1)
     : Math.min(Math.max(at + by, 0), rows.length - 1)];
   next?.focus();
@@ -292,7 +300,7 @@ const GLOBAL: Record<string, () => void> = {
   "?": tell_keys,
   j: () => step(1),
   k: () => step(-1),
-  g: () => { location.hash = "#/"; },
+  g: () => { location.hash = overview_link(read_address().db); },
   w: () => { location.hash = workers_link(read_address().db); },
   l: () => turn_updates(),
   v: () => ask_for_views(view?.title ?? ""),
@@ -302,7 +310,7 @@ const GLOBAL: Record<string, () => void> = {
 function on_key(event: KeyboardEvent): void {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   const target = event.target as HTMLElement;
-  const writing = target.matches("input, textarea, select");
+  const writing = target.matches("input:not([type=checkbox]), textarea, select");
   if (event.key === "Escape") {
     // A dialog closes by itself.
     if (dialog_is_open()) return;
@@ -313,7 +321,7 @@ function on_key(event: KeyboardEvent): void {
   if (writing || dialog_is_open() || state.session?.role == null) return;
   const taken = GLOBAL[event.key];
   if (taken) taken();
-  else if (!view?.key?.(event.key, target.dataset.row ?? null)) return;
+  else if (!view?.key?.(event.key, row_of(target)?.dataset.row ?? null)) return;
   event.preventDefault();
 }
 
@@ -326,8 +334,7 @@ async function begin(): Promise<void> {
   asking?.stop();
   await new Promise<void>((known) => {
     asking = new Poller(async () => {
-      const session = await find_session();
-      set_server_time(session.now);
+      await find_session();
       asking?.stop();
       known();
     }, 1000, 200, draw_health, true);

@@ -35,28 +35,31 @@ const LITERAL: Record<Language, Literal> = {
   TypeScript: quoted("'", (point) => `\\u{${point}}`),
 };
 
-function code(language: Language, queue: string, db: number): string {
+// `urgent`: whether the queue has a band of this name.
+function code(language: Language, queue: string, db: number, urgent: boolean): string {
   const port = state.session?.port ?? 6379;
   const host = location.hostname || "localhost";
   const url = `redis://${host}:${port}${db ? `/${db}` : ""}`;
   if (language === "Python") {
     return `from sluice import Queue\n\nqueue = Queue(${queue}, "${url}")\n`
-      + "job = queue.add({\"to\": \"ada\"}, pri=\"high\")\n"
+      + `job = queue.add({"to": "ada"}${urgent ? ', pri="high"' : ""})\n`
       + "print(job.id, job.state, \"at position\", job.position)\n";
   }
   if (language === "TypeScript") {
     return "import { Queue } from '@sluice/queue'\n\n"
       + `const queue = new Queue(${queue}, { url: '${url}' })\n`
-      + "const job = await queue.add({ to: 'ada' }, { pri: 'high' })\n"
+      + `const job = await queue.add({ to: 'ada' }${urgent ? ", { pri: 'high' }" : ""})\n`
       + "console.log(job.id, job.state, 'at position', job.position)\nqueue.close()\n";
   }
-  const at = (host === "localhost" || host === "127.0.0.1" ? "" : ` -h ${host}`)
+  const usual = host === "localhost" || host === "127.0.0.1";
+  const at = (usual ? "" : ` -h ${host.replace(/^\[|\]$/g, "")}`)
     + (port === 6379 ? "" : ` -p ${port}`) + (db ? ` -n ${db}` : "");
-  return `redis-cli${at} Q.ADD ${queue} '*' '{"to":"ada"}' PRI HIGH\n`;
+  const band = urgent ? " PRI HIGH" : "";
+  return `redis-cli${at} Q.ADD ${queue} '*' '{"to":"ada"}'${band}\n`;
 }
 
-// Tabs with the code of each language. `queue`: a segment.
-export function first_job(queue: string, db: number): HTMLElement {
+// Tabs with the code of each language. `queue`: a segment; `bands`: where they are known.
+export function first_job(queue: string, db: number, bands = ["high"]): HTMLElement {
   const languages: Language[] = ["redis-cli", "Python", "TypeScript"];
   const body = h("div.code");
   const tabs = languages.map((language) => h("button", { role: "tab", type: "button",
@@ -67,7 +70,7 @@ export function first_job(queue: string, db: number): HTMLElement {
     if (name === null) {
       return replace(body, h("p.dim", {}, "A name of such bytes cannot be written here."));
     }
-    const text = code(language, name, db);
+    const text = code(language, name, db, bands.some((band) => band.toLowerCase() === "high"));
     replace(body, h("pre", { tabindex: 0 }, text), copy_button(() => text));
   };
   choose("redis-cli");
@@ -77,10 +80,10 @@ export function first_job(queue: string, db: number): HTMLElement {
       + "6379 is the usual one."));
 }
 
-export function unused_queue({ queue, db }: QueueRef): HTMLElement {
+export function unused_queue({ queue, db }: QueueRef, bands: string[]): HTMLElement {
   return empty("This queue is empty",
     h("p", {}, "No job has been added to it yet. Paste this into a terminal or a program:"),
-    first_job(queue, db));
+    first_job(queue, db, bands));
 }
 
 export function missing_queue({ queue, db }: QueueRef): HTMLElement {

@@ -36,7 +36,7 @@ export function duration(ms: number | null | undefined): string {
 }
 
 const clock = new Intl.DateTimeFormat(undefined, {
-  hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+  hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const day = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
 
 // With the date if it is not today; `fine`: with milliseconds.

@@ -1,5 +1,5 @@
 // The groups with the most jobs: their slots and caps, each one's share, and a pause for each.
-import { queue_link } from "./address";
+import { queue_link, stays } from "./address";
 import { queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of, shown } from "./bytes";
@@ -9,7 +9,7 @@ import { Seldom, draw_soon } from "./live";
 import { failure } from "./notices";
 import { ask_to_pause, ask_to_resume } from "./queue_actions";
 import type { Pause } from "./queue_actions";
-import { ask_rules } from "./rules";
+import { PAUSED } from "./trouble";
 import type { Group, Stats } from "./types";
 import { Panel, empty, skeleton } from "./view";
 
@@ -24,6 +24,9 @@ interface Row {
   share: HTMLElement;
   active: HTMLElement;
   waiting: HTMLElement;
+  // The pause in force.
+  now: Pause;
+  told: HTMLElement;
   pause: HTMLElement;
 }
 
@@ -34,12 +37,8 @@ export class GroupsPanel {
   // Null: not known yet.
   private groups: Group[] | null = null;
   private others: Group | null = null;
-  // Those that a rule of their own pauses.
-  private paused = new Set<string>();
   private slots = 0;
-  // There are more rules than were read: what pauses a group may be one of them.
-  private cut = false;
-  // An answer may have a thousand lines, that of the rules more.
+  // An answer may have a thousand lines.
   private readonly seldom = new Seldom(EACH_MS);
   private all = false;
   private readonly note = h("div", {}, skeleton(2));
@@ -63,15 +62,10 @@ export class GroupsPanel {
     this.slots = stats.slots;
     if (!this.visible) return;
     this.seldom.ask(async () => {
-      // They say which groups are paused, for the buttons; a reader may not have the right to them.
-      const [{ groups }, { rules, cut }] = await Promise.all([
-        request<{ groups: Group[] }>(queue_path(this.ref, "/groups"), { signal }),
-        state.may("operate") ? ask_rules(this.ref, signal) : { rules: [], cut: false }]);
+      const { groups } = await request<{ groups: Group[] }>(queue_path(this.ref, "/groups"),
+        { signal });
       this.others = groups.length > MOST_GROUPS ? groups[MOST_GROUPS] : null;
       this.groups = groups.slice(0, MOST_GROUPS);
-      this.cut = cut;
-      this.paused = new Set(rules.filter(({ scope, settings }) => scope === "group"
-        && (settings.paused ?? "none") !== "none").map((rule) => segment_of(rule, "name") ?? ""));
       draw_soon(this.draw);
     });
   }
@@ -86,9 +80,7 @@ export class GroupsPanel {
       : this.groups.length ? `${count(this.groups.length)}, largest first` : "");
     replace(this.note, groups.length === 0 ? empty("No jobs belong to a group") : null,
       this.others && h("p.dim", {}, `Other groups have ${count(this.others.active)} active and `
-        + `${plural(this.others.waiting, "waiting job")}.`),
-      this.cut && h("p.dim", {}, "Not all rules were read: a group may be paused that is not "
-        + "shown as paused."));
+        + `${plural(this.others.waiting, "waiting job")}.`));
   };
 
   private show_all(): void {
@@ -96,32 +88,38 @@ export class GroupsPanel {
     draw_more(this.more, this.list.root, this.draw);
   }
 
-  // What the pause of a group is now is asked for when it is to change.
-  private async turn_pause(key: string): Promise<void> {
+  // What the group's own rule is now is asked for when it is to change.
+  private async turn_pause(key: string, now: Pause): Promise<void> {
+    const here = stays();
     const path = queue_path(this.ref, "/config") + (this.ref.db ? "&" : "?") + `group=${key}`;
-    let paused: Pause | undefined;
+    let own: Pause | undefined;
     try {
-      ({ paused } = await request<{ paused?: Pause }>(path));
+      ({ paused: own } = await request<{ paused?: Pause }>(path));
     } catch (error) {
       return failure("The pause was not changed", error);
     }
+    if (!here()) return;
     const changed = () => {
       this.seldom.soon();
       this.poke();
     };
-    if (paused && paused !== "none") ask_to_resume(this.ref, paused, changed, key);
-    else ask_to_pause(this.ref, paused ?? "", changed, key);
+    const paused = own ?? now;
+    if (paused !== "none") ask_to_resume(this.ref, paused, own ?? "", changed, key);
+    else ask_to_pause(this.ref, own ?? "", changed, key);
   }
 
   private make(key: string): Row {
     const row: Row = { root: h("div.group"),
       meter: h("meter", { min: 0, max: 1, "aria-label": `share of the slots: ${shown(key)}` }),
       share: h("small"), active: h("span"), waiting: h("span"),
-      pause: key === "" || !state.may("operate") ? h("span")
-        : h("button.link", { click: () => void this.turn_pause(key) }) };
+      now: "none", told: h("span.pill", {}, "paused"), pause: h("span") };
+    if (key !== "" && state.may("operate")) {
+      row.pause = h("button.link", { click: () => void this.turn_pause(key, row.now) });
+    }
     const name = h("bdi", { title: shown(key) }, key === "" ? "(no group)" : shown(key));
-    row.root.append(key === "" ? name : h("a.id", { href: queue_link(this.ref, { group: key }) },
-      name), h("span.share", {}, row.meter, row.share), row.active, row.waiting, row.pause);
+    row.root.append(h("span.group-title", {}, key === "" ? name
+      : h("a.id", { href: queue_link(this.ref, { group: key }) }, name), row.told),
+    h("span.share", {}, row.meter, row.share), row.active, row.waiting, row.pause);
     return row;
   }
 
@@ -132,9 +130,12 @@ export class GroupsPanel {
     set_text(row.active, count(group.active)
       + (group.max_active ? ` of ${count(group.max_active)}` : ""));
     set_text(row.waiting, short_count(group.waiting));
+    row.now = group.paused ?? "none";
+    row.told.title = PAUSED[row.now] ?? "";
+    show(row.told, row.now !== "none");
     if (!row.pause.matches("button")) return;
     const name = segment_of(group, "name") ?? "";
-    const verb = this.paused.has(name) ? "Resume" : "Pause";
+    const verb = row.now === "none" ? "Pause" : "Resume";
     set_text(row.pause, `${verb}…`);
     row.pause.setAttribute("aria-label", `${verb} ${shown(name)}`);
   }

@@ -13,7 +13,13 @@ const SHOWN_SAMPLES = 60;
 const MOST_QUEUES = 1200;
 // Answers may overtake each other by less than this.
 const BACK_S = 5;
+// After a longer silence nothing is known of the time between.
+const SILENT_S = 30;
+// A server takes requests of 8 KB.
+const MOST_QUERY = 6000;
 export const MOST_BANDS = 8;
+// The list of queues reads no more.
+const MOST_LINES = 1000;
 
 export type Range = "hour" | "day";
 export type Values = (number | null | undefined)[];
@@ -84,21 +90,25 @@ export class Series {
   private totals: Totals | null = null;
   private past: Past | null = null;
   private hour: Hour | null = null;
-  // The number of failed jobs at the end of `hour`, else when the queue was seen first.
+  // The failed jobs of the server's last hour, and of all time at its end; null: when the queue was
+  // seen first.
+  private failed_kept = 0;
   private failed_before: number | null = null;
 
   // `now`: when the server counted them. When they arrive is another time: two answers may come at
   // once that were counted seconds apart.
   add(stats: Stats, bands: Band[] | null, now: number): void {
     const last = this.time.at(-1);
-    // The server's clock was set back.
-    if (last !== undefined && now / 1000 < last - BACK_S) this.forget();
+    const since = last === undefined ? 0 : now / 1000 - last;
+    // The server's clock was set back, or the server knows what this page has not seen.
+    if (since < -BACK_S || (since > SILENT_S && this.past !== null)) this.forget();
+    else if (since > SILENT_S) this.add_gap(last!);
     // Points closer than this cannot be told apart.
-    if (this.time.length > 0 && now / 1000 - last! < 0.4) return;
+    if (this.time.length > 0 && now / 1000 - this.time.at(-1)! < 0.4) return;
     const totals = totals_of(stats, now);
     const before = this.totals;
     const seconds = before ? (now - before.at) / 1000 : 0;
-    const usable = before !== null && seconds < 30 && FLOWS.every((flow) =>
+    const usable = before !== null && seconds < SILENT_S && FLOWS.every((flow) =>
       totals[flow] >= before[flow]);
     this.totals = totals;
     this.failed_before ??= stats.failed;
@@ -112,6 +122,15 @@ export class Series {
     if (bands !== null) this.recent.add(now / 1000, stats.since, bands);
     this.add_waits(bands);
     this.trim();
+  }
+
+  // Charts draw no line over it.
+  private add_gap(after: number): void {
+    this.time.push(after + 1);
+    for (const list of [this.waiting, this.active, ...Object.values(this.flows),
+      ...[...this.waits.values()].flatMap((wait) => [wait.p50, wait.p95])]) {
+      list.push(null);
+    }
   }
 
   private add_waits(bands: Band[] | null): void {
@@ -154,13 +173,18 @@ export class Series {
 
   set_hour(hour: HourLine, stats: Stats): void {
     this.hour = hour;
+    this.set_failed(hour, stats);
+  }
+
+  set_failed(hour: HourLine, stats: Stats): void {
+    this.failed_kept = hour.failed.reduce<number>((sum, value) => sum + (value ?? 0), 0);
     this.failed_before = hour.failed_total ?? stats.failed;
   }
 
   // In the last hour; without the server's history, while the page was open.
   failed_lately(stats: Stats): number {
-    const kept = (this.hour?.failed ?? []).reduce<number>((sum, value) => sum + (value ?? 0), 0);
-    return Math.round(kept) + Math.max(0, stats.failed - (this.failed_before ?? stats.failed));
+    return Math.round(this.failed_kept)
+      + Math.max(0, stats.failed - (this.failed_before ?? stats.failed));
   }
 
   // Whether hour_of() is the server's hour, a value a minute.
@@ -207,7 +231,10 @@ export class Series {
     // A new queue's charts begin with the queue.
     const first = past?.series.waiting.findIndex((value) => value !== null) ?? -1;
     const second_of = (n: number) => (past!.start_ms + n * step) / 1000;
-    for (let n = first; n >= 0 && n < length && second_of(n + 1) <= from; ++n) {
+    let n = first;
+    for (; n >= 0 && n < length && second_of(n + 1) <= from; ++n) before.push(second_of(n));
+    // The server's values were read before a silence.
+    if (before.length > 0 && this.time.length > 0 && from - second_of(n) > SILENT_S) {
       before.push(second_of(n));
     }
     const joined = (kept: (number | null)[] | undefined, own: Values, scale = 1): Values =>
@@ -280,16 +307,45 @@ interface HourLine extends Hour {
   queue_base64?: string;
 }
 
-// The last hour of these queues, a value a minute.
-export async function ask_hours(db: number, queues: Map<string, Stats>,
-                                signal: AbortSignal): Promise<void> {
-  if (queues.size === 0) return;
-  const query = [...queues.keys()].map((queue) => `queue=${queue}`);
-  const path = `/api/v1/history?points=60&${query.join("&")}${db ? `&db=${db}` : ""}`;
+async function ask_lines(db: number, query: string[], queues: Map<string, Stats>,
+                         take: (series: Series, line: HourLine, stats: Stats) => void,
+                         signal: AbortSignal): Promise<void> {
+  const path = `/api/v1/history?${query.join("&")}${db ? `&db=${db}` : ""}`;
   const answer = await if_kept<{ queues: HourLine[] }>(path, signal);
   for (const line of answer?.queues ?? []) {
     const queue = segment_of(line, "queue") ?? "";
     const stats = queues.get(queue);
-    if (stats) series_of(db, queue).set_hour(line, stats);
+    if (stats) take(series_of(db, queue), line, stats);
   }
+}
+
+// The last hour of these queues, a value a minute.
+export async function ask_hours(db: number, queues: Map<string, Stats>,
+                                signal: AbortSignal): Promise<void> {
+  for (const names of portions([...queues.keys()].map((queue) => `queue=${queue}`))) {
+    await ask_lines(db, ["points=60", ...names], queues,
+      (series, line, stats) => series.set_hour(line, stats), signal);
+  }
+}
+
+// Each part is for one request.
+function portions(words: string[]): string[][] {
+  const all: string[][] = [];
+  let left = 0;
+  for (const word of words) {
+    if (word.length > left) {
+      all.push([]);
+      left = MOST_QUERY;
+    }
+    all.at(-1)!.push(word);
+    left -= word.length;
+  }
+  return all;
+}
+
+// How many jobs of all queues failed in the last hour.
+export async function ask_failed(db: number, queues: Map<string, Stats>,
+                                 signal: AbortSignal): Promise<void> {
+  await ask_lines(db, ["points=1", `count=${MOST_LINES}`], queues,
+    (series, line, stats) => series.set_failed(line, stats), signal);
 }

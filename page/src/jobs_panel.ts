@@ -4,7 +4,7 @@ import { ask_for_all, ask_for_chosen, job_buttons, named } from "./actions";
 import type { Verb } from "./actions";
 import { set_params } from "./address";
 import type { Params } from "./address";
-import { ApiError, queue_path, request, state } from "./api";
+import { ApiError, job_path, queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of, segment_of_text, shown, text_of } from "./bytes";
 import { server_now } from "./clock";
@@ -100,6 +100,11 @@ export class JobsPanel {
     return this.state === NEXT && !is_filtered(this.params);
   }
 
+  // A later page is not updated: nothing moves while it is being read, or chosen from.
+  private get is_still(): boolean {
+    return this.from !== null || this.chosen.size > 0 || this.looked_at > 0;
+  }
+
   // What is done with all of them.
   private get verb(): Verb {
     return this.state === "failed" ? "retry" : is_over(this.state) ? "purge" : "cancel";
@@ -170,7 +175,7 @@ export class JobsPanel {
       return failure("These jobs cannot be chosen", error);
     }
     void ask_for_all(this.ref, this.verb, this.state, where, filters_in_words(this.params),
-      this.poke, this.adopted);
+      this.to_the_start, this.adopted);
   }
 
   stop(): void {
@@ -194,8 +199,7 @@ export class JobsPanel {
     if (!this.visible) return;
     if (this.by_error) return this.failures.ask(signal);
     const path = this.path(this.from);
-    // A later page is not updated: nothing moves while it is being read, or chosen from.
-    const still = this.from !== null || this.chosen.size > 0 || this.looked_at > 0;
+    const still = this.is_still;
     if (still && this.asked === path) return;
     const answer = await request<Page>(path, { signal }).catch((error) => {
       // A link may begin at a page of another queue.
@@ -209,6 +213,23 @@ export class JobsPanel {
     this.jobs = answer.jobs;
     this.cursor = answer.cursor;
   }
+
+  // The user has changed this job: a list that stays as it is shows that, too.
+  async changed(id: string): Promise<void> {
+    const at = (this.jobs ?? []).findIndex((job) => segment_of(job, "id") === id);
+    if (this.is_still && at >= 0) {
+      const { from } = this;
+      const job = await request<Job>(job_path(this.ref, id, "", { progress_bytes: "0" }))
+        .catch(() => null);
+      if (from !== this.from || segment_of(this.jobs?.[at] ?? {}, "id") !== id) return;
+      const leaves = job === null || (this.state !== NEXT && job.state !== this.state);
+      this.jobs!.splice(at, 1, ...leaves ? [] : [job]);
+      if (leaves) this.chosen.delete(id);
+    }
+    this.poke();
+  }
+
+  private readonly to_the_start = () => this.from === null ? this.turn(null) : this.go(null);
 
   // The server looks at a limited number of jobs in a request: of those that a filter selects there
   // may be more.
@@ -298,9 +319,8 @@ export class JobsPanel {
     const key = `${number} ${[...states].sort().join()}`;
     if (this.selection.dataset.for === key) return;
     this.selection.dataset.for = key;
-    const done = () => this.from === null ? this.turn(null) : this.go(null);
     const act = (verb: "retry" | "cancel" | "purge") =>
-      ask_for_chosen(this.ref, verb, new Map(this.chosen), done, this.adopted);
+      ask_for_chosen(this.ref, verb, new Map(this.chosen), this.to_the_start, this.adopted);
     const button = (text: string, verb: "retry" | "cancel" | "purge", danger = false) =>
       h(danger ? "button.danger" : "button", { click: () => act(verb) }, text);
     replace(this.selection, h("strong", {}, `${number} chosen`),
@@ -336,7 +356,7 @@ export class JobsPanel {
     // Buttons are only created for the row under the pointer or in focus.
     const fill = () => {
       if (row.more.childElementCount > 0) return;
-      const target = { ref: this.ref, id, job: row.job, changed: this.poke,
+      const target = { ref: this.ref, id, job: row.job, changed: () => void this.changed(id),
         adopted: this.adopted };
       replace(row.more, ...job_buttons(target, this.bands));
     };

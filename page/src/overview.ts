@@ -8,7 +8,7 @@ import { is_addressable, name_of, segment_of_text, shown } from "./bytes";
 import { draw_more, h, replace, set_text, show } from "./dom";
 import { first_job } from "./first_run";
 import { count, plural, short_count } from "./format";
-import { ask_hours, ask_past, series_of } from "./history";
+import { ask_failed, ask_hours, ask_past, series_of } from "./history";
 import { LEAST_MS, Poller, Visibility, draw_soon, painted } from "./live";
 import { words_of_error } from "./notices";
 import { QueueCards } from "./queue_cards";
@@ -16,7 +16,7 @@ import type { Card } from "./queue_cards";
 import { QueueTable, order_of } from "./queue_table";
 import { ask_to_make } from "./queue_actions";
 import type { Band, QueueLine, Stats } from "./types";
-import { Stale, empty, skeleton, show_error } from "./view";
+import { Stale, empty, show_filter, skeleton, show_error } from "./view";
 import type { View } from "./view";
 
 // A page of the list a second: with many queues each line is read less often, and their answers are
@@ -26,6 +26,8 @@ const REST = 50;
 const LONGEST_MS = 15_000;
 // What the server keeps of the past changes slowly.
 const HOURS_MS = 30_000;
+// The failures of the last hour of queues that are not in view decide the order.
+const FAILED_MS = 300_000;
 const PAGE = 100;
 const MOST_PAGES = 10;
 const MOST_BAND_REQUESTS = 6;
@@ -33,6 +35,10 @@ const MOST_BAND_REQUESTS = 6;
 const BANDS_MS = 1900;
 const MOST_CARDS = 6;
 const ROWS = 30;
+
+function stats_of(lines: QueueLine[]): Map<string, Stats> {
+  return new Map(lines.map((line) => [name_of(line), line.stats]));
+}
 
 export class Overview implements View {
   readonly root = h("main.overview");
@@ -63,6 +69,7 @@ export class Overview implements View {
   private journal_at = 0;
   private hours_at = -Infinity;
   private hours_of = "";
+  private failed_at = -Infinity;
   private readonly poller: Poller;
 
   constructor(private db: number, params: Params) {
@@ -90,8 +97,7 @@ export class Overview implements View {
 
   take(params: Params): void {
     this.sort = params.sort ?? "trouble";
-    const wanted = shown(params.find ?? "");
-    if (this.filter.value !== wanted) this.filter.value = wanted;
+    show_filter(this.filter, params.find ?? "");
     this.draw();
   }
 
@@ -175,14 +181,25 @@ export class Overview implements View {
   }
 
   private async ask_hours(signal: AbortSignal): Promise<void> {
+    await this.ask_failed(signal);
     const lines = this.shown_lines;
     const key = lines.map((line) => name_of(line)).sort().join();
     const old = performance.now() - this.hours_at > HOURS_MS;
     if (lines.length === 0 || (!old && key === this.hours_of)) return;
     this.hours_at = performance.now();
     this.hours_of = key;
-    const stats = new Map<string, Stats>(lines.map((line) => [name_of(line), line.stats]));
-    await ask_hours(this.db, stats, signal);
+    await ask_hours(this.db, stats_of(lines), signal);
+  }
+
+  // Before the rest, so that the queues in view are the right ones.
+  private async ask_failed(signal: AbortSignal): Promise<void> {
+    if (this.lines!.length <= this.shown_lines.length
+      || performance.now() - this.failed_at < FAILED_MS) {
+      return;
+    }
+    this.failed_at = performance.now();
+    await ask_failed(this.db, stats_of(this.lines!), signal);
+    this.draw();
   }
 
   private async ask_journal(signal: AbortSignal): Promise<void> {

@@ -269,7 +269,7 @@ export class QueueView implements View {
     if (this.message.dataset.for === what) return;
     this.message.dataset.for = what;
     replace(this.message, what === "missing" ? missing_queue(this.ref)
-      : what === "unused" ? unused_queue(this.ref) : null);
+      : what === "unused" ? unused_queue(this.ref, this.band_names) : null);
     if (what !== "missing") return;
     this.buttons.dataset.for = what;
     replace(this.buttons);
@@ -359,7 +359,7 @@ export class QueueView implements View {
     const known: Job | undefined = this.jobs.find(id) ?? this.active.find(id)
       ?? this.lanes.find(id);
     if (!known) return false;
-    const target = { ref: this.ref, id, job: known, changed: this.changed,
+    const target = { ref: this.ref, id, job: known, changed: () => void this.jobs.changed(id),
       adopted: !!this.answer?.stats.adopted };
     const over = is_over(known.state);
     if (key === "c" && !over) ask_to_cancel(target);

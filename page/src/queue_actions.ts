@@ -1,8 +1,8 @@
 // What an operator does with a whole queue: make it, pause it, add to it, delete it.
-import { overview_link, queue_link } from "./address";
-import { job_path, queue_path, request } from "./api";
+import { overview_link, queue_link, stays } from "./address";
+import { queue_path, request } from "./api";
 import type { QueueRef } from "./api";
-import { may_operate } from "./actions";
+import { cancel_job, may_operate } from "./actions";
 import { body_member, is_addressable, segment_of_text, shown } from "./bytes";
 import { ask, field } from "./dialogs";
 import { h } from "./dom";
@@ -16,16 +16,16 @@ const PAUSES: Record<Pause, string> = {
   none: "runs", in: "accepts no new jobs", out: "hands out no jobs", all: "is paused" };
 
 // `before`: what is changed, and nothing else that somebody has set meanwhile; "": no rule sets it.
-// `group`: a segment; else the whole queue.
+// `group`: a segment; else the whole queue. `back`: what an undo sets.
 export async function set_pause(ref: QueueRef, before: Pause | "", next: Pause,
-                                changed: () => void, group: string | null = null): Promise<void> {
+                                changed: () => void, group: string | null = null,
+                                back: Pause = before || "none"): Promise<void> {
   if (!may_operate()) return;
   const path = queue_path(ref, "", { was: `paused=${before}` })
     + (group === null ? "" : `&group=${group}`);
   await act(`${shown(group ?? ref.queue)} ${PAUSES[next]}${next === "none" ? " again" : " now"}.`,
     "The pause was not changed", () => request(path, { method: "PATCH", body: { paused: next } }),
-    before === next ? undefined
-      : () => void set_pause(ref, next, before || "none", changed, group));
+    back === next ? undefined : () => void set_pause(ref, next, back, changed, group));
   changed();
 }
 
@@ -45,14 +45,15 @@ export function ask_to_pause(ref: QueueRef, before: Pause | "", changed: () => v
   });
 }
 
-export function ask_to_resume(ref: QueueRef, before: Pause, changed: () => void,
+// `now`: the pause in force, which a rule for several groups may set; `before`: as in set_pause.
+export function ask_to_resume(ref: QueueRef, now: Pause, before: Pause | "", changed: () => void,
                               group: string): void {
   if (!may_operate()) return;
   ask({
     title: `Resume the group ${shown(group)}?`,
-    content: [`Now the queue ${PAUSES[before]} for this group.`],
+    content: [`Now the queue ${PAUSES[now]} for this group.`],
     confirm: "Resume",
-    done: () => set_pause(ref, before, "none", changed, group),
+    done: () => set_pause(ref, before, "none", changed, group, now),
   });
 }
 
@@ -80,13 +81,21 @@ export function ask_to_add(ref: QueueRef, bands: string[], changed: () => void):
       const added = await request<Job>(queue_path(ref, "/jobs"), { method: "POST", body });
       const own = added.id === null ? null : segment_of_text(added.id);
       notice(`Added ${added.id ?? "a job"}.`, {
-        undo: own === null ? undefined : () => void act(`${shown(own)} has been cancelled.`,
-          "The job was not removed", () => request(job_path(ref, own, ":cancel"),
-            { method: "POST", body: { reason: "added by mistake" } })).then(changed),
+        undo: own === null ? undefined : () => void take_back(ref, own, changed),
       });
       changed();
     },
   });
+}
+
+// A worker may have taken it by then.
+async function take_back(ref: QueueRef, id: string, changed: () => void): Promise<void> {
+  try {
+    notice((await cancel_job(ref, id, { reason: "added by mistake" })).said);
+  } catch (error) {
+    return failure("The job was not removed", error);
+  }
+  changed();
 }
 
 // A queue begins with its first setting. `wanted`: a name to begin with.
@@ -101,7 +110,9 @@ export function ask_to_make(db: number, wanted = ""): void {
       field("Jobs that may run at once (max_active)", cap, "Everything else can be set later.")],
     confirm: "Make it",
     done: async () => {
-      const ref = { queue: segment_of_text(name.value), db };
+      // No field can hold every name, but that of the address may be wanted as it is.
+      const queue = name.value === shown(wanted) ? wanted : segment_of_text(name.value);
+      const ref = { queue, db };
       if (ref.queue === "") throw new Error("A queue needs a name.");
       if (!is_addressable(ref.queue)) throw new Error("This name cannot be part of an address.");
       const { config } = await request<QueueAnswer>(queue_path(ref));
@@ -122,12 +133,14 @@ interface Deletion {
 export async function ask_to_delete(ref: QueueRef): Promise<void> {
   if (!may_operate()) return;
   const path = (query: Record<string, string>) => queue_path(ref, "", query);
+  const here = stays();
   let lost: Deletion;
   try {
     lost = await request<Deletion>(path({ dry_run: "true" }), { method: "DELETE" });
   } catch (error) {
     return failure("The queue cannot be deleted", error);
   }
+  if (!here()) return;
   const typed = h("input", { name: "name", autocomplete: "off", spellcheck: "false" });
   ask({
     title: `Delete ${shown(ref.queue)}?`,

@@ -9,7 +9,7 @@ export interface Trouble {
   words: string;
 }
 
-const PAUSES: Record<string, string> = { in: "paused: accepts no jobs",
+export const PAUSED: Record<string, string> = { in: "paused: accepts no jobs",
   out: "paused: hands out no jobs", all: "paused" };
 
 export function failed_lately(db: number, line: QueueLine): number {
@@ -34,7 +34,7 @@ export function trouble_of(db: number, line: QueueLine): Trouble[] {
     found.push({ kind: "failed", words: `${plural(failed, "failure")} in the last hour` });
   }
   if (is_full(line)) found.push({ kind: "full", words: "full" });
-  if (PAUSES[paused]) found.push({ kind: "paused", words: PAUSES[paused] });
+  if (PAUSED[paused]) found.push({ kind: "paused", words: PAUSED[paused] });
   const out = paused === "out" || paused === "all";
   if (lacks_worker(stats) && !out) {
     found.push({ kind: "idle", words: "no worker" });

@@ -101,6 +101,8 @@ export interface Group extends Named, Counts {
   slots: number;
   max_active: number;
   utilization: number | null;
+  // In force; not of the sum of the others.
+  paused?: "none" | "in" | "out" | "all";
 }
 
 export interface Job {

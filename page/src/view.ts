@@ -2,7 +2,7 @@
 import { job_link } from "./address";
 import type { Params } from "./address";
 import type { QueueRef } from "./api";
-import { is_addressable, shown } from "./bytes";
+import { is_addressable, segment_of_text, shown, text_of } from "./bytes";
 import { h, replace, set_class, set_text, show } from "./dom";
 import type { Child } from "./dom";
 import { words_of_error } from "./notices";
@@ -17,6 +17,11 @@ export interface View {
   // The address has other parameters now.
   take?(params: Params): void;
   ref?: QueueRef;
+}
+
+// What is being typed stays as it is.
+export function show_filter(field: HTMLInputElement, segment: string): void {
+  if (segment_of_text(field.value) !== segment) field.value = text_of(segment) ?? shown(segment);
 }
 
 // A name for people. The empty one is a name, too.

@@ -10,7 +10,7 @@ import { KeyedList, draw_more, h, replace, set_text, show } from "./dom";
 import { ago, count, duration, moment, plural, short_count } from "./format";
 import { LEAST_MS, Poller, draw_soon } from "./live";
 import type { Worker } from "./types";
-import { Stale, empty, job_anchor, show_error, shown_name, skeleton } from "./view";
+import { Stale, empty, job_anchor, show_error, show_filter, shown_name, skeleton } from "./view";
 import type { View } from "./view";
 
 const USUAL_MS = 2000;
@@ -119,8 +119,7 @@ export class WorkersView implements View {
   }
 
   take(params: Params): void {
-    const wanted = shown(params.find ?? "");
-    if (this.filter.value !== wanted) this.filter.value = wanted;
+    show_filter(this.filter, params.find ?? "");
     this.draw();
   }
 

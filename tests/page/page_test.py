@@ -210,6 +210,20 @@ def test_steering(options):
     play(options, "steer")
 
 
+def test_changes_meanwhile(options):
+    """What others change while a list or a question stands; what is said of one's own changes."""
+    play(options, "changes")
+
+
+def test_the_lines_of_charts(options):
+    """The server's values, the page's own, and gaps where nobody knows."""
+    del options
+    need_npm("typescript")
+    if not (ROOT / "page" / "node_modules").exists():
+        raise Skipped("NOT RUN: no page/node_modules; tools/setup installs it")
+    run_scenario("series", {})
+
+
 def test_ended_jobs(options):
     """Filters, failures by their errors, and what is done with chosen jobs."""
     play(options, "ended")

@@ -43,6 +43,20 @@ async function make(visit) {
       else await visit.see(".first-job pre", `Queue(${literal}, `);
     }
   }
+  // What no field can hold is made as the address has it.
+  await visit.go("#/q/a%0Ab");
+  await visit.click(".empty button", "Make it…");
+  await visit.click("dialog button", "Make it");
+  await visit.see(".empty", "This queue is empty");
+  await visit.see(".first-job pre", "PRI HIGH");
+  assert.deepEqual((await api("GET", "/api/v1/queues")).queues.map(({ name }) => name),
+    ["a\nb", "mail"]);
+  // A band that the queue does not have is not offered.
+  await api("PATCH", `${queue("a\nb")}`, { bands: "gold,silver", default_pri: "gold" });
+  await visit.go("#/");
+  await visit.go("#/q/a%0Ab");
+  await visit.see(".first-job pre", /'\{"to":"ada"\}'\s*$/);
+  await api("DELETE", `${queue("a\nb")}?confirm=true`);
   await visit.open_queue("mail");
   await visit.see(".first-job pre", "Q.ADD mail");
 }
@@ -223,6 +237,20 @@ async function group_and_worker(visit) {
   await visit.click("dialog button", "Resume");
   await visit.see(".notice", "ann runs again");
   assert.equal((await config("?group=ann")).paused, "none");
+  // The pause of a rule for several groups is shown, too, and may be lifted for one.
+  await api("DELETE", `${queue("mail")}/config?group=ann`);
+  await api("PATCH", `${queue("mail")}?group_glob=an*`, { paused: "out" });
+  await visit.see(".group .pill", "paused");
+  await page.getByLabel("Resume ann").click();
+  await visit.click("dialog button", "Resume");
+  await visit.see_none(".group .pill", "paused");
+  assert.equal((await config("?group=ann")).paused, "none");
+  await page.locator(".notice", { hasText: "ann runs again" }).last().getByText("Undo").click();
+  await visit.see(".group .pill", "paused");
+  assert.equal((await config("?group=ann")).paused, "out");
+  await api("DELETE", `${queue("mail")}/config?group=ann`);
+  await api("DELETE", `${queue("mail")}/config?group_glob=an*`);
+  await visit.see_none(".group .pill", "paused");
   await visit.see(".worker-row", /host-1.*heard of .* ago, 0 completed.*runs a for/);
   await visit.click(".worker-row button", "Make it quiet");
   await visit.see(".worker-row .pill", "quiet");

@@ -1,0 +1,47 @@
+// The lines of charts: what the server knows, what this page has seen, and the gaps between.
+import { createRequire } from "node:module";
+import { strict as assert } from "node:assert";
+
+const require = createRequire(new URL("../../../page/package.json", import.meta.url));
+const source = new URL("../../../page/src/history.ts", import.meta.url).pathname;
+const { outputFiles } = require("esbuild").buildSync({ entryPoints: [source], bundle: true,
+  write: false, format: "esm", target: "es2022" });
+const { Series } = await import(`data:text/javascript;base64,${
+  Buffer.from(outputFiles[0].contents).toString("base64")}`);
+
+const counts = (waiting) => ({ waiting, active: 0, added: waiting, completed: 0, failed: 0,
+  cancelled: 0, expired: 0, since: 0 });
+
+// Seconds to what waited; null is a gap.
+function line(series) {
+  const { time, waiting } = series.lines([]);
+  assert.equal(time.length, waiting.length);
+  for (let n = 1; n < time.length; ++n) assert(time[n] > time[n - 1], time.join());
+  return time.map((at, n) => [at, waiting[n]]);
+}
+
+// 12 values of 5 s each, up to `end`.
+function past(end, waiting) {
+  const values = Array(12).fill(waiting);
+  return { range: "hour", step_ms: 5000, start_ms: (end - 60) * 1000, reduced: false,
+    series: { added: values, ended: values, failed: values, waiting: values, active: values,
+      wait_p50_ms: values, wait_p95_ms: values } };
+}
+
+// Without the server's history there is a gap where the page did not look.
+const alone = new Series();
+for (const at of [1000, 1001, 1600]) alone.add(counts(1), null, at * 1000);
+assert.deepEqual(line(alone), [[1000, 1], [1001, 1], [1002, null], [1600, 1]]);
+
+// With it the server's values are shown there, not the own ones before.
+const known = new Series();
+known.set_past(past(1000, 3));
+for (const at of [1000, 1001]) known.add(counts(1), null, at * 1000);
+assert.deepEqual(line(known).slice(-3), [[995, 3], [1000, 1], [1001, 1]]);
+known.set_past(past(1600, 900));
+known.add(counts(2), null, 1_600_000);
+assert.deepEqual(line(known), [...Array.from({ length: 12 }, (_, n) => [1540 + 5 * n, 900]),
+  [1600, 2]]);
+// Those that were read before the silence end in a gap.
+known.add(counts(2), null, 1_700_000);
+assert.deepEqual(line(known).slice(-3), [[1595, 900], [1600, null], [1700, 2]]);
