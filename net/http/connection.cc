@@ -1,7 +1,6 @@
 #include "net/http/connection.h"
 
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/empty_body.hpp>
@@ -12,7 +11,6 @@
 
 #include "net/http/http_socket.h"
 #include "net/http/problem.h"
-#include "net/process/clocks.h"
 #include "net/tls/tls_service.h"
 
 namespace sluice {
@@ -534,8 +532,17 @@ void HttpConnection::cut_exchange() {
   exchange_ = nullptr;
 }
 
+// When its command returns, the handler further up the stack needs its exchange and this
+// connection.
+bool HttpConnection::put_off(void (HttpConnection::*end)()) {
+  if (!engine_->executing()) return false;
+  thread_.levels().run_outermost([self = shared_from_this(), end] { (self.get()->*end)(); });
+  return true;
+}
+
 void HttpConnection::begin_stop() {
   stopping_ = true;
+  if (put_off(&HttpConnection::begin_stop)) return;
   // A client that does not hear of its changes would make them again.
   if (at_ == At::kHandling && has_changed()) return engine_->hurry();
   if (at_ == At::kHandling) return send(problem(503, "STOPPING", "The server is stopping."));
@@ -543,7 +550,7 @@ void HttpConnection::begin_stop() {
 }
 
 void HttpConnection::close() {
-  if (at_ == At::kClosed) return;
+  if (at_ == At::kClosed || put_off(&HttpConnection::close)) return;
   const std::shared_ptr<HttpConnection> self = shared_from_this();
   at_ = At::kClosed;
   keeper_.strangers().remove(*this);
@@ -555,45 +562,6 @@ void HttpConnection::close() {
   if (!failure.empty()) service().state().tls->note_failed(endpoints_.address, failure);
   socket_->stream.close();
   keeper_.remove(self);
-}
-
-// --- The connections of a thread ---
-
-HttpThread::HttpThread(HttpService& service, IoThread& thread)
-    : service_(service),
-      thread_(thread),
-      budget_(&Clocks::steady_us, [&thread] { return thread.sockets().poller().idle().count(); }),
-      strangers_(thread) {}
-
-void HttpThread::take_connection(int fd, Endpoints endpoints) {
-  HttpService::Counters& counters = service_.counters();
-  if (stopping_) {
-    ::close(fd);
-    counters.connections.fetch_sub(1, std::memory_order_relaxed);
-    return;
-  }
-  auto connection = std::make_shared<HttpConnection>(*this, fd, std::move(endpoints));
-  connections_.insert(connection);
-  thread_.guest_connections.store(connections_.size(), std::memory_order_release);
-  connection->start();
-}
-
-void HttpThread::remove(const std::shared_ptr<HttpConnection>& connection) {
-  connections_.erase(connection);
-  thread_.guest_connections.store(connections_.size(), std::memory_order_release);
-  service_.counters().connections.fetch_sub(1, std::memory_order_relaxed);
-}
-
-void HttpThread::begin_stop() {
-  stopping_ = true;
-  const auto connections = connections_;
-  for (const auto& connection : connections) connection->begin_stop();
-}
-
-void HttpThread::close_all() {
-  stopping_ = true;
-  const auto connections = connections_;
-  for (const auto& connection : connections) connection->close();
 }
 
 }  // namespace sluice

@@ -56,7 +56,6 @@ class HttpConnection final : public ExchangeTransport,
 
  private:
   enum class At { kIdle, kHead, kBody, kHandling, kWriting, kStreaming, kLingering, kClosed };
-  using Done = void (HttpConnection::*)();
 
   // --- Reading ---
   void read_more();
@@ -93,6 +92,9 @@ class HttpConnection final : public ExchangeTransport,
   void set_deadline(int64_t wait_ms);
   void on_deadline();
   void cut_exchange();
+  // If this is called from inside a command of the present request, which waits for a script, puts
+  // off what would end the request until the command and its handler have ended.
+  bool put_off(void (HttpConnection::*end)());
 
   HttpThread& keeper_;
   IoThread& thread_;

@@ -52,6 +52,7 @@ void HttpConnection::rights_changed() {
   // No request is in progress; the next one is checked when it arrives.
   if (exchange_ == nullptr || exchange_->route_ == nullptr) return;
   if (at_ != At::kBody && at_ != At::kHandling && at_ != At::kStreaming) return;
+  if (put_off(&HttpConnection::rights_changed)) return;
   const std::shared_ptr<const Tokens> tokens = service().tokens();
   const Access access = exchange_->route_->access;
   const bool known =

@@ -96,6 +96,7 @@ RespValue EngineClient::execute(std::span<const Bytes> arguments, const Conditio
   if (gate_closed) execution.tell_at_once();
   ByteBuffer out;
   RespReply reply(out, client_->protocol);
+  executing_ = true;
   if (condition != nullptr &&
       !execution.lock_if_type(client_->database, condition->key, condition->type)) {
     reply.null();
@@ -103,6 +104,7 @@ RespValue EngineClient::execute(std::span<const Bytes> arguments, const Conditio
     execution.execute(*client_, request, reply);
   }
   const Lsn gate = execution.finish();
+  executing_ = false;
   gate_ = std::max(gate_, gate);
   // Also for changes that nobody waits for: they must be passed to the journal's writer.
   if (gate > thread_.gate().durable_lsn()) thread_.gate().request_flush();
@@ -207,6 +209,7 @@ void EngineClient::stop_waiting() {
 
 void EngineClient::close() {
   if (closed_) return;
+  CHECK(!executing_);
   closed_ = true;
   port_->forget();
   timer_.cancel();

@@ -45,6 +45,10 @@ class EngineClient {
   // command times out. Not called after close().
   void run_waiting(std::span<const Bytes> arguments, Then then);
 
+  // Whether a command is further up the stack: while it waits for a script, the thread serves its
+  // sockets. This object must exist, and may not be closed, until the command has returned.
+  bool executing() const { return executing_; }
+
   // The error that every command about data is answered with now, as clients are paused or this
   // node of a group may not answer; null: such commands run.
   std::optional<RespValue> refusal_of_data();
@@ -90,6 +94,7 @@ class EngineClient {
   uint64_t waits_ = 0;  // identifies the wait that a timer belongs to
   Then then_;
   Lsn gate_ = 0;
+  bool executing_ = false;
   bool closed_ = false;
 };
 
