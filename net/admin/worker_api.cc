@@ -36,7 +36,7 @@ void pop(Exchange& exchange) {
   });
 }
 
-// "Q.X queue id lease", from the path and the body.
+// "Q.X queue id lease", from the path and the body. REQUIRES: !respond_where().
 Words lease_words(Exchange& exchange, const char* command, BodyReader& body) {
   const auto lease = body.bytes("lease");
   if (!lease) body.fail("lease", "is required");
@@ -44,6 +44,7 @@ Words lease_words(Exchange& exchange, const char* command, BodyReader& body) {
 }
 
 void ack(Exchange& exchange) {
+  if (respond_where(exchange)) return;
   QueryReader query(exchange);
   BodyReader body(exchange);
   Words words = lease_words(exchange, "Q.ACK", body);
@@ -54,6 +55,7 @@ void ack(Exchange& exchange) {
 }
 
 void nack(Exchange& exchange) {
+  if (respond_where(exchange)) return;
   QueryReader query(exchange);
   BodyReader body(exchange);
   Words words = lease_words(exchange, "Q.NACK", body);
@@ -70,6 +72,7 @@ void nack(Exchange& exchange) {
 }
 
 void touch(Exchange& exchange) {
+  if (respond_where(exchange)) return;
   QueryReader query(exchange);
   BodyReader body(exchange);
   Words words = lease_words(exchange, "Q.TOUCH", body);

@@ -199,6 +199,10 @@ def test_reserved_words_are_no_ids(options):
         for command in "cancel", "retry":
             for words in [word], ["alarm", word], [word, "--", "report"]:
                 sluice.fails(USAGE_ERROR, "no job has the id", command, "exec", *words)
+        for command in "ack", "nack", "touch":
+            for lease in "WORKER", "STATE", "1", "*":
+                sluice.fails(USAGE_ERROR, "no job has the id", command, "exec", word, lease)
+        sluice.fails(USAGE_ERROR, "no job has the id", "nack", "exec", word, "WORKER", "--fatal")
         sluice.fails(USAGE_ERROR, "no job has the id", "add", "exec", "x", "--id", word)
         sluice.fails(SERVER_ERROR, "BADFIELD field=id", "job", "exec", word)
         sluice.fails(SERVER_ERROR, "BADFIELD field=id", "move", "exec", word, "--front")
@@ -208,6 +212,8 @@ def test_reserved_words_are_no_ids(options):
                          "exec", word)
         sluice.fails(USAGE_ERROR, "no job has the id", "add", "exec", "x", "--id", word)
         sluice.fails(SERVER_ERROR, "BADFIELD field=id", "pop", "exec", "--id", word)
+    for command in "ack", "nack", "touch":
+        sluice.fails(SERVER_ERROR, "not WORKER", command, "exec", "alarm", "WORKER")
     states = sorted(job["state"] for job in sluice.json("jobs", "exec"))
     require_equal(states, ["pending", "pending"], "untouched jobs")
 

@@ -72,6 +72,24 @@ def test_what_was_mistyped_is_named(options):
         bad_field(client.get("/api/v1/admin/executions/?status=runing"), "status", "running")
 
 
+def test_a_word_of_the_grammar_is_no_id(options):
+    """`where` in the path selects no jobs, whatever the lease is; a lease is a number or `*`."""
+    server = serve(options)
+    with Client(server) as client:
+        for name in "ab":
+            client.expect(201, "POST", JOBS, {"id": name, "payload": ""})
+        client.expect(200, "POST", QUEUE + ":pop", {"count": 2, "worker": "fail"})
+        for word in "where", "WHERE", "wHere":
+            for verb in "ack", "nack", "touch":
+                for lease in "WORKER", "STATE", 1, "*":
+                    body = {"lease": lease, **({"mode": "fail"} if verb == "nack" else {})}
+                    bad_field(client.post(f"{JOBS}/{word}:{verb}", body), "id")
+        for verb in "ack", "nack", "touch":
+            for lease in "WORKER", "", "1x", "**", "AND":
+                bad_field(client.post(f"{JOBS}/a:{verb}", {"lease": lease}), "lease")
+        require_equal([job["state"] for job in client.get(JOBS).json["jobs"]], ["active"] * 2)
+
+
 def test_words_of_commands_as_fields(options):
     """A field whose name is a word of Q.CONFIG is refused like any other that there is not."""
     server = serve(options)

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "engine/queue/job_id.h"
 #include "net/http/json_text.h"
 #include "tools/cli/context.h"
 #include "tools/cli/failure.h"
@@ -55,6 +56,8 @@ int run_pop(Context& context) {
 // --- Ending or renewing a lease ---
 
 Words lease_words(const Context& context, const char* command, std::span<const Option> options) {
+  // The server would parse it as the beginning of a selector.
+  if (equals_ignore_case(context.operand(1), kWhereWord)) throw no_job_id(context.operand(1));
   Words words = {command, context.queue(), context.operand(1), context.operand(2)};
   context.arguments.append_words(options, words);
   return words;
