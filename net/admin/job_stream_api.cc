@@ -4,6 +4,8 @@
 // The id of an event is `<number of the last event of the job>:<offset in its log>`, so that a
 // client that reconnects with Last-Event-ID continues there. State and place are sent as they are,
 // so nothing of them can be missed.
+#include <optional>
+
 #include "engine/base/limits.h"
 #include "engine/base/numbers.h"
 #include "engine/execution/queue_names.h"
@@ -26,7 +28,7 @@ constexpr const char* kLookMs = "250";
 constexpr const char* kWholeLog = "1048576";  // the most that log_bytes allows
 
 struct StreamPlace {
-  std::string after;  // number of an event; empty: from now on
+  std::optional<uint64_t> after;  // number of an event; none: from now on
   uint64_t offset = 0;
 };
 
@@ -37,7 +39,7 @@ bool parse_place(Bytes text, StreamPlace& place) {
   const auto seq = parse_i64(text.substr(0, colon));
   const auto offset = parse_i64(text.substr(colon + 1));
   if (!seq || *seq < 0 || !offset || *offset < 0 || *offset > kMaxExact) return false;
-  place = {std::to_string(*seq), static_cast<uint64_t>(*offset)};
+  place = {static_cast<uint64_t>(*seq), static_cast<uint64_t>(*offset)};
   return true;
 }
 
@@ -57,7 +59,11 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
 
   void begin() {
     // Before the job is read, so that no event is missed.
-    if (place_.after.empty()) start_from_now();
+    if (place_.after) {
+      resumed_to_ = last_of_queue().seq;
+    } else {
+      start_from_now();
+    }
     const RespValue job = ask_job();
     if (respond_error(*exchange_, job)) return;
     if (job.is_null()) return exchange_->respond(problem(404, "NOJOB", "No such job."));
@@ -87,11 +93,15 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
     return last;
   }
 
-  void start_from_now() { place_.after = std::to_string(last_of_queue().seq); }
+  void start_from_now() { place_.after = last_of_queue().seq; }
+
+  // Whether what happened before the stream was resumed is still being read. The log is shown
+  // after that, since the events tell whether it is still the same log.
+  bool is_behind() const { return *place_.after < resumed_to_; }
 
   void put(const char* type, const json& data) {
-    part_ += "id: " + place_.after + ":" + std::to_string(place_.offset) + "\nevent: " + type +
-             "\ndata: " + dump_json(data) + "\n\n";
+    part_ += "id: " + std::to_string(*place_.after) + ":" + std::to_string(place_.offset) +
+             "\nevent: " + type + "\ndata: " + dump_json(data) + "\n\n";
   }
 
   void go_on() {
@@ -99,9 +109,9 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
   }
 
   void wait() {
-    const Words words = {"Q.EVENTS", exchange_->path("queue"), place_.after,
-                         "ID",       exchange_->path("id"),    "BLOCK",
-                         kLookMs};
+    Words words = {"Q.EVENTS", exchange_->path("queue"), std::to_string(*place_.after), "ID",
+                   exchange_->path("id")};
+    if (!is_behind()) words.insert(words.end(), {"BLOCK", kLookMs});
     exchange_->run_waiting(words, [self = shared_from_this()](const RespValue& reply) {
       if (self->exchange_->cut_off()) return;
       StreamBudget& budget = self->exchange_->budget();
@@ -123,19 +133,27 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
       return fail(queue_gone());
     }
     for (const RespValue& event : reply.items) take_event(event);
+    if (is_behind()) return;
     const RespValue job = ask_job();
     job.is_error() ? fail(problem_of_error(job.text)) : show(job);
   }
 
   void take_event(const RespValue& event) {
-    place_.after = std::to_string(event.items[0].integer);
+    place_.after = static_cast<uint64_t>(event.items[0].integer);
     const std::string& type = event.items[2].text;
+    if (begins_log(type, event.items[4])) place_.offset = 0;
     if (type == event_type_name(EventType::kProgress)) {
       return put("progress", fields_of(event));
     }
     if (!is_end(type)) return;
     ended_ = fields_of(event);
     ended_["state"] = type;
+  }
+
+  // A retry after a failed run, which continues the log, has a lease; Q.RETRY has none.
+  static bool begins_log(Bytes type, const RespValue& fields) {
+    return type == event_type_name(EventType::kAdded) ||
+           (type == event_type_name(EventType::kRetrying) && fields.find("lease") == nullptr);
   }
 
   static json fields_of(const RespValue& event) {
@@ -152,6 +170,7 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
   // `job`: null if it is unknown.
   void show(const RespValue& job) {
     const bool has_ended = job.is_map() && is_end(job.at("state").text);
+    if (has_ended && is_behind()) return;
     // An end of which the job no longer knows: it is not kept, or another one has its id.
     if (!has_ended && (job.is_null() || !ended_.is_null())) {
       // It may have been deleted while nothing waited for its events.
@@ -172,7 +191,7 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
     shown.erase("result");
     show_state(std::move(shown));
     show_place(std::move(place));
-    show_log();
+    if (!is_behind()) show_log();
   }
 
   void show_log() {
@@ -223,6 +242,7 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
 
   const std::shared_ptr<Exchange> exchange_;
   StreamPlace place_;
+  uint64_t resumed_to_ = 0;  // the queue's last event at that moment
   const Words options_;
   json ended_;  // the event of its end; null: there was none
   json shown_place_;

@@ -254,6 +254,63 @@ def test_a_successor_is_another_job(options):
         after.close()
 
 
+def resumed_log(server, name, last_id):
+    """The first piece of the log after this place."""
+    stream = Followed(server, name, last_id=last_id)
+    require_equal(stream.stream.next()["event"], "state", "the first event")
+    piece = stream.until("log")
+    stream.close()
+    return piece["offset"], piece["text"]
+
+
+def fail_after_ten_bytes(server, client, name, mode):
+    """Returns the place of a stream that has read them."""
+    job = pop(client)
+    stream = Followed(server, name)
+    touch(client, job, log="A" * 10)
+    stream.until("log")
+    stream.close()
+    client.expect(200, "POST", f"{JOBS}/{name}:nack", {"lease": job["lease"], "mode": mode})
+    return stream.last_id
+
+
+def test_a_log_that_has_begun_anew(options):
+    """After Q.RETRY, or with another job of its id, a resumed stream has it from its start, even if
+    it is longer than the place by now."""
+    server = serve(options)
+    with Client(server) as client:
+        for name in "retried", "replaced":
+            add(client, name)
+            before = fail_after_ten_bytes(server, client, name, "fatal")
+            stream = Followed(server, name, last_id=before)
+            require_equal(stream.until("end")["state"], "failed")
+            behind = stream.last_id
+            if name == "replaced":
+                client.expect(200, "POST", JOBS + ":purge", {"where": {"all": True}})
+                add(client, name)
+            else:
+                client.expect(200, "POST", f"{JOBS}/{name}:retry")
+            touch(client, pop(client), log="B" * 20)
+            require_equal(resumed_log(server, name, behind), (0, "B" * 20), name)
+            # The end that lies between ends the stream, at a place before the new log.
+            stream = Followed(server, name, last_id=before)
+            require_equal(stream.until("end")["state"], "failed")
+            require_equal((stream.log, resumed_log(server, name, stream.last_id)),
+                          ("", (0, "B" * 20)), name)
+
+
+def test_a_log_that_continues(options):
+    """After a failed run that is retried a resumed stream continues it, behind many events too."""
+    server = serve(options)
+    with Client(server) as client:
+        add(client, "j", retry=1, backoff=[0, 0])
+        place = fail_after_ten_bytes(server, client, "j", "fail")
+        for step in range(250):
+            client.expect(200, "PATCH", JOBS + "/j", {"pri": ("HIGH", "LOW")[step % 2]})
+        touch(client, pop(client), log="B" * 20)
+        require_equal(resumed_log(server, "j", place), (10, "B" * 20))
+
+
 def test_what_ends_a_stream_early(options):
     """A queue that is deleted; what is refused at the beginning."""
     server = serve(options)
