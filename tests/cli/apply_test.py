@@ -3,10 +3,11 @@
 
 import json
 import os
+import subprocess
 import sys
 
 from harness import require, require_equal, run, scratch
-from harness.cli import SERVER_ERROR, USAGE_ERROR, Terminal, serve
+from harness.cli import SERVER_ERROR, USAGE_ERROR, Terminal, environment, serve
 
 CHANGES = 2
 FILE = {"queues": {
@@ -266,6 +267,20 @@ def test_fields_in_any_case(options):
             code, _, err = sluice.run("diff-config", written(folder, {"queues": {"exec": queue}}))
             require_equal(code, SERVER_ERROR, err)
             require(said in err, f"{err!r}, not {said!r}")
+
+
+def test_a_plan_that_cannot_be_written(options):
+    """diff-config whose output goes nowhere fails, as other commands do, and finds no changes."""
+    _, sluice = serve(options)
+    with scratch() as folder:
+        path = written(folder, FILE)
+        for words in ["diff-config", path], ["diff-config", path, "--json"], ["status"]:
+            with open("/dev/full", "wb") as full:
+                done = subprocess.run(sluice.words(*words), stdout=full, stderr=subprocess.PIPE,
+                                      env=environment(), timeout=30, check=False)
+            require_equal((done.returncode, done.stderr),
+                          (SERVER_ERROR, b"sluice: cannot write the output: "
+                                         b"No space left on device\n"), str(words))
 
 
 if __name__ == "__main__":

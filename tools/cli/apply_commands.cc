@@ -170,6 +170,8 @@ std::string counted(const std::vector<QueuePlan>& plans) {
 int run_diff_config(Context& context) {
   const std::vector<QueuePlan> plans = plan(context, read_wanted(context));
   print_plan(context, plans);
+  // Changes that nobody could read are no answer; main says why.
+  if (std::ferror(stdout) != 0) return kServerError;
   return plans.empty() ? kDone : kDiffers;
 }
 
