@@ -24,6 +24,27 @@ def test_tables_fit_the_terminal(options):
     require("long-" + "x" * 200 in sluice.must("jobs", "exec"), "cut without a terminal")
 
 
+def test_a_terminal_shows_the_beginning_of_a_large_value(options):
+    """Of a megabyte a terminal gets the beginning and the size; a pipe and --json get all of it."""
+    _, sluice = serve(options)
+    sluice.must("add", "big", "--id", "b1", stdin=b"\xff\x00" * 500_000)
+    sluice.must("add", "big", "--id", "words", stdin="ä".encode() * 4_000)
+    sluice.must("add", "big", "--id", "most", stdin=b"x" * 4096)
+
+    def on_terminal(job):
+        terminal = Terminal(sluice.words("job", "big", job, "--no-story"), columns=80)
+        terminal.read_until(r"payload +.*\r\n")
+        terminal.end()
+        return re.search(r"payload +(.*)\r\n", plain(terminal.text)).group(1)
+
+    cut = "… ({} of {} bytes; all with --json or in a pipe)"
+    require_equal(on_terminal("b1"), r"\xff\x00" * 2048 + cut.format("4,096", "1,000,000"), "bytes")
+    require_equal(on_terminal("words"), "ä" * 2048 + cut.format("4,096", "8,000"), "text")
+    require_equal(on_terminal("most"), "x" * 4096, "as much as there is room for")
+    require(r"\xff\x00" * 500_000 + "\n" in sluice.must("job", "big", "b1"), "cut in a pipe")
+    require_equal(len(sluice.json("job", "big", "b1")["payload_base64"]), 1_333_336, "--json")
+
+
 def test_events(options):
     """events shows the last ones, or those after a number, of a type, of a job."""
     _, sluice = serve(options)

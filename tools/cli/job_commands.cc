@@ -274,10 +274,11 @@ RespValue get_job(Context& context) {
 
 void print_job(Context& context, const RespValue& job, const RespValue& events) {
   const int64_t now_ms = context.server_now_ms();
-  // Not cut to the terminal's width: this is where people look for the complete values.
+  // Not cut to the terminal's width: this is where people look for the complete values, as long as
+  // they can be read there.
   Screen whole = context.screen;
   whole.width = 0;
-  fields_table(job, now_ms).print(whole);
+  fields_table(job, now_ms, whole.terminal ? kShownValueBytes : Bytes::npos).print(whole);
   if (events.items.empty()) return;
   std::printf("\n");
   events_table(events, now_ms).print(context.screen);
@@ -352,7 +353,8 @@ std::span<const CommandRow> job_commands() {
       {"job",
        "QUEUE ID",
        "show one job: fields, payload, result, story",
-       "The story is read from the queue's event log, as far as it goes back.",
+       "The story is read from the queue's event log, as far as it goes back. A terminal gets\n"
+       "4096 bytes of a payload, a result or a progress at most; --json and a pipe get all.",
        {kJobOptions},
        run_job,
        "sluice job exec report"},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/base/quoting.h"
 #include "engine/queue/job_texts.h"
 #include "tools/cli/replies.h"
 #include "tools/cli/text.h"
@@ -34,10 +35,19 @@ std::string list_text(const RespValue& list) {
   return text;
 }
 
-std::string value_text(const std::string& name, const RespValue& value, int64_t now_ms) {
+// At most so many bytes of the text; then how many it has, and where they are.
+std::string beginning(Bytes text, size_t most) {
+  const Bytes shown = cut_text(text, most);
+  if (shown.size() == text.size()) return printable(text);
+  return printable(shown) + "… (" + count_text(static_cast<int64_t>(shown.size())) + " of " +
+         count_text(static_cast<int64_t>(text.size())) + " bytes; all with --json or in a pipe)";
+}
+
+std::string value_text(const std::string& name, const RespValue& value, int64_t now_ms,
+                       size_t most_bytes) {
   switch (value.kind) {
     case Kind::kText:
-      return printable(value.text);
+      return beginning(value.text, most_bytes);
     case Kind::kArray:
       return list_text(value);
     case Kind::kMap:
@@ -237,12 +247,12 @@ Table leases_table(const RespValue& jobs, int64_t now_ms) {
   return table;
 }
 
-Table fields_table(const RespValue& job, int64_t now_ms) {
+Table fields_table(const RespValue& job, int64_t now_ms, size_t most_bytes) {
   Table table({{"FIELD"}, {"VALUE"}});
   for (size_t i = 0; i + 1 < job.items.size(); i += 2) {
     const std::string& name = job.items[i].text;
-    std::string text =
-        name == "error" ? printable(error_text(job)) : value_text(name, job.items[i + 1], now_ms);
+    std::string text = name == "error" ? printable(error_text(job))
+                                       : value_text(name, job.items[i + 1], now_ms, most_bytes);
     if (text.empty() || (name == "max_run_ms" && job.items[i + 1].integer == 0)) continue;
     const Style style = name == "state" ? state_style(text) : Style::kPlain;
     table.add({name, {std::move(text), style}});

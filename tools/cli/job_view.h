@@ -3,6 +3,7 @@
 // Pure functions. A job is a map as Q.GET, Q.LIST or Q.POP return it (QUEUE.md).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -20,8 +21,11 @@ Table short_jobs_table(const char* what, const RespValue& jobs, int64_t now_ms,
                        std::span<const char* const> columns);
 // A table of jobs from Q.POP.
 Table leases_table(const RespValue& jobs, int64_t now_ms);
-// A table of the fields of one job and their values; unknown values are left out.
-Table fields_table(const RespValue& job, int64_t now_ms);
+// What a screen shows of a payload, a result or a progress, which may have megabytes.
+inline constexpr size_t kShownValueBytes = 4096;
+// A table of the fields of one job and their values; unknown values are left out. A text with more
+// than `most_bytes` is cut, and its size follows.
+Table fields_table(const RespValue& job, int64_t now_ms, size_t most_bytes);
 
 // The most useful information about a job in its state.
 Cell note_of(const RespValue& job, int64_t now_ms);
