@@ -95,6 +95,7 @@ constexpr FieldHelp kOptions[] = {
     {"retry", "a number up to 10000", "", ""},
     {"backoff", "a base and a maximum, no smaller than it, in milliseconds or with units", "", ""},
     {"at", "unix milliseconds", "", ""},
+    {"seq", "the number of an event, - or $", "", ""},
     {"window", "milliseconds from 1000 to 60000, or a number with a unit (10s)", "", ""},
 };
 
@@ -120,10 +121,34 @@ const FieldHelp* find_help(std::span<const FieldHelp> rows, Bytes name) {
   return found == rows.end() ? nullptr : &*found;
 }
 
-// The value that the command gave for the field, or an empty text.
-Bytes given_value(Bytes field, std::span<const std::string> command) {
+bool is_command(std::span<const std::string> command, Bytes name) {
+  return !command.empty() && equals_ignore_case(command[0], name);
+}
+
+// The values that the command gives for the field; a pair is one value.
+std::vector<std::string> given_values(Bytes field, std::span<const std::string> command) {
+  const bool is_pair = !is_command(command, "Q.CONFIG") &&
+                       (equals_ignore_case(field, "tag") || equals_ignore_case(field, "backoff"));
+  std::vector<std::string> values;
   for (size_t i = 2; i + 1 < command.size(); ++i) {
-    if (equals_ignore_case(command[i], field)) return command[i + 1];
+    if (!equals_ignore_case(command[i], field)) continue;
+    values.push_back(command[++i]);
+    if (is_pair && i + 1 < command.size()) values.back() += " " + command[++i];
+  }
+  return values;
+}
+
+// The value that was refused. Of several it is the first that is not an allowed word; where others
+// than words are allowed it cannot be told, and is empty.
+std::string refused_value(std::span<const std::string> values,
+                          std::span<const std::string> allowed) {
+  if (values.size() == 1) return values[0];
+  for (const std::string& value : values) {
+    const bool is_allowed = std::any_of(allowed.begin(), allowed.end(), [&](const auto& word) {
+      return equals_ignore_case(word, value);
+    });
+    // A band may be a number.
+    if (!allowed.empty() && !is_allowed && !parse_u64(value)) return value;
   }
   return {};
 }
@@ -159,7 +184,7 @@ ConfigLevel level_of(std::span<const std::string> command) {
 FieldAdvice advise_level(Bytes field, ConfigLevel level) {
   static constexpr Bytes kWhose[] = {"the queue", "a rule for groups", "a rule for keys",
                                      "a rule for workers"};
-  FieldAdvice advice;
+  FieldAdvice advice{std::string(field)};
   for (const ConfigRow& row : config_fields()) {
     if (row.stands_at(level)) advice.allowed.emplace_back(row.name);
   }
@@ -177,15 +202,17 @@ bool names_no_lease(std::span<const std::string> command) {
   const auto token = parse_i64(command[3]);
   if (command[3] == "*") {
     // Refused with fencing on, if the option is not at fault.
-    const Bytes option = given_value(kLeaseToken.name, command.subspan(2));
-    const auto term_ms = parse_i64(option);
-    return option.empty() || (term_ms && *term_ms >= kMinLeaseMs && *term_ms <= kMaxLeaseMs);
+    const auto options = given_values(kLeaseToken.name, command.subspan(2));
+    return std::all_of(options.begin(), options.end(), [](const std::string& option) {
+      const auto term_ms = parse_i64(option);
+      return term_ms && *term_ms >= kMinLeaseMs && *term_ms <= kMaxLeaseMs;
+    });
   }
   return !token || *token < 1 || *token > kMaxExact;
 }
 
 FieldAdvice advise_name(Bytes field) {
-  FieldAdvice advice;
+  FieldAdvice advice{std::string(field)};
   for (const FieldHelp& row : kConfigFieldHelp) advice.allowed.emplace_back(row.name);
   advice.nearest = nearest_word(field, advice.allowed);
   advice.detail = "there is no field " + encoded_hint(field);
@@ -270,17 +297,15 @@ std::string nearest_word(Bytes given, std::span<const std::string> words) {
 }
 
 FieldAdvice advise(Bytes field, std::span<const std::string> command,
-                   std::span<const std::string> bands) {
-  const bool configures = !command.empty() && equals_ignore_case(command[0], "Q.CONFIG");
+                   std::span<const std::string> bands, const OptionNames& names) {
+  const bool configures = is_command(command, "Q.CONFIG");
   const FieldHelp* row = find_help(configures ? std::span<const FieldHelp>(kConfigFieldHelp)
                                               : std::span<const FieldHelp>(kOptions),
                                    field);
   if (configures && equals_ignore_case(field, kQuiet.name)) row = &kQuiet;
-  const bool pops = !command.empty() && (equals_ignore_case(command[0], "Q.POP") ||
-                                         equals_ignore_case(command[0], "Q.ACK"));
+  const bool pops = is_command(command, "Q.POP") || is_command(command, "Q.ACK");
   if (pops && equals_ignore_case(field, kPoppedWith.name)) row = &kPoppedWith;
-  const bool gets = !command.empty() && equals_ignore_case(command[0], "Q.GET");
-  if (gets && equals_ignore_case(field, kGetWith.name)) row = &kGetWith;
+  if (is_command(command, "Q.GET") && equals_ignore_case(field, kGetWith.name)) row = &kGetWith;
   const bool of_rule = equals_ignore_case(field, "group") || equals_ignore_case(field, "key") ||
                        equals_ignore_case(field, "worker");
   if (configures && row == nullptr && !of_rule) return advise_name(field);
@@ -289,7 +314,8 @@ FieldAdvice advise(Bytes field, std::span<const std::string> command,
   }
   const bool of_token = equals_ignore_case(field, kLeaseToken.name) && names_no_lease(command);
   if (of_token) row = &kLeaseToken;
-  FieldAdvice advice;
+  const auto named = names.find(to_lower(field));
+  FieldAdvice advice{of_token || named == names.end() ? std::string(field) : named->second};
   const bool is_duration = std::any_of(std::begin(kDurations), std::end(kDurations),
                                        [&](Bytes name) { return equals_ignore_case(name, field); });
   Bytes takes;
@@ -302,15 +328,16 @@ FieldAdvice advise(Bytes field, std::span<const std::string> command,
     takes = "a name of 1 to 512 bytes, or a glob";
   }
   if (takes_band(field)) advice.allowed.insert(advice.allowed.end(), bands.begin(), bands.end());
-  const Bytes given = of_token ? Bytes(command[3]) : given_value(field, command);
+  const std::string given =
+      of_token ? command[3] : refused_value(given_values(field, command), advice.allowed);
   advice.nearest = nearest_word(given, advice.allowed);
   const bool is_band = equals_ignore_case(field, "pri") || equals_ignore_case(field, "default_pri");
   std::string form = is_band && !bands.empty() ? listed(bands) + ", or a number from 0 to 255"
                      : advice.allowed.empty() || configures ? std::string(takes)
                                                             : listed(advice.allowed);
   if (form.empty()) form = "another value";
-  advice.detail = std::string(field) + " takes " + form;
-  if (!given.empty()) advice.detail += ", not " + std::string(given.substr(0, 64));
+  advice.detail = advice.field + " takes " + form;
+  if (!given.empty()) advice.detail += ", not " + given.substr(0, 64);
   return advice;
 }
 

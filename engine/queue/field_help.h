@@ -4,6 +4,7 @@
 // Pure functions; the tables are constant.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,17 +35,21 @@ std::string plain_value(Bytes field, Bytes value);
 // that one, which is refused like any other name that is no field.
 void isolate_if(std::vector<std::string>& fields);
 
+// The caller's own names for options of commands, by the option's word in lower case.
+using OptionNames = std::map<std::string, std::string>;
+
 // An explanation of a BADFIELD error.
 struct FieldAdvice {
-  std::string detail;                // a sentence without its full stop
-  std::vector<std::string> allowed;  // every allowed word; empty if values are not words
-  std::string nearest;               // one of them, at an edit distance of at most 2; may be empty
+  std::string field;                      // by the caller's name
+  std::string detail = {};                // a sentence without its full stop
+  std::vector<std::string> allowed = {};  // every allowed word; empty if values are not words
+  std::string nearest = {};  // one of them, at an edit distance of at most 2; may be empty
 };
 
 // `command` is the command that was sent. `bands` are the names of the queue's bands, needed only
 // if takes_band(field).
 FieldAdvice advise(Bytes field, std::span<const std::string> command,
-                   std::span<const std::string> bands);
+                   std::span<const std::string> bands, const OptionNames& names = {});
 // The whole advice as one sentence, without its full stop.
 std::string advice_text(const FieldAdvice& advice);
 // Whether advise() needs the bands.

@@ -165,13 +165,16 @@ void list_executions(Exchange& exchange) {
 void put_priority(Exchange& exchange) {
   QueryReader query(exchange);
   BodyReader body(exchange);
-  const auto priority = body.text("priority");
-  // Elsewhere bands may be numbers; here only names are accepted.
-  if (!priority || parse_i64(*priority)) body.fail("priority", "must be the name of a priority");
-  if (query.failed() || body.failed()) return;
   const std::string& queue = exchange.service().aliases().executions;
   const std::string& id = exchange.path("id");
-  if (respond_error(exchange, exchange.run({"Q.MOVE", queue, id, "PRI", *priority}))) return;
+  Words words = {"Q.MOVE", queue, id};
+  body.options({{"priority", "PRI"}}, words);
+  // Elsewhere bands may be numbers; here only names are accepted.
+  if (words.size() == 3 || parse_i64(words.back())) {
+    body.fail("priority", "must be the name of a priority");
+  }
+  if (query.failed() || body.failed()) return;
+  if (respond_error(exchange, exchange.run(words))) return;
   const RespValue job = exchange.run({"Q.GET", queue, id, "WITH", "payload", "WITH", "result"});
   if (respond_error(exchange, job)) return;
   if (job.is_null()) return exchange.respond(problem(404, "NOJOB", "No such execution."));
@@ -319,6 +322,7 @@ void move_grading_job(Exchange& exchange) {
   body.allow_others();
   const auto key = body.bytes("jobKey");
   if (!key) body.fail("jobKey", "is required");
+  exchange.name_option("id", "jobKey");
   const auto action = body.bytes("moveAction");
   if (!action || (*action != "release" && *action != "delay")) {
     body.fail("moveAction", action.value_or(""), {"release", "delay"});

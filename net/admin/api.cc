@@ -22,8 +22,14 @@ using OptionType = OptionRow::Type;
 
 constexpr const char* kBase64 = "_base64";
 
-void put_word(const OptionRow& row, std::string value, Words& words) {
-  if (*row.word != '\0') words.emplace_back(row.word);
+void begin_option(Exchange& exchange, const OptionRow& row, Words& words) {
+  if (*row.word == '\0') return;
+  exchange.name_option(row.word, row.name);
+  words.emplace_back(row.word);
+}
+
+void put_word(Exchange& exchange, const OptionRow& row, std::string value, Words& words) {
+  begin_option(exchange, row, words);
   words.push_back(row.type == OptionType::kName ? glob_escape(value) : std::move(value));
 }
 
@@ -99,8 +105,10 @@ BadField explain(Exchange& exchange, Bytes error) {
     const RespValue reply = exchange.run({"Q.CONFIG", command[1], "GET", "bands"});
     if (reply.is_map()) bands = band_names(reply.at("bands").text);
   }
-  FieldAdvice advice = advise(field, command, bands);
-  return {field, advice_text(advice), std::move(advice.allowed), std::move(advice.nearest)};
+  FieldAdvice advice = advise(field, command, bands, exchange.option_names());
+  std::string why = advice_text(advice);
+  return {std::move(advice.field), std::move(why), std::move(advice.allowed),
+          std::move(advice.nearest)};
 }
 
 }  // namespace
@@ -303,17 +311,17 @@ std::optional<BodyReader> BodyReader::object(const std::string& name) {
 void BodyReader::option(const OptionRow& row, Words& words) {
   if (row.type == OptionType::kInteger) {
     const auto value = integer(row.name, INT64_MIN, INT64_MAX);
-    if (value) put_word(row, std::to_string(*value), words);
+    if (value) put_word(exchange_, row, std::to_string(*value), words);
     return;
   }
   if (row.type == OptionType::kDuration) {
     const auto value = duration(row.name, INT64_MIN, INT64_MAX);
-    if (value) put_word(row, std::to_string(*value), words);
+    if (value) put_word(exchange_, row, std::to_string(*value), words);
     return;
   }
   if (row.type == OptionType::kText || row.type == OptionType::kName) {
     const auto value = bytes(row.name);
-    if (value) put_word(row, *value, words);
+    if (value) put_word(exchange_, row, *value, words);
     return;
   }
   const json* value = take(row.name);
@@ -323,17 +331,17 @@ void BodyReader::option(const OptionRow& row, Words& words) {
   if (!fits || (row.type == OptionType::kPair && value->size() != 2)) {
     return fail(row.name, pairs ? "must be an object of strings" : "must be an array");
   }
-  if (row.type == OptionType::kPair) words.emplace_back(row.word);
+  if (row.type == OptionType::kPair) begin_option(exchange_, row, words);
   for (const auto& [name, item] : value->items()) {
     const auto text = text_of(item);
     if (!text) return fail(row.name, "must hold strings");
     if (pairs) {
-      put_word(row, name, words);
+      put_word(exchange_, row, name, words);
       words.push_back(*text);
     } else if (row.type == OptionType::kPair) {
       words.push_back(plain_duration(*text));
     } else {
-      put_word(row, *text, words);
+      put_word(exchange_, row, *text, words);
     }
   }
 }
@@ -436,10 +444,11 @@ void QueryReader::options(const std::vector<OptionRow>& rows, Words& words) {
       if (row.type == OptionType::kTextPairs) {
         const size_t equals = value.find('=');
         if (equals == std::string::npos) fail(name, "must be name=value");
-        put_word(row, value.substr(0, equals), words);
+        put_word(exchange_, row, value.substr(0, equals), words);
         words.push_back(equals == std::string::npos ? "" : value.substr(equals + 1));
       } else {
-        put_word(row, row.type == OptionType::kDuration ? plain_duration(value) : value, words);
+        put_word(exchange_, row, row.type == OptionType::kDuration ? plain_duration(value) : value,
+                 words);
       }
     }
   }

@@ -143,7 +143,9 @@ void get_events(Exchange& exchange) {
   const bool stream = wants_stream(exchange.request());
   // After a reconnect this is newer than the address.
   const std::string* last = exchange.request().header("last-event-id");
-  if (stream && last != nullptr && !last->empty()) after = *last;
+  const bool resumes = stream && last != nullptr && !last->empty();
+  if (resumes) after = *last;
+  exchange.name_option("seq", resumes ? "Last-Event-ID" : "after");
   if (after.empty()) after = stream ? "$" : "-";
   if (stream) return std::make_shared<EventStream>(exchange, filters, after)->begin();
   Words words = {"Q.EVENTS", exchange.path("queue"), after, "COUNT", std::to_string(count)};

@@ -138,16 +138,19 @@ void list_jobs(Exchange& exchange) {
   query.options({{"with", "WITH", OptionType::kTexts}}, words);
   read_progress_bytes(query, words);
   SelectorWords selector = read_selector(query);
+  const bool selects = selector.means_something() || !selector.limit.empty();
+  const bool in_dispatch_order = equals_ignore_case(by, "DISPATCH");
+  if (in_dispatch_order && selects) query.fail("by", "dispatch takes neither criteria nor a limit");
   if (query.failed()) return;
   if (by.empty() && means_ended(selector)) words.insert(words.end(), {"BY", "AGE", "DESC"});
   if (desc.value_or(false)) words.emplace_back("DESC");
-  if (selector.means_something() || !selector.limit.empty()) {
+  if (selects) {
     // A selector with only a limit means all jobs.
     if (!selector.means_something()) selector.others = {"ALL"};
     words.emplace_back("WHERE");
     append({&selector.states, &selector.others, &selector.limit}, words);
   }
-  if (equals_ignore_case(by, "DISPATCH") && !cursor) {
+  if (in_dispatch_order && !cursor) {
     return list_next(exchange, std::move(words), count.value_or(kUsualPage));
   }
   const int64_t limit =

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -64,6 +65,10 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void run_waiting(const std::vector<std::string>& arguments, EngineClient::Then then);
   // The last command that was rejected, or that may block: for explaining its error.
   const std::vector<std::string>& refused() const { return refused_; }
+  // The member, parameter or header that sets an option of the commands, for the same purpose; by
+  // the option's word in lower case.
+  const std::map<std::string, std::string>& option_names() const { return option_names_; }
+  void name_option(Bytes word, Bytes name) { option_names_[to_lower(word)] = name; }
 
   void respond(HttpResponse response);
   void open_stream(HttpResponse head, std::function<void()> sent);
@@ -87,6 +92,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   const Route* route_ = nullptr;
   int database_ = 0;
   std::vector<std::string> refused_;
+  std::map<std::string, std::string> option_names_;
 };
 
 }  // namespace sluice

@@ -338,7 +338,7 @@ def test_a_dry_run_counts_what_the_call_changes(options):
         told["grace_ms"] = 1000
         require_equal(client.post(JOBS + ":cancel", {**told, "dry_run": True}).json["count"], 2)
         for where, field in (({"state": ["active", "none"]}, "state"),
-                             ({"state": ["active"], "older_ms": -1}, "older")):
+                             ({"state": ["active"], "older_ms": -1}, "older_ms")):
             members = require_problem(client.post(JOBS + ":purge", {"where": where,
                                                                     "dry_run": True}),
                                       422, "BADFIELD")

@@ -108,6 +108,71 @@ def test_words_of_commands_as_fields(options):
         require_equal(config["max_active"], 3, "unchanged")
 
 
+def test_fields_have_the_names_that_were_sent(options):
+    """What a command calls otherwise is named as the member, parameter or header, also in words."""
+    server = serve(options)
+    with Client(server) as client:
+        client.expect(201, "POST", JOBS, {"id": "a", "payload": ""})
+        for name, value in (("lease_ms", 5), ("max_run_ms", -1), ("max_wait_ms", -1),
+                            ("delay_ms", -5), ("ttl_ms", -1), ("boost_ms", 2**62), ("needs", [""]),
+                            ("keys", [""]), ("after", [""]), ("tags", {"": "x"})):
+            members = bad_field(client.post(JOBS, {"payload": "", name: value}), name)
+            require(members["detail"].startswith(name + " takes "), members)
+            members = client.post(JOBS, [{"payload": "", name: value}]).json["jobs"][0]["error"]
+            require_equal(members["field"], name)
+        bad_field(client.request("PATCH", JOBS + "/a", {"delay_ms": -5}), "delay_ms")
+        bad_field(client.post(JOBS + "/a:cancel", {"grace_ms": -5}), "grace_ms")
+        for name in "older_ms", "since_ms", "until_ms":
+            members = bad_field(client.get(f"{JOBS}?{name}=soon"), name)
+            require(members["detail"].startswith(name + " takes "), members)
+        bad_field(client.post(JOBS + ":cancel", {"where": {"older_ms": -1}}), "older_ms")
+        for name in "id_part", "payload_part":
+            bad_field(client.get(f"{JOBS}?{name}="), name)
+        bad_field(client.get(JOBS + "?error_pattern=" + "x" * 600), "error_pattern")
+        bad_field(client.get(JOBS + "?group_glob=" + "*" * 1100), "group_glob")
+        bad_field(client.get(QUEUE + "/config?key_glob="), "key_glob")
+        members = bad_field(client.get("/api/v1/admin/executions/?priority=norml"), "priority",
+                            "NORMAL")
+        require(members["detail"].startswith("priority takes "), members)
+        bad_field(client.request("PUT", "/api/v1/admin/executions/a/priority",
+                                 {"priority": "norml"}), "priority", "NORMAL")
+        members = bad_field(client.get(QUEUE + "/events?after=xx"), "after")
+        require(members["detail"].startswith("after takes the number of an event"), members)
+        bad_field(client.request("GET", QUEUE + "/events", headers={
+            "Accept": "text/event-stream", "Last-Event-ID": "xx"}), "Last-Event-ID")
+        for query in "state=pending", "limit=3":
+            members = bad_field(client.get(f"{JOBS}?by=dispatch&{query}"), "by")
+            require("dispatch" in members["detail"], members)
+        # A lease and its term.
+        popped = client.post(QUEUE + ":pop", {"lease_ms": "20s"}).json["jobs"][0]
+        bad_field(client.post(QUEUE + ":pop", {"lease_ms": 5}), "lease_ms")
+        bad_field(client.post(JOBS + "/a:touch", {"lease": "x", "lease_ms": 5000}), "lease")
+        bad_field(client.post(JOBS + "/a:touch", {"lease": popped["lease"], "lease_ms": 5}),
+                  "lease_ms")
+
+
+def test_the_bad_one_of_several_values_is_named(options):
+    """Of repeated values the one that is not allowed, and not one that is."""
+    server = serve(options)
+    with Client(server) as client:
+        client.expect(201, "POST", JOBS, {"id": "a", "payload": ""})
+        for path, field, nearest, bad in (
+                (JOBS + "?state=failed&state=faild", "state", "failed", "faild"),
+                (JOBS + "?with=payload&with=resul", "with", "result", "resul"),
+                (JOBS + "?pri=0&pri=HIGH&pri=NORML", "pri", "NORMAL", "NORML"),
+                (JOBS + "/a?with=payload&with=dependants", "with", "dependents", "dependants"),
+                (QUEUE + "/events?type=started&type=starte", "type", "started", "starte")):
+            members = bad_field(client.get(path), field, nearest)
+            require(f", not {bad};" in members["detail"], members)
+        members = bad_field(client.post(JOBS + ":cancel", {
+            "where": {"state": ["failed", "pendin"]}}), "state", "pending")
+        require(", not pendin;" in members["detail"], members)
+        members = bad_field(client.post(JOBS, {"payload": "", "backoff": [5, 1]}), "backoff")
+        require(members["detail"].endswith(", not 5 1"), members)
+        members = bad_field(client.post(JOBS, {"payload": "", "keys": list("abcde")}), "keys")
+        require(members["detail"].endswith("at most 4 of them"), members)
+
+
 def test_unknown_members_name_those_that_are_known(options):
     """A member or a parameter that is unknown: those that the route takes, and the nearest."""
     server = serve(options)
@@ -177,7 +242,7 @@ def test_durations_that_are_none(options):
             require("5s" in members["detail"], members)
         for body in {"delay_ms": 1.5}, {"delay_ms": []}, {"delay_ms": 2**64}:
             bad_field(client.post(JOBS, {"payload": "", **body}), "delay_ms")
-        bad_field(client.get(JOBS + "?older_ms=soon"), "older")
+        bad_field(client.get(JOBS + "?older_ms=soon"), "older_ms")
         bad_field(client.get(QUEUE + "?window_ms=2m"), "window_ms")
         bad_field(client.get(QUEUE + "?window_ms=10"), "window_ms")
         bad_field(client.post(QUEUE + ":pop", {"wait_ms": "2m"}), "wait_ms")

@@ -57,9 +57,9 @@ def test_filters_of_jobs(options):
         require_equal(found(f"state=failed&since_ms={times[2] + 1}"), [])
         answer = client.get(JOBS + "?state=failed&error=none").json
         require_equal((answer["jobs"], answer["looked_at"], answer["cursor"]), ([], 3, None))
-        for query, field in (("since_ms=soon", "since"), ("error=", "error"),
-                             ("payload_part=", "payload"),
-                             ("until_ms=-1", "until"), ("eror=x", "eror")):
+        for query, field in (("since_ms=soon", "since_ms"), ("error=", "error"),
+                             ("payload_part=", "payload_part"),
+                             ("until_ms=-1", "until_ms"), ("eror=x", "eror")):
             members = require_problem(client.get(f"{JOBS}?{query}"), 422, "BADFIELD")
             require_equal(members["field"], field)
         where = {"error": "timeout", "state": ["failed"]}
