@@ -66,6 +66,7 @@ constexpr FieldHelp kQuiet = {"quiet", "off or on", kSwitch, "on: the workers ge
 
 constexpr FieldHelp kOptions[] = {
     {"state", "a state", kStateWords, ""},
+    {"by", "an order", "rank age deadline dispatch", ""},
     {"ifdup", "error, keep, update or replace", "error keep update replace", ""},
     {"type", "the type of an event",
      "added updated moved forgotten ready started completed failed cancelled expired retrying "

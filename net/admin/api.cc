@@ -368,6 +368,15 @@ Words BodyReader::fields() {
   return words;
 }
 
+void BodyReader::at_most_one(std::initializer_list<const char*> names) {
+  const char* other = nullptr;
+  for (const char* name : names) {
+    if (take(name) == nullptr) continue;
+    if (other != nullptr) return fail(name, "cannot be combined with " + std::string(other));
+    other = name;
+  }
+}
+
 bool BodyReader::knows_all() const {
   return std::all_of(members_.items().begin(), members_.items().end(),
                      [&](const auto& member) { return contains(taken_, member.key()); });

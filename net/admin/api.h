@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -137,6 +138,8 @@ class BodyReader {
   std::optional<bool> boolean(const std::string& name);
   // A nested object, with a reader of its own. Nothing if it is missing.
   std::optional<BodyReader> object(const std::string& name);
+  // At most one of these members may be given.
+  void at_most_one(std::initializer_list<const char*> names);
   // The problem, if there is an error. Members that were not read are errors.
   std::optional<HttpResponse> problem();
   // If there is an error, responds with the problem and returns true.

@@ -220,6 +220,7 @@ Words add_words(Exchange& exchange, BodyReader& body) {
   if (!payload) body.fail("payload", "is required");
   Words words = {"Q.ADD", exchange.path("queue"), id, payload.value_or("")};
   body.options(add_options(), words);
+  body.at_most_one({"delay_ms", "at"});
   return words;
 }
 
@@ -310,6 +311,7 @@ void move_job(Exchange& exchange) {
     if (*place != "front" && *place != "back") body.fail("place", *place, {"front", "back"});
     words.push_back(*place);
   }
+  body.at_most_one({"place", "delay_ms", "at"});
   if (words.size() == 3) body.fail("", "nothing to change");
   if (query.failed() || body.failed()) return;
   const RespValue moved = exchange.run(words);

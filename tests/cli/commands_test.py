@@ -160,7 +160,12 @@ def test_move(options):
     sluice.fails(SERVER_ERROR, "it is active", "move", "exec", "report", "--back")
     sluice.fails(SERVER_ERROR, "no such job", "move", "exec", "none", "--back")
     sluice.fails(USAGE_ERROR, "at least one option", "move", "exec", "alarm")
-    sluice.fails(USAGE_ERROR, "exclude each other", "move", "exec", "alarm", "--front", "--back")
+    for one, other in ((["--front"], ["--back"]), (["--front"], ["--delay", "5s"]),
+                       (["--delay", "5s"], ["--at", 5])):
+        sluice.fails(USAGE_ERROR, f"{one[0]} and {other[0]} exclude each other", "move", "exec",
+                     "alarm", *other, *one)
+    sluice.fails(USAGE_ERROR, "--delay and --at exclude each other", "add", "exec", "x", "--at", 5,
+                 "--delay", "5s")
 
 
 def test_cancel_retry_purge(options):

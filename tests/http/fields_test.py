@@ -58,6 +58,8 @@ def test_what_was_mistyped_is_named(options):
         bad_field(client.get(JOBS + "?state=nothing"), "state", None, STATES)
         bad_field(client.post(JOBS + ":retry", {"where": {"state": ["faild"]}}), "state", "failed",
                   STATES)
+        bad_field(client.get(JOBS + "?by=aje"), "by", "age",
+                  ["rank", "age", "deadline", "dispatch"])
         bad_field(client.get(JOBS + "?with=paylod"), "with", "payload", ["payload", "result"])
         bad_field(client.get(QUEUE + "/events?type=complted"), "type", "completed")
         bad_field(client.get(QUEUE + "/bands?with=wait_bukets"), "with", "wait_buckets",
@@ -171,6 +173,24 @@ def test_the_bad_one_of_several_values_is_named(options):
         require(members["detail"].endswith(", not 5 1"), members)
         members = bad_field(client.post(JOBS, {"payload": "", "keys": list("abcde")}), "keys")
         require(members["detail"].endswith("at most 4 of them"), members)
+
+
+def test_members_that_exclude_each_other(options):
+    """Two places or times of one job are refused by the names that were sent."""
+    server = serve(options)
+    with Client(server) as client:
+        client.expect(201, "POST", JOBS, {"id": "a", "payload": ""})
+        for body, field, other in (({"delay_ms": 5, "at": 5}, "at", "delay_ms"),
+                                   ({"place": "front", "delay_ms": 5}, "delay_ms", "place"),
+                                   ({"place": "back", "at": 5}, "at", "place")):
+            members = bad_field(client.request("PATCH", JOBS + "/a", body), field)
+            require_equal(members["detail"], "cannot be combined with " + other)
+        added = {"payload": "", "delay_ms": "5s", "at": 5}
+        members = bad_field(client.post(JOBS, added), "at")
+        require_equal(members["detail"], "cannot be combined with delay_ms")
+        require_equal(client.post(JOBS, [added]).json["jobs"][0]["error"]["field"], "at")
+        # A member that is null is missing.
+        client.expect(201, "POST", JOBS, {"payload": "", "delay_ms": None, "at": 5})
 
 
 def test_unknown_members_name_those_that_are_known(options):

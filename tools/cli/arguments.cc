@@ -238,6 +238,15 @@ std::optional<std::string> Arguments::common_value(Bytes name) const {
   return all.empty() ? std::nullopt : std::optional(all.back());
 }
 
+void Arguments::at_most_one(std::initializer_list<const char*> names) const {
+  std::string other;
+  for (const char* name : names) {
+    if (!has(name)) continue;
+    if (!other.empty()) throw usage_error(other + " and " + name + " exclude each other");
+    other = name;
+  }
+}
+
 int64_t Arguments::integer(Bytes name, int64_t usual, int64_t least, int64_t most) const {
   const auto text = value(name);
   if (!text) return usual;

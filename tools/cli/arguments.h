@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -82,6 +83,8 @@ class Arguments {
   std::vector<std::string> values(Bytes name) const;
   // The value of an option of every command, even if this command has another of the same name.
   std::optional<std::string> common_value(Bytes name) const;
+  // Throws a usage error if more than one of these options was given.
+  void at_most_one(std::initializer_list<const char*> names) const;
   // Throws a usage error if the value is not a number in this range.
   int64_t integer(Bytes name, int64_t usual, int64_t least, int64_t most) const;
   double number(Bytes name, double usual, double least, double most) const;

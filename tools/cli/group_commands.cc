@@ -71,11 +71,8 @@ void pause_group(Connection& connection, std::optional<int64_t> for_ms) {
 }
 
 int run_nodes(Context& context) {
-  const bool pauses = context.arguments.has("--pause");
-  if (pauses && context.arguments.has("--resume")) {
-    throw usage_error("--pause and --resume exclude each other");
-  }
-  if (pauses) {
+  context.arguments.at_most_one({"--pause", "--resume"});
+  if (context.arguments.has("--pause")) {
     pause_group(context.connection, context.arguments.integer("--pause", 0, 1, kMaxPauseMs));
   } else if (context.arguments.has("--resume")) {
     pause_group(context.connection, std::nullopt);

@@ -94,6 +94,7 @@ int add_and_wait(Context& context, Words words) {
 }
 
 int run_add(Context& context) {
+  context.arguments.at_most_one({"--delay", "--at"});
   std::string payload = context.operands() > 1 ? context.operand(1) : "-";
   if (payload == "-" && ::isatty(STDIN_FILENO) != 0) {
     context.note("reading the payload from standard input; end with Ctrl-D");
@@ -318,9 +319,7 @@ int run_move(Context& context) {
   Words words = {"Q.MOVE", context.queue(), id};
   context.arguments.append_words(kMoveOptions, words);
   if (words.size() == 3) throw usage_error("move requires at least one option");
-  if (context.arguments.has("--front") && context.arguments.has("--back")) {
-    throw usage_error("--front and --back exclude each other");
-  }
+  context.arguments.at_most_one({"--front", "--back", "--delay", "--at"});
   const RespValue reply = context.connection.call(words);
   const RespValue job = as_map(context.connection.call({"Q.GET", context.queue(), id}));
   if (job.is_null()) throw Failure{kServerError, printable(id) + ": there is no such job"};

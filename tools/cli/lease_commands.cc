@@ -85,9 +85,7 @@ constexpr Option kNackOptions[] = {
 };
 
 int run_nack(Context& context) {
-  if (context.arguments.has("--fatal") && context.arguments.has("--silent")) {
-    throw usage_error("--fatal and --silent exclude each other");
-  }
+  context.arguments.at_most_one({"--fatal", "--silent"});
   const RespValue reply =
       as_map(context.connection.call(lease_words(context, "Q.NACK", kNackOptions)));
   if (context.json) {

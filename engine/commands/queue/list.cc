@@ -26,7 +26,7 @@ void read_order(OptionReader& options, JobOrder& order) {
   } else if (equals_ignore_case(name, "DISPATCH")) {
     order = JobOrder::kDispatch;
   } else {
-    options.unknown();
+    options.bad_value();
   }
 }
 

@@ -566,7 +566,7 @@ TEST_CASE("bad selectors and cursors") {
   CHECK(error({"Q.LIST", "q", "CURSOR", "p100-1-1"}) == "-ERR invalid cursor");
   CHECK(error({"Q.LIST", "q", "BY", "RANK", "CURSOR", "s1"}) == "-ERR invalid cursor");
   CHECK(error({"Q.PURGE", "q", "WHERE", "ALL", "CURSOR", "12"}) == "-ERR invalid cursor");
-  CHECK(error({"Q.LIST", "q", "BY", "NAME"}) == "-ERR syntax error");
+  CHECK(error({"Q.LIST", "q", "BY", "NAME"}) == "-BADFIELD field=by");
   CHECK(error({"Q.LIST", "q", "STATE", "pending"}) == "-ERR syntax error");
   CHECK(error({"Q.LIST", "q", "WHERE", "COUNT", "1", "STATE", "pending"}) == "-ERR syntax error");
   CHECK(error({"Q.LIST", "q", "WHERE", "STATE"}) == "-ERR syntax error");
