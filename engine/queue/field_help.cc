@@ -93,7 +93,7 @@ constexpr FieldHelp kOptions[] = {
     {"count", "a number from 1 to 1000, for pops to 256", "", ""},
     {"limit", "a number from 1 to 1000", "", ""},
     {"cap", "a number of at least 1", "", ""},
-    {"retry", "a number up to 10000", "", ""},
+    {"retry", "a number up to 65535", "", ""},
     {"backoff", "a base and a maximum, no smaller than it, in milliseconds or with units", "", ""},
     {"at", "unix milliseconds", "", ""},
     {"seq", "the number of an event, - or $", "", ""},
@@ -103,6 +103,10 @@ constexpr FieldHelp kOptions[] = {
 // What a pop shows besides.
 constexpr FieldHelp kPoppedWith = {"with", "tags, progress, error, group or need_results",
                                    "tags progress error group need_results", ""};
+
+// A pop with REQID and without WORKER.
+constexpr FieldHelp kReqidWorker = {"worker", "a name of 1 to 512 bytes, and reqid requires one",
+                                    "", ""};
 
 // What Q.GET shows besides.
 constexpr FieldHelp kGetWith = {"with", "payload, result or dependents",
@@ -139,19 +143,39 @@ std::vector<std::string> given_values(Bytes field, std::span<const std::string> 
   return values;
 }
 
+bool is_one_of(Bytes value, std::span<const std::string> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](const std::string& word) { return equals_ignore_case(word, value); });
+}
+
 // The value that was refused. Of several it is the first that is not an allowed word; where others
 // than words are allowed it cannot be told, and is empty.
 std::string refused_value(std::span<const std::string> values,
                           std::span<const std::string> allowed) {
   if (values.size() == 1) return values[0];
   for (const std::string& value : values) {
-    const bool is_allowed = std::any_of(allowed.begin(), allowed.end(), [&](const auto& word) {
-      return equals_ignore_case(word, value);
-    });
     // A band may be a number.
-    if (!allowed.empty() && !is_allowed && !parse_u64(value)) return value;
+    if (!allowed.empty() && !is_one_of(value, allowed) && !parse_u64(value)) return value;
   }
   return {};
+}
+
+// The first part of a value that is not an allowed word: BAND:SLOTS and lifo:BAND have two parts.
+Bytes misspelt_part(Bytes value, std::span<const std::string> allowed) {
+  while (!value.empty()) {
+    const Bytes part = value.substr(0, value.find(':'));
+    if (!is_one_of(part, allowed)) return part;
+    value.remove_prefix(std::min(part.size() + 1, value.size()));
+  }
+  return {};
+}
+
+// The names of the bands by which the command goes: those that it sets, or the queue's.
+std::vector<std::string> bands_of(std::span<const std::string> command,
+                                  std::span<const std::string> bands) {
+  std::vector<std::string> set;
+  if (is_command(command, "Q.CONFIG")) set = given_values("bands", command);
+  return set.empty() ? std::vector(bands.begin(), bands.end()) : band_names(set[0]);
 }
 
 // The edit distance without regard to case, or `most` + 1 if it is greater.
@@ -313,6 +337,11 @@ FieldAdvice advise(Bytes field, std::span<const std::string> command,
   if (configures && row != nullptr && find_config_row(row->name, level_of(command)) == nullptr) {
     return advise_level(row->name, level_of(command));
   }
+  const std::vector<std::string> values = given_values(field, command);
+  if (configures && row != nullptr && values.size() > 1) {
+    return {std::string(field), std::string(field) + " is given twice"};
+  }
+  if (pops && values.empty() && equals_ignore_case(field, kReqidWorker.name)) row = &kReqidWorker;
   const bool of_token = equals_ignore_case(field, kLeaseToken.name) && names_no_lease(command);
   if (of_token) row = &kLeaseToken;
   const auto named = names.find(to_lower(field));
@@ -328,12 +357,12 @@ FieldAdvice advise(Bytes field, std::span<const std::string> command,
   } else if (configures) {
     takes = "a name of 1 to 512 bytes, or a glob";
   }
-  if (takes_band(field)) advice.allowed.insert(advice.allowed.end(), bands.begin(), bands.end());
-  const std::string given =
-      of_token ? command[3] : refused_value(given_values(field, command), advice.allowed);
-  advice.nearest = nearest_word(given, advice.allowed);
+  const std::vector<std::string> known = bands_of(command, bands);
+  if (takes_band(field)) advice.allowed.insert(advice.allowed.end(), known.begin(), known.end());
+  const std::string given = of_token ? command[3] : refused_value(values, advice.allowed);
+  advice.nearest = nearest_word(misspelt_part(given, advice.allowed), advice.allowed);
   const bool is_band = equals_ignore_case(field, "pri") || equals_ignore_case(field, "default_pri");
-  std::string form = is_band && !bands.empty() ? listed(bands) + ", or a number from 0 to 255"
+  std::string form = is_band && !known.empty() ? listed(known) + ", or a number from 0 to 255"
                      : advice.allowed.empty() || configures ? std::string(takes)
                                                             : listed(advice.allowed);
   if (form.empty()) form = "another value";

@@ -258,6 +258,8 @@ def test_fields_in_any_case(options):
         for queue, said in (
                 ({"RATE": "x"}, "exec: rate: rate takes none or N/MS[:BURST], such as 20/1000 or "
                                 "20/1s:40, not x"),
+                ({"bands": "A,B", "default_pri": "NORMAL"}, "exec: default_pri: default_pri "
+                 "takes A or B, or a number from 0 to 255, not NORMAL\n"),
                 ({"retry": 1, "RETRY": 2}, "exec: RETRY is given twice"),
                 ({"groups": {"g": {"weight": 1, "Weight": 2}}},
                  "exec: groups: g: Weight is given twice"),

@@ -175,6 +175,32 @@ def test_the_bad_one_of_several_values_is_named(options):
         require(members["detail"].endswith("at most 4 of them"), members)
 
 
+def test_what_applies_to_a_refused_value(options):
+    """The limit is the true one, bands are the new ones, and no suggestion is what was sent."""
+    server = serve(options)
+    with Client(server) as client:
+        client.expect(201, "POST", JOBS, {"id": "a", "payload": ""})
+        members = bad_field(client.post(JOBS, {"payload": "", "retry": 65536}), "retry")
+        require("65535" in members["detail"], members)
+        client.expect(201, "POST", JOBS, {"payload": "", "retry": 65535})
+        members = bad_field(client.request("PATCH", QUEUE, {
+            "bands": "A,B", "default_pri": "NORMAL"}), "default_pri", None, ["A", "B"])
+        require(members["detail"].startswith("default_pri takes A or B, or a number"), members)
+        for field, value, nearest in (("reserve", "nrmal:1", "NORMAL"), ("reserve", "HIGH:x", None),
+                                      ("order", "lifo:nrmal", "NORMAL"), ("order", "lfo", "lifo"),
+                                      ("order", "fifo:HIGH", None)):
+            members = bad_field(client.request("PATCH", QUEUE, {field: value}), field, nearest)
+            require(f", not {value}" in members["detail"], members)
+        members = bad_field(client.request("PATCH", QUEUE, {"max_active": 4, "MAX_ACTIVE": 5}),
+                            "max_active")
+        require_equal(members["detail"], "max_active is given twice")
+        for body in {"reqid": "w"}, {"reqid": "w", "id": "a"}:
+            members = bad_field(client.post(QUEUE + ":pop", body), "worker")
+            require("reqid requires one" in members["detail"], members)
+        members = bad_field(client.post(QUEUE + ":pop", {"reqid": "w", "worker": ""}), "worker")
+        require("reqid" not in members["detail"], members)
+
+
 def test_members_that_exclude_each_other(options):
     """Two places or times of one job are refused by the names that were sent."""
     server = serve(options)

@@ -197,7 +197,7 @@ class FileReader {
 };
 
 // Explains why a field is refused.
-std::string advice_on(const std::string& queue, ConfigLevel level, const std::string& field,
+std::string advice_on(ConfigLevel level, const FileFields& given, const std::string& field,
                       const std::string& text, const QueueConfig& config) {
   const std::pair<Bytes, Bytes> pairs[] = {{field, text}};
   QueueConfig alone;
@@ -206,7 +206,8 @@ std::string advice_on(const std::string& queue, ConfigLevel level, const std::st
   }
   std::vector<std::string> bands;
   for (const auto& [name, band] : config.values().bands) bands.push_back(name);
-  const Words command = {"Q.CONFIG", queue, "SET", field, text};
+  Words command = {"Q.CONFIG", "", "SET"};
+  for (const auto& [name, value] : given) command.insert(command.end(), {name, value.text});
   return field + ": " + advice_text(advise(field, command, bands));
 }
 
@@ -220,7 +221,7 @@ void set_fields(const FileReader& reader, const std::string& queue, const RuleNa
   const FileValue value = found == given.end() ? FileValue{} : found->second;
   std::string where = queue + ": ";
   if (rule.first != ConfigLevel::kQueue) where += member_of(rule.first) + ": " + rule.second + ": ";
-  reader.fail(where + advice_on(queue, rule.first, bad, value.text, config), value.line);
+  reader.fail(where + advice_on(rule.first, given, bad, value.text, config), value.line);
 }
 
 Settings to_settings(const std::vector<ConfigField>& fields) {
