@@ -27,9 +27,7 @@ int64_t unit_ms(Bytes unit) {
   return 0;
 }
 
-}  // namespace
-
-std::optional<int64_t> parse_duration_ms(Bytes text) {
+std::optional<int64_t> parse_positive(Bytes text) {
   if (const auto plain = parse_i64(text)) {
     return *plain >= 0 && *plain <= kMaxDurationMs ? plain : std::nullopt;
   }
@@ -47,13 +45,20 @@ std::optional<int64_t> parse_duration_ms(Bytes text) {
   return sum_ms;
 }
 
+}  // namespace
+
+std::optional<int64_t> parse_duration_ms(Bytes text) {
+  if (!text.starts_with('-')) return parse_positive(text);
+  const auto ms = parse_positive(text.substr(1));
+  return ms ? std::optional(-*ms) : std::nullopt;
+}
+
 std::string with_plain_durations(Bytes text, unsigned parts) {
   std::string plain;
   for (;; parts >>= 1U) {
     const size_t end = std::min(text.find_first_of(":/"), text.size());
     const Bytes part = text.substr(0, end);
-    const bool has_unit = !part.empty() && is_digit(part.front()) && !is_digit(part.back());
-    const auto ms = has_unit && (parts & 1U) != 0 ? parse_duration_ms(part) : std::nullopt;
+    const auto ms = (parts & 1U) != 0 ? parse_duration_ms(part) : std::nullopt;
     plain += ms ? std::to_string(*ms) : std::string(part);
     if (end == text.size()) return plain;
     plain += text[end];

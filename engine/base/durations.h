@@ -12,8 +12,8 @@
 
 namespace sluice {
 
-// Milliseconds of numbers with units (ms, s, m, h, d), or of a number alone. Returns nothing for
-// any other text and for more than kMaxDurationMs (limits.h).
+// Milliseconds of numbers with units (ms, s, m, h, d), or of a number alone, perhaps with a minus
+// before them. Returns nothing for any other text and for more than kMaxDurationMs (limits.h).
 std::optional<int64_t> parse_duration_ms(Bytes text);
 
 // Splits a text at ':' and '/' ("20/1s:40") and writes its durations in milliseconds

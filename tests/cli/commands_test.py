@@ -160,6 +160,10 @@ def test_move(options):
     sluice.fails(SERVER_ERROR, "it is active", "move", "exec", "report", "--back")
     sluice.fails(SERVER_ERROR, "no such job", "move", "exec", "none", "--back")
     sluice.fails(USAGE_ERROR, "at least one option", "move", "exec", "alarm")
+    sluice.must("add", "ranks", "x", "--id", "late", "--boost", "-1h")
+    sluice.must("add", "ranks", "x", "--id", "other")
+    require_equal(sluice.json("job", "ranks", "late")["position"], 1, "a negative --boost")
+    require_equal(sluice.json("move", "ranks", "other", "--boost", "-2h")["position"], 1, "--boost")
     for one, other in ((["--front"], ["--back"]), (["--front"], ["--delay", "5s"]),
                        (["--delay", "5s"], ["--at", 5])):
         sluice.fails(USAGE_ERROR, f"{one[0]} and {other[0]} exclude each other", "move", "exec",

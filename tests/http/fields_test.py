@@ -271,6 +271,13 @@ def test_durations_have_units(options):
         require_equal(client.get(JOBS + "/a?wait_ms=10ms").json["state"], "delayed")
         require_equal(client.post(QUEUE + ":pop", {"wait_ms": "5ms"}).json["jobs"], [])
         client.expect(200, "PATCH", JOBS + "/a", {"delay_ms": 0})
+        # A job may be ranked as if added later.
+        client.expect(201, "POST", JOBS, {"id": "late", "payload": "", "boost_ms": "-1m30s"})
+        client.expect(201, "POST", JOBS, {"id": "later", "payload": ""})
+        require_equal(client.get(JOBS + "/late").json["position"], 2)
+        require_equal(client.expect(200, "PATCH", JOBS + "/late", {"boost_ms": "-0s"}).json[
+            "position"], 1)
+        client.expect(200, "POST", JOBS + ":cancel", {"ids": ["late", "later"]})
         lease = client.post(QUEUE + ":pop", {"lease_ms": "20s", "wait_ms": "10s"}).json["jobs"][0]
         touched = client.post(JOBS + "/a:touch", {"lease": lease["lease"], "lease_ms": "1m"}).json
         require(50_000 < touched["left_ms"] <= 60_000, touched)
@@ -288,6 +295,8 @@ def test_durations_that_are_none(options):
             require("5s" in members["detail"], members)
         for body in {"delay_ms": 1.5}, {"delay_ms": []}, {"delay_ms": 2**64}:
             bad_field(client.post(JOBS, {"payload": "", **body}), "delay_ms")
+        for text in "--5s", "-", "-5 s", "5s-5s", "- 5s", "-99999999999d":
+            bad_field(client.post(JOBS, {"payload": "", "boost_ms": text}), "boost_ms")
         bad_field(client.get(JOBS + "?older_ms=soon"), "older_ms")
         bad_field(client.get(QUEUE + "?window_ms=2m"), "window_ms")
         bad_field(client.get(QUEUE + "?window_ms=10"), "window_ms")

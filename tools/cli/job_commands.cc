@@ -48,7 +48,7 @@ constexpr Option kAddOptions[] = {
     {"--cost", "SLOTS", "slots it takes (1)", "COST"},
     {"--delay", "MS", "start after this time at the earliest", "DELAY"},
     {"--at", "UNIX-MS", "start at this moment at the earliest", "AT"},
-    {"--boost", "MS", "rank it as if added this much earlier", "BOOST"},
+    {"--boost", "MS", "rank it as if added this much earlier; negative: later", "BOOST"},
     {"--ttl", "MS", "maximum time pending", "TTL"},
     {"--lease", "MS", "duration of its leases", "LEASE"},
     {"--max-run", "MS", "maximum duration of a run", "MAXRUN"},
@@ -309,7 +309,7 @@ constexpr Option kMoveOptions[] = {
     {"--pri", "BAND", "to this priority band, by name or number", "PRI"},
     {"--front", nullptr, "to the front of its band", "FRONT"},
     {"--back", nullptr, "to the back of its band", "BACK"},
-    {"--boost", "MS", "rank it as if added this much earlier", "BOOST"},
+    {"--boost", "MS", "rank it as if added this much earlier; negative: later", "BOOST"},
     {"--delay", "MS", "start after this time at the earliest", "DELAY"},
     {"--at", "UNIX-MS", "start at this moment at the earliest", "AT"},
 };
