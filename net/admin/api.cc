@@ -354,6 +354,7 @@ Words BodyReader::fields() {
   Words words;
   for (const auto& [name, value] : members_.items()) {
     taken_.push_back(name);
+    if (value.is_null()) continue;
     words.push_back(name);
     if (value.is_number_float()) {
       words.push_back(format_double(value.get<double>()));

@@ -175,6 +175,16 @@ def test_the_bad_one_of_several_values_is_named(options):
         require(members["detail"].endswith("at most 4 of them"), members)
 
 
+def test_null_is_a_missing_field(options):
+    """In a configuration as elsewhere."""
+    server = serve(options)
+    with Client(server) as client:
+        client.expect(200, "PATCH", QUEUE + "?create=true", {"paused": "out", "max_active": 4})
+        config = client.expect(200, "PATCH", QUEUE, {"paused": None, "max_active": 5}).json
+        require_equal((config["paused"], config["max_active"]), ("out", 5))
+        bad_field(client.request("PATCH", QUEUE, {"paused": None}), "")
+
+
 def test_what_applies_to_a_refused_value(options):
     """The limit is the true one, bands are the new ones, and no suggestion is what was sent."""
     server = serve(options)
