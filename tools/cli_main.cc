@@ -75,8 +75,11 @@ int print_failure(const Failure& failure, bool as_json) {
   const char* usual = failure.code == kUsageError     ? "USAGE"
                       : failure.code == kNoConnection ? "NOCONNECTION"
                                                       : "FAILED";
-  nlohmann::json error = {{"code", has_code ? failure.text.substr(0, word) : usual},
-                          {"detail", text_to_json(failure.text)}};
+  const std::string code = !failure.word.empty() ? failure.word
+                           : has_code            ? failure.text.substr(0, word)
+                                                 : usual;
+  nlohmann::json error = {{"code", code}, {"detail", text_to_json(failure.text)}};
+  if (!failure.field.empty()) error["field"] = text_to_json(failure.field);
   if (!failure.allowed.empty()) error["allowed"] = failure.allowed;
   if (!failure.nearest.empty()) error["nearest"] = failure.nearest;
   const std::string text = dump_json({{"error", std::move(error)}});

@@ -354,29 +354,6 @@ def test_durations_take_units(options):
     sluice.fails(SERVER_ERROR, "not ended", "job", "exec", "late", "--wait", "10ms")
 
 
-def test_errors_as_json(options):
-    """With --json what goes wrong is an object on standard error, and nothing else is there."""
-    _, sluice = filled(options)
-
-    def error(expected, *words):
-        code, out, err = sluice.run(*words, "--json")
-        require_equal((code, out), (expected, ""), f"{words}: {err}")
-        return json.loads(err)["error"]
-
-    require_equal(error(SERVER_ERROR, "add", "exec", "x", "--id", "alarm")["code"], "DUPLICATE")
-    bad = error(SERVER_ERROR, "config", "exec", "max_actve=4")
-    require_equal((bad["code"], bad["nearest"]), ("BADFIELD", "max_active"))
-    require("fencing" in bad["allowed"] and len(bad["allowed"]) == 29, str(bad))
-    require_equal(error(USAGE_ERROR, "jobs")["code"], "USAGE")
-    require_equal(error(USAGE_ERROR, "jobs", "exec", "--state", "faild")["nearest"], "failed")
-    require_equal(error(SERVER_ERROR, "job", "exec", "none")["code"], "FAILED")
-    code, out, err = sluice.run("cancel", "exec", "none", "alarm", "--json")
-    require_equal((code, err), (SERVER_ERROR, ""), "one of several")
-    require_equal([line.get("error") for line in json.loads(out)], ["gone", None])
-    sluice.port = 1
-    require_equal(error(NO_CONNECTION, "status")["code"], "NOCONNECTION")
-
-
 def test_unknown_queues_are_not_made(options):
     """pause, resume and config refuse a queue that is not there; --create makes it."""
     server, sluice = filled(options)

@@ -4,8 +4,8 @@
 import json
 import sys
 
-from harness import require_equal, run
-from harness.cli import SERVER_ERROR, serve
+from harness import require, require_equal, run
+from harness.cli import NO_CONNECTION, SERVER_ERROR, USAGE_ERROR, serve
 
 
 def test_no_command_takes_a_missing_queue_for_an_empty_one(options):
@@ -16,17 +16,46 @@ def test_no_command_takes_a_missing_queue_for_an_empty_one(options):
                   ["status", "--by", "group"], ["workers"], ["events"], ["events", "--after", "-"],
                   ["top"], ["purge", "--all"], ["purge", "--state", "failed", "--dry-run"],
                   ["cancel", "--all"], ["cancel", "--group", "ann"], ["retry", "--all"],
-                  ["delete"], ["config"]):
+                  ["delete"], ["config"], ["config", "--export"]):
         command, *more = words
         sluice.fails(SERVER_ERROR, "there is no queue exce; did you mean exec?", command, "exce",
                      *more)
         if command != "top":
             code, out, err = sluice.run(command, "exce", *more, "--json")
-            require_equal((code, out, json.loads(err)["error"]["nearest"]),
-                          (SERVER_ERROR, "", "exec"), f"{words} --json")
+            error = json.loads(err)["error"]
+            require_equal((code, out, error["code"], error["nearest"]),
+                          (SERVER_ERROR, "", "NOQUEUE", "exec"), f"{words} --json")
     sluice.fails(SERVER_ERROR, "there is no queue exce", "top", "exec", "exce")
     with server.connect() as connection:
         require_equal(connection.call("EXISTS", "exce").value, 0, "made all the same")
+
+
+def test_errors_as_json(options):
+    """With --json what goes wrong is an object on standard error, and nothing else is there."""
+    _, sluice = serve(options)
+    sluice.must("add", "exec", "x", "--id", "alarm")
+
+    def error(expected, *words):
+        code, out, err = sluice.run(*words, "--json")
+        require_equal((code, out), (expected, ""), f"{words}: {err}")
+        return json.loads(err)["error"]
+
+    require_equal(error(SERVER_ERROR, "add", "exec", "x", "--id", "alarm")["code"], "DUPLICATE")
+    bad = error(SERVER_ERROR, "config", "exec", "max_actve=4")
+    require_equal((bad["code"], bad["field"], bad["nearest"]),
+                  ("BADFIELD", "max_actve", "max_active"))
+    require("fencing" in bad["allowed"] and len(bad["allowed"]) == 29, str(bad))
+    require_equal(error(USAGE_ERROR, "jobs")["code"], "USAGE")
+    require_equal(error(USAGE_ERROR, "jobs", "exec", "--state", "faild")["nearest"], "failed")
+    for words in (["job", "exec", "none"], ["move", "exec", "none", "--back"],
+                  ["watch", "exec", "none"]):
+        require_equal(error(SERVER_ERROR, *words)["code"], "NOJOB")
+    require_equal(error(SERVER_ERROR, "job", "exec", "alarm", "--wait", 1)["code"], "FAILED")
+    code, out, err = sluice.run("cancel", "exec", "none", "alarm", "--json")
+    require_equal((code, err), (SERVER_ERROR, ""), "one of several")
+    require_equal([line.get("error") for line in json.loads(out)], ["gone", None])
+    sluice.port = 1
+    require_equal(error(NO_CONNECTION, "status")["code"], "NOCONNECTION")
 
 
 def test_notes_are_json(options):

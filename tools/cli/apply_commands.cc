@@ -247,8 +247,8 @@ int export_config(Context& context) {
   for (const std::string& name :
        all ? find_queues(context.connection) : context.arguments.operands()) {
     try {
+      if (!all) require_queue(context.connection, name);
       const auto settings = read_queue(context.connection, name);
-      if (!settings && !all) throw Failure{kServerError, "there is no queue " + shown_queue(name)};
       if (settings) queues[name] = *settings;
     } catch (const Failure& failure) {
       if (!all || !is_hidden(failure)) throw;

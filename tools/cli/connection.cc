@@ -369,7 +369,8 @@ Failure Connection::explain(const Words& words, const std::string& text) {
   }
   FieldAdvice advice = advise(field, words, bands);
   std::string why = text + ": " + advice_text(advice);
-  return {kServerError, std::move(why), std::move(advice.allowed), std::move(advice.nearest)};
+  return {kServerError, std::move(why), std::move(advice.allowed), std::move(advice.nearest),
+          std::move(advice.field)};
 }
 
 }  // namespace sluice::cli

@@ -96,10 +96,11 @@ void require_queue(Connection& connection, const std::string& queue, const char*
   const RespValue there = connection.try_call({"EXISTS", queue});
   if (there.is_error() || there.integer != 0) return;
   const std::string nearest = nearest_word(queue, find_queues(connection));
-  throw Failure{kServerError,
-                "there is no queue " + shown_queue(queue) + suggestion(nearest) + otherwise,
-                {},
-                nearest};
+  Failure failure{kServerError,
+                  "there is no queue " + shown_queue(queue) + suggestion(nearest) + otherwise};
+  failure.nearest = nearest;
+  failure.word = "NOQUEUE";
+  throw failure;
 }
 
 void require_queue(Context& context, const char* otherwise) {

@@ -16,12 +16,18 @@ enum ExitCode : int { kDone = 0, kServerError = 1, kUsageError = 2, kNoConnectio
 struct Failure {
   ExitCode code;
   std::string text;  // one line, without the program's name
-  // The field that BADFIELD is about: its possible values, and the one probably meant.
+  // What was refused: its possible values, the one probably meant, and the field of BADFIELD.
   std::vector<std::string> allowed = {};
   std::string nearest = {};
+  std::string field = {};
+  // As in HTTP.md. Empty: the text begins with it, or it is that of the exit code.
+  std::string word = {};
 };
 
 inline Failure usage_error(std::string text) { return {kUsageError, std::move(text)}; }
+inline Failure no_job(const std::string& shown_id) {
+  return {kServerError, shown_id + ": there is no such job", {}, {}, {}, "NOJOB"};
+}
 inline Failure no_job_id(const std::string& id) {
   return usage_error("no job has the id " + (id.empty() ? "\"\"" : id) +
                      ": an id has 1 to 512 bytes and is not one of the words *, WHERE and ALL");

@@ -268,9 +268,8 @@ RespValue get_job(Context& context) {
   }
   RespValue job = as_map(context.connection.call(words));
   if (!job.is_null()) return job;
-  const bool waited = context.arguments.has("--wait");
-  throw Failure{kServerError, printable(id) + (waited ? ": it has not ended, or is no longer kept"
-                                                      : ": there is no such job")};
+  if (!context.arguments.has("--wait")) throw no_job(printable(id));
+  throw Failure{kServerError, printable(id) + ": it has not ended, or is no longer kept"};
 }
 
 void print_job(Context& context, const RespValue& job, const RespValue& events) {
@@ -322,7 +321,7 @@ int run_move(Context& context) {
   context.arguments.at_most_one({"--front", "--back", "--delay", "--at"});
   const RespValue reply = context.connection.call(words);
   const RespValue job = as_map(context.connection.call({"Q.GET", context.queue(), id}));
-  if (job.is_null()) throw Failure{kServerError, printable(id) + ": there is no such job"};
+  if (job.is_null()) throw no_job(printable(id));
   const std::string state = text_of(job, "state");
   // Waiting jobs that are not pending have no position either.
   const bool moved = !reply.is_null() || state == "delayed" || state == "blocked";

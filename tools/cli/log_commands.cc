@@ -60,7 +60,7 @@ class LogReader {
     if (piece.is_null()) {
       if (has_ended_) return false;
       const std::string id = printable(context_.operand(1));
-      if (!is_known_) throw Failure{kServerError, id + ": there is no such job"};
+      if (!is_known_) throw no_job(id);
       throw Failure{kGone, id + ": no longer known: its queue is gone, or ended jobs are not kept"};
     }
     is_known_ = true;

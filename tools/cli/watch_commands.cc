@@ -55,9 +55,7 @@ class Watcher {
     after_ = last_event(context_.connection, context_.queue());
     context_.connection.set_patience(kWatchPatienceMs);
     job_ = as_map(context_.connection.call(job_words()));
-    if (job_.is_null()) {
-      throw Failure{kServerError, printable(context_.operand(1)) + ": there is no such job"};
-    }
+    if (job_.is_null()) throw no_job(printable(context_.operand(1)));
     end_ = end_of(text_of(job_, "state"));
     print_state("now");
     // The reader of the output may be gone; main reports it.
