@@ -267,9 +267,17 @@ def test_config_and_pause(options):
     require_equal(sluice.json("config", "exec", "--group", "ann"), {"max_active": 1}, "a rule")
     require_equal(sluice.json("config", "exec", "--group", "ann", "--reset"), {}, "reset")
     sluice.fails(SERVER_ERROR, "BADFIELD field=max_active", "config", "exec", "max_active=many")
+    sluice.fails(SERVER_ERROR, "max_active is given twice", "config", "exec", "max_active=4",
+                 "max_active=5")
     sluice.fails(USAGE_ERROR, "only one of", "config", "exec", "--group", "a", "--key", "b")
     sluice.fails(USAGE_ERROR, "for all", "config", "exec", "fair", "max_active=1")
     require_equal(sluice.json("pause", "exec"), {"paused": "out"}, "pause")
+    # Keys have no pause: the option is that of the connection.
+    for command in "pause", "resume":
+        require("--key" not in sluice.must(command, "--help"), "help")
+        sluice.fails(USAGE_ERROR, "--key requires --tls", command, "exec", "--key", "k")
+        sluice.fails(USAGE_ERROR, "--group and --group-glob exclude", command, "exec",
+                     "--group-glob", "k*", "--group", "k")
     require_equal(sluice.json("pop", "exec"), [], "a paused queue")
     require_equal(sluice.json("pause", "exec", "all"), {"paused": "all"}, "pause all")
     sluice.fails(SERVER_ERROR, "PAUSED direction=in: the queue", "add", "exec", "x")

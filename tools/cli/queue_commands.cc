@@ -144,9 +144,13 @@ int run_status(Context& context) {
 
 // --- config ---
 
-constexpr Option kLevelOptions[] = {
+// Only queues and groups can be paused.
+constexpr Option kGroupOptions[] = {
     literal_option("--group", "GROUP", "the group's configuration instead of the queue's", "GROUP"),
     {"--group-glob", "GLOB", "that of matching groups", "GROUP"},
+};
+
+constexpr Option kKeyOptions[] = {
     literal_option("--key", "KEY", "the key's configuration instead of the queue's", "KEY"),
     {"--key-glob", "GLOB", "that of matching keys", "KEY"},
 };
@@ -163,7 +167,8 @@ constexpr Option kResetOptions[] = {
 
 Words config_words(Context& context) {
   Words words = {"Q.CONFIG", context.queue()};
-  context.arguments.append_words(kLevelOptions, words);
+  context.arguments.append_words(kGroupOptions, words);
+  context.arguments.append_words(kKeyOptions, words);
   if (words.size() > 4) {
     throw usage_error("use only one of --group, --group-glob, --key and --key-glob");
   }
@@ -231,6 +236,7 @@ int run_config(Context& context) {
 // --- pause, resume ---
 
 int set_paused(Context& context, const std::string& direction) {
+  context.arguments.at_most_one({"--group", "--group-glob"});
   const Words words = config_words(context);
   check_queue(context);
   set_config(context, words, {"paused", direction});
@@ -296,7 +302,7 @@ std::span<const CommandRow> queue_commands() {
        "[QUEUE [FIELD...|FIELD=VALUE...]]",
        "show or change a queue's configuration",
        nullptr,
-       {kLevelOptions, kResetOptions, kCreateOptions},
+       {kGroupOptions, kKeyOptions, kResetOptions, kCreateOptions},
        run_config,
        "sluice config exec max_active=4 rate=20/1s fair=on",
        config_fields_help},
@@ -304,14 +310,14 @@ std::span<const CommandRow> queue_commands() {
        "QUEUE [in|out|all]",
        "stop handing out jobs (out, the default), accepting jobs (in), or both",
        nullptr,
-       {kLevelOptions, kCreateOptions},
+       {kGroupOptions, kCreateOptions},
        run_pause,
        "sluice pause exec --group ann"},
       {"resume",
        "QUEUE",
        "end a pause",
        nullptr,
-       {kLevelOptions, kCreateOptions},
+       {kGroupOptions, kCreateOptions},
        run_resume,
        "sluice resume exec"},
       {"delete",
