@@ -162,26 +162,32 @@ def test_wake_up_that_fails(_options):
 
 
 def test_without_events(options):
-    """With `events 0`, and with events switched off meanwhile, results still arrive."""
-    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+    """With `events 0`, however it is written, and with events switched off meanwhile, results are
+    waited for by Q.GET WAIT, which needs none."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
+            server.connect() as connection:
         native = Native(server)
+
+        def pooled():
+            return int(info(connection)["blocked_clients"]) > 1  # One would read events.
+
         native.config(EXEC, "SET", "events", 0)
         jobs = [queue.add(n) for n in range(30)]
         with concurrent.futures.ThreadPoolExecutor(30) as threads:
             waits = [threads.submit(job.result, 30) for job in jobs]
             wait_until(lambda: queue.results.waiting == 30, what="all wait")
-            with server.connect() as connection:
-                require(int(info(connection)["connected_clients"]) <= 12, "a pool of 8")
+            wait_until(pooled, what="Q.GET WAIT")
+            require(int(info(connection)["connected_clients"]) <= 12, "a pool of 8")
             end_all(server)
             require_equal([wait.result(30) for wait in waits], list(range(30)))
             raised(Forgotten, queue.result, "unknown", 20)
             native.config(EXEC, "SET", "events", 1000)
-            wait = threads.submit(queue.add("on").result, 30)
-            with server.connect() as connection:
-                wait_until(lambda: int(info(connection)["blocked_clients"]) == 1, what="it waits")
-                native.config(EXEC, "SET", "events", 0)
+            wait = threads.submit(queue.add("on").result, 60)
+            wait_until(lambda: int(info(connection)["blocked_clients"]) == 1, what="it waits")
+            native.config(EXEC, "SET", "events", "0:1000")
+            wait_until(pooled, what="Q.GET WAIT, once the waiting command is over")
             end_all(server)
-            require_equal(wait.result(30), "on")
+            require_equal(wait.result(60), "on")
         native.close()
 
 

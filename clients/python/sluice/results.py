@@ -173,7 +173,8 @@ class Results:
             self._link.call("Q.EVENTS", self._key, "$", "COUNT", 1)
         except (errors.NoPermission, errors.Adopted):
             return False
-        return not wire.to_text(dict(wire.pairs(reply))["events"]).startswith("0:")
+        kept = wire.to_text(dict(wire.pairs(reply))["events"])  # `0`, `1000` or `1000:60000`
+        return kept.split(":")[0] != "0"
 
     def _follow(self, cursor: int) -> None:
         """Until nobody waits. `cursor`: all events up to this one have happened."""
