@@ -254,8 +254,8 @@ def test_ready_file(options):
 
 
 @contextlib.contextmanager
-def processes(server, **options):
-    worker = Worker(EXEC, handlers.crash, url_of(server.port), processes=True, **options)
+def processes(server, handler=handlers.crash, **options):
+    worker = Worker(EXEC, handler, url_of(server.port), processes=True, **options)
     thread = threading.Thread(target=worker.run, daemon=True)
     thread.start()
     try:
@@ -279,6 +279,21 @@ def test_processes(options):
             require_equal(raised(NotCompleted, job.result, 60).error, error)
             require_equal(beside.result(60)[1], "beside")
         require_equal(queue.stats()["reclaimed"], 0)
+
+
+def test_late_words(options):
+    """What is said for a job whose handler has returned is dropped: it does not come to the job
+    that runs in that child now."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
+            processes(server, handlers.speak_for_all), server.connect() as connection:
+        pids = set()
+        for name in "abc":
+            job = queue.add(1, name)
+            pids.add(job.result(60))
+            require_equal(connection.call("Q.LOG", EXEC, name).value[1],
+                          f"of {name}\n".encode())
+            require_equal(job.get().progress, name)
+        require_equal(len(pids), 1, "one child has run all of them")
 
 
 def test_fork_of_a_child(options):

@@ -12,7 +12,8 @@ from sluice.plan import Lease
 
 
 class WorkerJob:
-    """A job in the hands of its handler. Its methods may be called by all threads."""
+    """A job in the hands of its handler. Its methods may be called by all threads; what they say
+    once the handler has ended is dropped."""
 
     def __init__(self, lease: Lease, codec: Codec) -> None:
         self.held = lease  # for the worker

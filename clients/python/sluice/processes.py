@@ -122,6 +122,7 @@ class Child:
         self._pipe, theirs = _spawn.Pipe()
         self._lock = threading.Lock()
         self._job: Optional[WorkerJob] = None
+        self._runs = 0
         self._kill_at: Optional[float] = None
         self._process = _spawn.Process(target=_serve, args=(theirs, handler, codec), daemon=True)
         self._process.start()
@@ -175,7 +176,8 @@ class Child:
         try:
             with self._lock:
                 self._job, self._kill_at = job, None
-                self._pipe.send(("job", parts))
+                self._runs += 1
+                self._pipe.send(("job", (self._runs, parts)))
             if job.stopped:  # before there was a child to tell
                 self.stop(job, "", grace)
             return self._wait(lease.notes)
@@ -192,7 +194,9 @@ class Child:
                 return GIVEN_BACK
             if not self._speaks():
                 continue
-            kind, value = self._pipe.recv()
+            kind, run, value = self._pipe.recv()
+            if run != self._runs:
+                continue  # A thread that an earlier handler has left behind says something.
             if kind == "progress":
                 notes.set_progress(value)
             elif kind == "log":
@@ -206,17 +210,18 @@ class Child:
 
 
 class _SentNotes(Notes):
-    """Sends what the handler says to the parent at once."""
+    """Sends what the handler says to the parent at once, with the number of its run."""
 
-    def __init__(self, send: Callable[[Any], None]) -> None:
+    def __init__(self, send: Callable[[str, int, Any], None], run: int) -> None:
         super().__init__()
         self._send = send
+        self._run = run
 
     def set_progress(self, data: bytes) -> None:
-        self._send(("progress", data))
+        self._send("progress", self._run, data)
 
     def add_log(self, data: bytes) -> None:
-        self._send(("log", data))
+        self._send("log", self._run, data)
 
 
 def _serve(pipe: multiprocessing.connection.Connection, handler: Callable[[WorkerJob], Any],
@@ -224,12 +229,12 @@ def _serve(pipe: multiprocessing.connection.Connection, handler: Callable[[Worke
     """Runs jobs until the parent ends. Signals of a process group are the parent's business."""
     _deaf = signals.Handler(lambda *_: None)
     lock = threading.Lock()
-    jobs: list[WorkerJob] = []  # the one that runs
+    runs: list[tuple[int, WorkerJob]] = []  # the one that runs
     more = threading.Semaphore(0)
 
-    def send(message: Any) -> None:
+    def send(kind: str, run: int, value: Any) -> None:
         with lock:
-            pipe.send(message)
+            pipe.send((kind, run, value))
 
     def receive() -> None:
         while True:
@@ -238,21 +243,22 @@ def _serve(pipe: multiprocessing.connection.Connection, handler: Callable[[Worke
             except (EOFError, OSError):
                 os._exit(1)  # The parent has ended.
             if kind == "job":
-                job = WorkerJob(Lease(*value), codec)
-                job.held.notes = _SentNotes(send)
-                jobs[:] = [job]
+                run, parts = value
+                job = WorkerJob(Lease(*parts), codec)
+                job.held.notes = _SentNotes(send, run)
+                runs[:] = [(run, job)]
                 more.release()
-            elif jobs:
-                jobs[0].stop(value)
+            elif runs:
+                runs[0][1].stop(value)
 
     slots = ThreadSlots(handler, codec, lambda *_: None)
     threading.Thread(target=receive, daemon=True).start()
-    send(("begun", None))
+    send("begun", 0, None)
     while True:
         more.acquire()
-        job = jobs[0]
+        run, job = runs[0]
         job.decode()  # The parent has done so without an error.
         outcome, value = slots.run(job)
         if isinstance(value, SystemExit):
             raise value
-        send(("done", outcome))
+        send("done", run, outcome)
