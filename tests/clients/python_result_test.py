@@ -136,6 +136,40 @@ def test_no_lost_wake_up(options):
             ender.join()
 
 
+def test_place_in_the_log(options):
+    """The log is looked through for its end once, not for each result. Where the events after the
+    place are gone, or the connection is another one, this is done again."""
+    scans, trimmed = [], []
+
+    def decide(command, reply):
+        if command[0] == b"Q.EVENTS":
+            scans.extend(command[2:3] * (command[2] == b"-"))
+            trimmed.extend(["TRIMMED"] * (b"TRIMMED" in reply.raw))
+        return PASS
+
+    def results_of(queue, number):
+        for n in range(number):
+            job = queue.add(n)
+            ending = call_later(0.02, end_job, server, EXEC, ("RESULT", str(n)))
+            require_equal(job.result(30), n)
+            ending.join()
+
+    with options.server() as server, Proxy(server.port, decide) as proxy, \
+            Queue(EXEC, url_of(proxy.port)) as queue, block_for(LONG_S):
+        results_of(queue, 20)
+        require_equal((len(scans), trimmed), (1, []))
+        native = Native(server)
+        native.config(EXEC, "SET", "events", 100)
+        queue.add_many([{"payload": n} for n in range(1000)])
+        end_all(server)
+        native.close()
+        results_of(queue, 5)
+        require_equal((len(scans), len(trimmed)), (2, 1))
+        proxy.cut()
+        results_of(queue, 5)
+        require_equal((len(scans), len(trimmed)), (3, 1))
+
+
 class Answering:
     """Instead of a link: these are the replies."""
 

@@ -101,6 +101,7 @@ class Link:
         self._connection = self._client.connection_pool.make_connection()
         # As an option the connections of Unix sockets refuse it.
         self._connection.socket_connect_timeout = self._timeout
+        self.connections = 0  # how many it has begun to make: the number of the present one
 
     def exchange(self, commands: Sequence[Words]) -> list[Any]:
         """One pipeline: for each command its reply, or what it raised. Nothing is repeated."""
@@ -191,6 +192,7 @@ class Link:
             if _is_stale(connection):
                 connection.disconnect()
             if not self._closed:
+                self.connections += getattr(connection, "_sock", None) is None
                 connection.connect()
             if self._closed:
                 raise Closed("it was closed")

@@ -5,6 +5,9 @@ the number from which it follows, and before it waits: an end is seen by the one
 new wait ends the blocking command by CLIENT UNBLOCK, and is followed from the same number on. A
 second thread sends that, so that who waits is not held up by a server that does not answer.
 
+The number is kept while nobody waits, since finding it takes the server a look at the whole log.
+Another connection may lead to a server that has lost its last events: there it is found again.
+
 Without events (`events 0`, or no right to read them) up to 8 connections use Q.GET … WAIT.
 """
 
@@ -12,13 +15,14 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
+import dataclasses
 import threading
 import time
 from concurrent.futures import Future
 from typing import Any, Optional, Union
 
 from sluice import errors, forks, wire
-from sluice.link import Link, Pauses, is_outage
+from sluice.link import ConnectionLost, Link, Pauses, is_outage
 from sluice.server import Connect
 
 BLOCK = 5.0  # seconds; after each such time without an event the states are read again
@@ -32,15 +36,24 @@ ENDS = ("completed", "failed", "cancelled", "expired")
 Wait = Future[Any]  # Q.GET's reply when the job has ended; None: it is not kept
 
 
-def end_of_log(link: Link, key: bytes, patience: float = 0.0) -> int:
-    """The number of the newest event. Raises what the server replies, and Unreachable."""
-    last: Union[int, str] = "-"
+def end_of_log(link: Link, key: bytes, patience: float = 0.0, since: Union[int, str] = "-") -> int:
+    """The number of the newest event, which is looked for from `since` on. Raises what the server
+    replies, and Unreachable."""
+    last = since
     while True:
         # No job has this id, so each reply is a mark, which says how far it has looked.
         reply = link.call("Q.EVENTS", key, last, "ID", b"\0", patience=patience)
         if not reply:
             return 0 if last == "-" else int(last)
         last = int(reply[-1][0])
+
+
+@dataclasses.dataclass
+class _Place:
+    """Where the follower reads on."""
+
+    cursor: int  # All events up to this one have happened.
+    connection: int  # Link.connections of the one on which that was found
 
 
 class Results:
@@ -59,6 +72,7 @@ class Results:
         self._waits: dict[bytes, list[Wait]] = {}
         self._started = False
         self._blocking: Optional[Link] = None
+        self._place: Optional[_Place] = None  # None: to be found
         self._closed = False
         self._asked = 0  # waits so far; the follower knows of the first `_seen`
         self._seen = 0
@@ -142,17 +156,20 @@ class Results:
     def _run(self) -> None:
         pauses = Pauses(float("inf"))
         while self._has_waits():
+            kept = self._place is not None
             try:
                 self._blocking = self._blocking or Link(self._connect, BLOCK + self._timeout)
-                if self._has_events():
-                    self._follow(end_of_log(self._blocking, self._key))
+                if kept or self._has_events():
+                    self._follow(self._blocking)
                 else:
                     self._poll()
                 pauses = Pauses(float("inf"))
             except errors.Trimmed:
-                continue
+                self._place = None
             except errors.SluiceError as error:
-                if not is_outage(error):
+                self._place = None
+                # The rights may have changed while nobody waited: then there is another way.
+                if not is_outage(error) and not kept:
                     self._fail(error)
                 pauses.pause()
             finally:
@@ -176,13 +193,12 @@ class Results:
         kept = wire.to_text(dict(wire.pairs(reply))["events"])  # `0`, `1000` or `1000:60000`
         return kept.split(":")[0] != "0"
 
-    def _follow(self, cursor: int) -> None:
-        """Until nobody waits. `cursor`: all events up to this one have happened."""
-        link = self._blocking
-        assert link is not None
-        read: set[bytes] = set()  # Their state was read after the event `cursor`.
+    def _follow(self, link: Link) -> None:
+        """Until nobody waits, or there are no events any more."""
+        client = self._client_of(link)
+        place = self._place = self._place_on(link)
+        read: set[bytes] = set()  # Their state was read after the event `place.cursor`.
         while True:
-            client = self._client or self._client_of(link)
             with self._lock:
                 ids = set(self._waits)
                 asked = self._seen = self._asked
@@ -193,14 +209,25 @@ class Results:
             if not ids and not self._waits:
                 return
             read = ids
-            reply = link.call(*self._events(cursor, ids))
+            reply = link.call(*self._events(place.cursor, ids))
+            if link.connections != place.connection:
+                raise ConnectionLost("it is another connection")
             if not reply and asked == self._asked:
                 read = set()
                 if not self._has_events():
+                    self._place = None
                     return
+                place.cursor = end_of_log(link, self._key, since=place.cursor)
             for event in reply or ():
-                cursor = int(event[0])
+                place.cursor = int(event[0])
                 read.discard(event[3])
+
+    def _place_on(self, link: Link) -> _Place:
+        """The place that is kept, if it is of this connection, which has been made by now."""
+        if self._place is not None and self._place.connection == link.connections:
+            return self._place
+        connection = link.connections
+        return _Place(end_of_log(link, self._key), connection)
 
     def _client_of(self, link: Link) -> Any:
         """What CLIENT UNBLOCK names; None if the user may not use CLIENT."""
