@@ -190,6 +190,24 @@ def test_other_threads(options):
         require_equal(more.get().state, "pending")
 
 
+def test_stop_before_run(options):
+    """A worker that was told to stop before it runs takes no job."""
+    async def handler_async(_job):
+        pass
+
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        jobs = [queue.add(n) for n in range(3)]
+        for handler, processes_too in ((handlers.echo, False), (handler_async, False),
+                                       (handlers.echo, True)):
+            worker = Worker(EXEC, handler, url_of(server.port), concurrency=2,
+                            processes=processes_too)
+            worker.stop()
+            worker.run()
+            require_equal(worker.counts["started"], 0)
+            for job in jobs:
+                require_given_back(job)
+
+
 def test_program_with_signals_of_its_own(options):
     """With `signals` off a program hears SIGTERM as before, and stops the worker itself."""
     async def handler(job):
@@ -420,7 +438,7 @@ sluice.Worker("exec", handlers.echo, sys.argv[1], processes=True).run()
 
 
 def test_sigterm_while_a_child_begins(options):
-    """A worker whose first child has not begun is stopped as any other one."""
+    """A worker whose first child has not begun is stopped as any other one, and takes no job."""
     program = """
 import pathlib, sys, time, sluice
 if __name__ != "__main__":
@@ -430,7 +448,9 @@ def handler(job): pass
 if __name__ == "__main__":
     sluice.Worker("exec", handler, sys.argv[1], processes=True).run()
 """
-    with options.server() as server, scratch() as folder:
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
+            scratch() as folder:
+        job = queue.add(1)
         script, begins = pathlib.Path(folder) / "program.py", pathlib.Path(folder) / "begins"
         script.write_text(program, encoding="ascii")
         with subprocess.Popen([sys.executable, script, url_of(server.port), begins],
@@ -439,6 +459,7 @@ if __name__ == "__main__":
                 wait_until(begins.exists, what="the child")
                 worker.terminate()
                 require_equal(worker.wait(20), 0, "exit code")
+                require_given_back(job)
             finally:
                 worker.kill()
 

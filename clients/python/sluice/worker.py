@@ -131,7 +131,7 @@ class Worker:
         """Works until `stop()`, the end of a `burst` or `max_jobs`. In the main thread SIGTERM and
         SIGINT stop it: it takes no more jobs, finishes what runs within `grace`, and gives the rest
         back; a second signal ends the grace. Handlers in threads that are still running then end
-        with the process: SystemExit(1). It may be called once.
+        with the process: SystemExit(1). It may be called once. After `stop()` it takes no job.
 
         Raises the error of a server that refuses the worker: NoPermission, Adopted, CommandError
         for one without these commands. A server that is away is waited for.
@@ -222,6 +222,7 @@ class Worker:
         link = Link(self._connect, self._timeout)
         blocking = _Blocking(Link(self._connect, BLOCK + REPLY_MARGIN), self._inbox)
         try:
+            self._take(slots, 0.0)  # It may have been told to stop by now.
             while not plan.done:
                 now = time.monotonic()
                 commands = plan.commands(now)
