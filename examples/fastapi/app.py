@@ -7,17 +7,17 @@ import json
 import pathlib
 from typing import AsyncIterator
 
-from fastapi import FastAPI, Header, HTTPException
-from fastapi.responses import FileResponse, StreamingResponse
+from fastapi import Depends, FastAPI, Header, HTTPException, Request
+from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
-from sluice import AsyncQueue, GroupFull, QueueFull, TooLate
+from sluice import AsyncQueue, errors
 
 PAGE = pathlib.Path(__file__).with_name("index.html")
 ENDS = {"completed", "failed", "cancelled", "expired"}
 
 app = FastAPI(title="Primes")
-queue = AsyncQueue("primes")
+queue = AsyncQueue("primes", patience=5)
 
 
 class Run(BaseModel):
@@ -35,36 +35,58 @@ async def page() -> FileResponse:
     return FileResponse(PAGE)
 
 
+@app.exception_handler(errors.SluiceError)
+async def answer(_: Request, error: errors.SluiceError) -> JSONResponse:
+    """What the queue refuses; anything else is a fault of this program, 500."""
+    if isinstance(error, errors.BadField):
+        return JSONResponse({"detail": str(error)}, 400)
+    if isinstance(error, (errors.QueueFull, errors.GroupFull, errors.TooLate)):
+        return JSONResponse({"detail": f"too many runs: {error}"}, 429)
+    if isinstance(error, (errors.Unreachable, errors.Unknown)) or (
+            isinstance(error, errors.ServerError) and error.temporary):
+        return JSONResponse({"detail": f"the queue is away: {error}"}, 503)
+    raise error
+
+
 @app.post("/runs", status_code=202)
 async def submit(run: Run) -> dict[str, object]:
-    try:
-        # Refused at once if it would wait for more than a minute.
-        job = await queue.add({"below": run.below}, group=run.user, max_wait=60)
-    except (QueueFull, GroupFull, TooLate) as error:
-        raise HTTPException(429, f"too many runs: {error}") from error
+    # Refused at once if it would wait for more than a minute.
+    job = await queue.add({"below": run.below}, group=run.user, max_wait=60)
     return {"id": job.id, "position": job.position, "eta": job.eta}
 
 
+async def known(id: str) -> str:
+    """The id, if a run has it. Raises HTTPException otherwise."""
+    if await queue.get(id) is None:
+        raise HTTPException(404, "no such run")
+    return id
+
+
 @app.delete("/runs/{id}")
-async def cancel(id: str) -> dict[str, str]:
+async def cancel(id: str = Depends(known)) -> dict[str, str]:
     return {"outcome": await queue.cancel(id, "by its user")}
 
 
 @app.get("/runs/{id}/events")
-async def follow(id: str, last_event_id: int = Header(0)) -> StreamingResponse:
+async def follow(
+    id: str = Depends(known), last_event_id: int = Header(0, ge=0, lt=2**63),
+) -> StreamingResponse:
     """Server-sent events. A browser that reconnects says which it has seen, and gets the rest."""
-    if await queue.get(id) is None:
-        raise HTTPException(404, "no such run")
     return StreamingResponse(stream(id, last_event_id), media_type="text/event-stream")
 
 
 async def stream(id: str, seen: int) -> AsyncIterator[str]:
-    async for event in queue.events(seen or "-", ids=[id]):
-        job = await queue.get(id, with_=["result"])
-        if job is None:
-            return
-        shown = {"state": job.state, "progress": job.progress, "result": job.result,
-                 "error": job.error}
-        yield f"id: {event.seq}\nevent: {event.type}\ndata: {json.dumps(shown)}\n\n"
-        if event.type in ENDS:
-            return
+    try:
+        async for event in queue.events(seen or "-", ids=[id]):
+            job = await queue.get(id, with_=["result"])
+            if job is None:
+                return
+            shown = {"state": job.state, "progress": job.progress, "result": job.result,
+                     "error": job.error}
+            yield f"id: {event.seq}\nevent: {event.type}\ndata: {json.dumps(shown)}\n\n"
+            if event.type in ENDS:
+                return
+    except errors.Trimmed:
+        yield "id:\n\n"  # The browser forgets its number, and comes again for what is kept.
+    except errors.Unreachable:
+        return  # The browser comes again.

@@ -142,12 +142,12 @@ def test_judge_refuses(options):
 # --- The web services ---
 
 
-def request(port, method, path, body=None):
+def request(port, method, path, body=None, headers=()):
     """(status, what the JSON says)."""
     asked = urllib.request.Request(
         f"http://localhost:{port}{path}", method=method,
         data=None if body is None else json.dumps(body).encode(),
-        headers={"Content-Type": "application/json"})
+        headers={"Content-Type": "application/json", **dict(headers)})
     try:
         with urllib.request.urlopen(asked, timeout=TIMEOUT_S) as reply:
             return reply.status, json.load(reply)
@@ -202,6 +202,36 @@ def check_service(port):
     require_equal(request(port, "GET", "/runs/unknown/events")[0], 404)
 
 
+def check_refusals(port):
+    """What nobody should send is answered, and the service keeps running."""
+    status, run = request(port, "POST", "/runs", {"below": 100, "user": "ann"})
+    require_equal(status, 202, run)
+    events = f"/runs/{run['id']}/events"
+    for method, path, body, headers, expected in (
+            ("POST", "/runs", {"below": 100, "user": "a" * 600}, {}, (422,)),
+            ("DELETE", "/runs/WHERE", None, {}, (400,)),
+            ("DELETE", f"/runs/{'a' * 600}", None, {}, (400,)),
+            ("GET", f"/runs/{'a' * 600}/events", None, {}, (400,)),
+            ("GET", events, None, {"Last-Event-ID": "x"}, (400, 422)),
+            ("GET", events, None, {"Last-Event-ID": "-1"}, (400, 422))):
+        status, said = request(port, method, path, body, headers)
+        require(status in expected and "detail" in said, f"{method} {path}: {status} {said}")
+    # A number that the log does not have: the browser is told to forget it.
+    asked = urllib.request.Request(f"http://localhost:{port}{events}",
+                                   headers={"Last-Event-ID": str(10 ** 15)})
+    with urllib.request.urlopen(asked, timeout=TIMEOUT_S) as stream:
+        require_equal(stream.read(), b"id:\n\n")
+    require_equal(request(port, "DELETE", f"/runs/{run['id']}"), (200, {"outcome": "cancelled"}))
+
+
+def check_without_queue(port):
+    for method, path, body in (("POST", "/runs", {"below": 100, "user": "ann"}),
+                               ("DELETE", "/runs/a", None), ("GET", "/runs/a/events", None)):
+        status, said = request(port, method, path, body)
+        require(status == 503 and "detail" in said, f"{method} {path}: {status} {said}")
+    wait_until_up(port)
+
+
 def test_fastapi(options):
     """The service in Python."""
     folder = EXAMPLES / "fastapi"
@@ -216,8 +246,11 @@ def test_fastapi(options):
         with running(service, environment, folder):
             wait_until_up(port)
             check_cancel(port)
+            check_refusals(port)
             with running([python, "worker.py"], environment, folder):
                 check_service(port)
+            server.stop()
+            check_without_queue(port)
 
 
 def test_express(options):
@@ -241,8 +274,11 @@ def test_express(options):
         with running([*link, "dist/app.js"], environment, folder):
             wait_until_up(port)
             check_cancel(port)
+            check_refusals(port)
             with running([*link, "dist/worker.js"], environment, folder):
                 check_service(port)
+            server.stop()
+            check_without_queue(port)
 
 
 if __name__ == "__main__":
