@@ -4,6 +4,9 @@
 // No end is missed. Each job is read once the number is known from which events are read,
 // and every Q.EVENTS names all jobs that were read so. What is added while one waits is fresh:
 // CLIENT UNBLOCK ends the wait, and the job is read before the next one.
+//
+// Without events each of the jobs that have waited longest has a turn: a connection of a pool to
+// itself, for a Q.GET … WAIT. Turns end one by one, and the next begins at once.
 import { CommandError, NoPermission, Trimmed, Unblocked } from './errors.js'
 import { newestEvent } from './cursor.js'
 import { Closed, isTemporary, Link } from './link.js'
@@ -27,7 +30,9 @@ const BLOCK_MS = 5000
 const SLACK_MS = 2000
 const MOST_IDS = 256  // that one Q.EVENTS may name
 const POOL = 8
-const TURN_MS = 250  // of a job, if there are more than the pool has connections
+const TURN_MS = 1000  // of a job; one that takes no turn is at most that late
+const SHORT_TURN_MS = 250  // if no connection is left for others
+const EVENTS_AGAIN_MS = 5000  // then it is asked again whether there are events
 const PAUSE_MS = 250
 const WAKE_AGAIN_MS = 5
 const IDLE_MS = 10_000  // then the connections are closed
@@ -42,12 +47,14 @@ export class ResultWaiter {
   readonly #fresh = new Set<string>()
   readonly #events: Link
   readonly #pool: Link[] = []
+  readonly #turns = new Map<string, Link>()
   #after: number | null = null
   #idle: NodeJS.Timeout | undefined
   #following = false
   #reading = false
   #waking = false
   #closed = false
+  #turnOver: () => void = () => undefined
 
   constructor(server: ServerOptions, commands: Link, queue: string) {
     this.#server = server
@@ -63,6 +70,7 @@ export class ResultWaiter {
     this.#fresh.add(awaited.id)
     if (!this.#following) void this.#follow()
     else if (this.#reading && !this.#waking) void this.#wake()
+    this.#turnOver()
   }
 
   remove(awaited: Awaited): void {
@@ -179,27 +187,46 @@ export class ResultWaiter {
     if (failure !== null) throw failure
   }
 
-  // Without events each job has a connection of the pool to itself, in turn if they are many.
+  // Until nobody waits, or it is time to look for events. Turns that are not over by then continue.
   async #waitInTurn(): Promise<void> {
-    this.#fresh.clear()  // Each is read in its turn; with events again all are fresh.
-    const ids = [...this.#awaited.keys()].slice(0, POOL)
-    while (this.#pool.length < ids.length) this.#pool.push(new Link(this.#server, 'sluice-results'))
-    const blockMs = this.#awaited.size > POOL ? TURN_MS : BLOCK_MS
-    await Promise.all(ids.map((id, at) => this.#waitFor(id, this.#pool[at], blockMs)))
+    const end = performance.now() + EVENTS_AGAIN_MS
+    while (this.#awaited.size > 0 && !this.#closed && performance.now() < end) {
+      this.#fresh.clear()  // Each is read in its turn; with events again all are fresh.
+      const over = new Promise<void>((resolve) => (this.#turnOver = resolve))
+      for (const id of this.#awaited.keys()) {
+        if (this.#turns.size === POOL) break
+        if (!this.#turns.has(id)) void this.#takeTurn(id)
+      }
+      await over
+    }
   }
 
-  async #waitFor(id: string, link: Link | undefined, blockMs: number): Promise<void> {
-    const words: Words = ['Q.GET', this.#queue, id, 'WITH', 'result', 'WAIT', blockMs]
+  async #takeTurn(id: string): Promise<void> {
+    const link = this.#freeLink()
+    this.#turns.set(id, link)
+    const words: Words = ['Q.GET', this.#queue, id, 'WITH', 'result', 'WAIT']
+    const blockMs = this.#turns.size === POOL ? SHORT_TURN_MS : TURN_MS
     try {
-      const reply = (await link?.call(words, CONNECT_MS, blockMs + SLACK_MS)) ?? null
+      const reply = await link.call([...words, blockMs], CONNECT_MS, blockMs + SLACK_MS)
       if (reply === null) await this.#look([id])
       else this.#told(id, reply)
     } catch (error) {
-      if (!isTemporary(error)) return this.#fail(id, error)
-      await sleep(PAUSE_MS)
+      if (isTemporary(error)) await sleep(PAUSE_MS)
+      else this.#fail(id, error)
     }
     const those = this.#awaited.get(id)
     if (those !== undefined && this.#awaited.delete(id)) this.#awaited.set(id, those)
+    this.#turns.delete(id)
+    this.#turnOver()
+  }
+
+  #freeLink(): Link {
+    const used = new Set(this.#turns.values())
+    const free = this.#pool.find((link) => !used.has(link))
+    if (free !== undefined) return free
+    const link = new Link(this.#server, 'sluice-results')
+    this.#pool.push(link)
+    return link
   }
 
   #told(id: string, reply: Reply): void {

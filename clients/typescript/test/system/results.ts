@@ -108,6 +108,31 @@ await play({
     assert.deepEqual(await results, jobs.map(() => 5))
   },
 
+  'without events, beside results that are awaited longer': async () => {
+    const queue = newQueue<number, number>()
+    await redis.call('Q.CONFIG', queue.name, 'SET', 'events', '0')
+    const long: Promise<unknown>[] = []
+    for (const count of [1, 7, 8]) {
+      while (long.length < count) {
+        long.push((await queue.add(1, { delay: 60_000 })).result().catch(() => undefined))
+      }
+      await pause(500)
+      const took: number[] = []
+      while (took.length < 2) {
+        const job = await queue.add(2)
+        const result = job.result({ timeout: 60_000 })
+        assert.equal(await endNext(queue, '5'), job.id)
+        const ended = performance.now()
+        assert.equal(await result, 5)
+        took.push(performance.now() - ended)
+      }
+      // The turn of another one takes a second. One that began before must not take five.
+      assert.ok(Math.max(...took) < 3000, `beside ${count}: ${took}`)
+    }
+    queue.close()
+    await Promise.all(long)
+  },
+
   'waits without events leave nothing behind': async () => {
     const queue = newQueue<number, number>()
     await redis.call('Q.CONFIG', queue.name, 'SET', 'events', '0')
