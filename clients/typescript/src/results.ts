@@ -115,7 +115,9 @@ export class ResultWaiter {
     try {
       if (!(await this.#keepsEvents())) return false
       await this.#ask(['CLIENT', 'UNBLOCK', 0])
-      this.#after = await newestEvent(this.#events, this.#queue, CONNECT_MS, REPLY_MS)
+      const newest = await newestEvent(this.#events, this.#queue, CONNECT_MS, REPLY_MS)
+      if (this.#events.clientId === null) return false  // It could not be woken.
+      this.#after = newest
     } catch (error) {
       if (error instanceof NoPermission || error instanceof CommandError) return false
       throw error
@@ -151,12 +153,14 @@ export class ResultWaiter {
     await this.#look(ended.size === 0 ? ids : [...ended].filter((id) => this.#awaited.has(id)))
   }
 
-  // Ends the waiting Q.EVENTS, which may not have arrived yet.
+  // Ends the waiting Q.EVENTS, which may not have arrived yet, or have no connection yet.
   async #wake(): Promise<void> {
     this.#waking = true
     try {
-      while (this.#reading && this.#fresh.size > 0 && this.#events.clientId !== null) {
-        if (numberOf(await this.#ask(['CLIENT', 'UNBLOCK', this.#events.clientId])) === 1) break
+      while (this.#reading && this.#fresh.size > 0) {
+        const { clientId } = this.#events
+        if (clientId !== null &&
+          numberOf(await this.#ask(['CLIENT', 'UNBLOCK', clientId])) === 1) break
         await sleep(WAKE_AGAIN_MS)
       }
     } catch {

@@ -1,5 +1,6 @@
 // The results of many jobs over few connections, and no lost wake-up.
 import assert from 'node:assert/strict'
+import { connect, createServer, type AddressInfo } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { Forgotten, NotCompleted, ResultTimeout, Unreachable, type Queue } from '../../src/index.js'
@@ -25,6 +26,20 @@ function heap(): number {
   setFlagsFromString('--expose-gc')
   ;(runInNewContext('gc') as () => void)()
   return process.memoryUsage().heapUsed
+}
+
+/** Passes on what is sent to the server; each new connection waits so many milliseconds. */
+async function slowRelay(ms: number): Promise<{ url: string, close(): void }> {
+  const relay = createServer(async (client) => {
+    client.on('error', () => undefined).pause()
+    await pause(ms)
+    const server = connect(Number(process.env['SLUICE_PORT']), '127.0.0.1')
+    server.on('error', () => undefined).on('close', () => client.destroy()).pipe(client)
+    client.on('close', () => server.destroy()).pipe(server)
+  })
+  await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve))
+  const { port } = relay.address() as AddressInfo
+  return { url: `redis://127.0.0.1:${port}`, close: () => relay.close() }
 }
 
 await play({
@@ -154,12 +169,42 @@ await play({
     assert.equal(await wait, 5)
   },
 
-  'a user who may not read events': async () => {
-    await redis.call('ACL', 'SETUSER', 'producer', 'on', '>secret', '~*', '+q.add', '+q.get',
-      '+client|setname', '+client|setinfo')
-    const queue = newQueue<number, number>({ url: url.replace('//', '//producer:secret@') })
-    const wait = (await queue.add(1)).result({ timeout: 60_000 })
+  'users who may not read events, or not know their connection': async () => {
+    for (const rights of [[], ['+q.events', '+q.config', '+client|unblock']]) {
+      await redis.call('ACL', 'SETUSER', 'producer', 'reset', 'on', '>secret', '~*', '+q.add',
+        '+q.get', '+client|setname', '+client|setinfo', ...rights)
+      const queue = newQueue<number, number>({ url: url.replace('//', '//producer:secret@') })
+      const long = (await queue.add(1, { delay: 60_000 })).result().catch(() => undefined)
+      await pause(300)
+      const wait = (await queue.add(1)).result({ timeout: 60_000 })
+      await endNext(queue, '5')
+      const ended = performance.now()
+      assert.equal(await wait, 5)
+      const took = performance.now() - ended
+      assert.ok(took < 3000, `${rights}: ${took}`)
+      queue.close()
+      await long
+    }
+  },
+
+  'no lost wake-up while a connection is opened': async () => {
+    const relay = await slowRelay(300)
+    const queue = newQueue<number, number>({ url: relay.url })
+    const first = (await queue.add(0)).result()
     await endNext(queue, '5')
+    assert.equal(await first, 5)
+    const [long, short] = [await queue.add(1, { delay: 60_000 }), await queue.add(2)]
+    await pause(10_500)  // The connections of those that wait for nothing are closed after 10 s.
+    const waits = long.result().catch(() => undefined)
+    await pause(100)
+    const wait = short.result()
+    await endNext(queue, '5')
+    const ended = performance.now()
     assert.equal(await wait, 5)
+    const took = performance.now() - ended
+    assert.ok(took < 3000, `${took}`)
+    queue.close()
+    await waits
+    relay.close()
   },
 })
