@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -230,6 +231,16 @@ def check_without_queue(port):
         status, said = request(port, method, path, body)
         require(status == 503 and "detail" in said, f"{method} {path}: {status} {said}")
     wait_until_up(port)
+
+
+def test_page(_options):
+    """The page, the same for both services, listens for all events of a run that is kept."""
+    section = (ROOT / "QUEUE.md").read_text(encoding="utf-8").split("\n## Q.EVENTS\n")[1]
+    rows = re.findall(r"^\| ((?:`[a-z]+`(?:, )?)+) \|", section.split("\n## ")[0], re.MULTILINE)
+    types = set(re.findall("[a-z]+", " ".join(rows)))
+    page = (EXAMPLES / "fastapi" / "index.html").read_text(encoding="utf-8")
+    listened = re.findall(r"(?:const \w+ =|const type of) \[([^]]*)\]", page)
+    require_equal(set(re.findall("'([a-z]+)'", " ".join(listened))), types - {"forgotten"})
 
 
 def test_fastapi(options):
