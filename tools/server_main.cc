@@ -1,7 +1,7 @@
 // sluice-server [conf] [--reinit] [--directive value ...]
 //
-// The main thread only waits for signals and for the end of the server. SIGTERM, SIGINT, SIGQUIT
-// and SIGXCPU start an orderly shutdown; during a shutdown only SIGINT has an effect: it ends the
+// The main thread only waits for signals and for the end of the server. SIGTERM, SIGINT, SIGQUIT,
+// SIGXCPU and SIGPWR start an orderly shutdown; during a shutdown only SIGINT has an effect: it ends the
 // process at once. Exit codes: those of Server::wait(), and 1 also for the configuration, sockets,
 // threads, or SIGINT during the shutdown.
 #include <fcntl.h>
@@ -44,9 +44,9 @@ namespace {
 using namespace sluice;
 
 // Signals that start an orderly shutdown.
-constexpr int kEnds[] = {SIGTERM, SIGINT, SIGQUIT, SIGXCPU};
+constexpr int kEnds[] = {SIGTERM, SIGINT, SIGQUIT, SIGXCPU, SIGPWR};
 // Signals that are ignored with a log line; by default they would end the process silently.
-constexpr int kWithoutMeaning[] = {SIGUSR1, SIGUSR2, SIGALRM};
+constexpr int kWithoutMeaning[] = {SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGSTKFLT};
 
 std::string signal_name(int number) {
   const char* const name = ::sigabbrev_np(number);
@@ -63,6 +63,7 @@ int open_signals() {
   sigemptyset(&set);
   for (const int number : kEnds) sigaddset(&set, number);
   for (const int number : kWithoutMeaning) sigaddset(&set, number);
+  for (int number = SIGRTMIN; number <= SIGRTMAX; ++number) sigaddset(&set, number);
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   return ::signalfd(-1, &set, SFD_CLOEXEC);
 }

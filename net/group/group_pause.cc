@@ -18,10 +18,16 @@ void GroupPause::on_value(Bytes text, int64_t revision) {
 }
 
 int64_t GroupPause::left_ms() const {
-  return value_.until_wall_ms == 0 ? 0 : std::max<int64_t>(0, value_.until_wall_ms - wall_ms_());
+  if (value_.until_wall_ms == 0 || (over_ && value_ == bounded_)) return 0;
+  return std::clamp<int64_t>(value_.until_wall_ms - wall_ms_(), 0, kMostMs);
 }
 
 void GroupPause::step(int64_t now_ms) {
+  if (value_ != bounded_) {
+    bounded_ = value_;
+    ends_ms_ = now_ms + kMostMs;
+  }
+  over_ = now_ms >= ends_ms_;
   const int64_t left = left_ms();
   const PauseValue now = left == 0 ? PauseValue() : value_;
   if (now == said_ && (left == 0 || now_ms < say_at_ms_)) return;

@@ -5,7 +5,8 @@
 // A pause only keeps a TAKE from being sent. It is no part of the fence: the read that decides a
 // TAKE shows the pause, and one that is put later than that read comes too late for it.
 //
-// Used by the group's thread. It ends by the wall clock; `now_ms` is of CLOCK_BOOTTIME.
+// Used by the group's thread. It ends by the wall clock, but at the latest kMostMs after this node
+// has heard of it, whatever the clock of the node that has put it; `now_ms` is of CLOCK_BOOTTIME.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,7 @@ class GroupPause {
  public:
   // It is said again so often.
   static constexpr int64_t kSayMs = 60'000;
+  static constexpr int64_t kMostMs = 86'400'000;
 
   GroupPause(std::function<int64_t()> wall_ms, LogSink log)
       : wall_ms_(std::move(wall_ms)), log_(std::move(log)) {}
@@ -35,7 +37,8 @@ class GroupPause {
   int64_t left_ms() const;
   // PauseValue::number of what was heard.
   uint64_t number() const { return value_.number; }
-  // Says what has changed, and once a minute that the group is paused.
+  // Ends a pause that has lasted for kMostMs. Says what has changed, and once a minute that the
+  // group is paused.
   void step(int64_t now_ms);
 
  private:
@@ -47,6 +50,9 @@ class GroupPause {
   const LogSink log_;
   PauseValue value_;
   int64_t revision_ = 0;  // at which it was heard
+  PauseValue bounded_;    // of which `ends_ms_` is the end
+  int64_t ends_ms_ = 0;
+  bool over_ = false;
   PauseValue said_;
   int64_t say_at_ms_ = INT64_MIN;
 };

@@ -85,6 +85,7 @@ def test_help_does_nothing_else(_options):
     with scratch() as folder:
         machine = Machine(folder)
         for script, words in [("run", ["--help"]), ("run", ["-h"]), ("test", ["--help"]),
+                              ("run", ["--demo", "--help"]), ("run", ["--port", "7000", "-h"]),
                               ("test", ["-h"]), ("test", ["style", "--help"]),
                               ("setup", ["--help"])]:
             code, out, err = machine.run(script, *words)

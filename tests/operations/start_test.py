@@ -221,15 +221,19 @@ def test_a_data_directory_that_is_removed(options):
 
 
 def test_signals_that_are_told(options):
-    """SIGUSR1 and SIGUSR2 change nothing, SIGQUIT ends in order; each has its line in the log."""
+    """Signals without a meaning change nothing, SIGQUIT ends in order; each has its line in the
+    log."""
     with options.server({"appendonly": "no", "save": "3600 1"}) as server:
         with server.connect() as connection:
             connection.call("SET", "a", "1")
-            for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM):
+            for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM,
+                           signal.SIGPROF, signal.SIGIO):
                 server.process.send_signal(number)
-                wait_until(lambda number=number: f"Received {number.name}" in server.log_tail(),
-                           what=number.name)
+                name = "SIGPOLL" if number == signal.SIGIO else number.name
+                wait_until(lambda name=name: f"Received {name}" in server.log_tail(), what=name)
                 require_equal(connection.call("PING").raw, b"+PONG\r\n", number.name)
+            server.process.send_signal(signal.SIGRTMIN + 3)
+            wait_until(lambda: f"signal {signal.SIGRTMIN + 3}" in server.log_tail(), what="SIGRTMIN")
         server.process.send_signal(signal.SIGQUIT)
         require_equal(server.process.wait(20), 0, "exit code")
         server.process = None

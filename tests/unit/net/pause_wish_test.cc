@@ -135,3 +135,20 @@ TEST_CASE("the late answer to an earlier read does not end a pause") {
   now = 2000;
   CHECK(pause.left_ms() == 0);
 }
+
+TEST_CASE("a pause that was put by a clock far ahead ends after a day") {
+  GroupPause pause([] { return int64_t{1000}; }, {});
+  constexpr int64_t kYearMs = 365 * GroupPause::kMostMs;
+  pause.begin(encode_pause({kYearMs, "b", 1}), 5);
+  pause.step(10);
+  CHECK(pause.left_ms() == GroupPause::kMostMs);
+  pause.step(10 + GroupPause::kMostMs - 1);
+  CHECK(pause.left_ms() != 0);
+  pause.step(10 + GroupPause::kMostMs);
+  CHECK(pause.left_ms() == 0);
+  // Another one counts anew.
+  pause.on_value(encode_pause({kYearMs, "b", 2}), 6);
+  CHECK(pause.left_ms() == GroupPause::kMostMs);
+  pause.step(11 + GroupPause::kMostMs);
+  CHECK(pause.left_ms() == GroupPause::kMostMs);
+}
