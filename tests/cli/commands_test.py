@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import sys
-import urllib.request
 
 from harness import require, require_equal, run
 from harness.cli import NO_CONNECTION, SERVER_ERROR, USAGE_ERROR, Sluice, serve
@@ -450,67 +449,6 @@ def test_help(options):
     page = sluice.must("help", "--man")
     for command in COMMANDS:
         require(f"\n.SS {command}\n" in page, f"{command} is not in the page of man")
-
-
-def test_status_is_what_http_has(options):
-    """status shows queues and one queue; its JSON and a job's are those of the HTTP side."""
-    server, sluice = filled(options, {"http-port": "auto"})
-    (job,) = sluice.json("pop", "exec", "--worker", "w1")
-    sluice.must("ack", "exec", job["id"], job["lease"])
-    sluice.json("pop", "exec", "--worker", "w1")
-    options.last.connect().call("SET", "plain", "x")
-
-    def over_http(path):
-        url = f"http://127.0.0.1:{server.http_port}/api/v1/queues{path}"
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            return json.load(answer)
-
-    def steady(value):
-        """Without what changes from one moment to the next."""
-        moving = ("oldest_ms", "timer_lag_ms", "ttl_left_ms", "deadline", "story", "payload",
-                  "result", "rates", "config", "now")
-        if isinstance(value, dict):
-            return {name: steady(item) for name, item in value.items() if name not in moving}
-        return [steady(item) for item in value] if isinstance(value, list) else value
-
-    require_equal(steady(sluice.json("status")), steady(over_http("")["queues"]), "status")
-    one = sluice.json("status", "exec")
-    require_equal(steady(one), steady(over_http("/exec")), "status exec")
-    require_equal(one["config"], over_http("/exec/config"), "config")
-    require_equal(one["stats"]["rates"].keys(), {"added", "completed"}, "rates")
-    require(isinstance(one["stats"]["rates"]["added"], float), "a rate is a number")
-    for job_id in ("alarm", "report"):
-        require_equal(steady(sluice.json("job", "exec", job_id)),
-                      steady(over_http(f"/exec/jobs/{job_id}")), job_id)
-    require_equal(sluice.json("job", "exec", "report")["story"][0],
-                  over_http("/exec/events?after=-&type=added")["events"][1], "an event")
-    require("active" in sluice.json("status", "exec", "--by", "worker")["w1"], "--by worker")
-    require_equal(sluice.json("status", "exec", "--by", "tag=kind")["sum"]["active"], 1, "--by tag")
-    shown = sluice.must("status")
-    require(re.search(r"^QUEUE\tPENDING\tACTIVE", shown, re.M) and "plain" not in shown, shown)
-    shown = sluice.must("status", "exec")
-    for part in (r"^totals\tadded 2 +started 2 +completed 1$", r"^BAND", r"^w1\t\t1", r"^HIGH\t0"):
-        require(re.search(part, shown, re.M), f"no {part} in {shown}")
-    sluice.fails(SERVER_ERROR, "WRONGTYPE", "status", "plain")
-    sluice.must("add", "exec", "x", "--key", "k")
-    require_equal(sluice.json("status", "exec", "--by", "key"),
-                  {"k": {"slots": 0, "max_active": 0, "utilization": None}}, "--by key")
-    sluice.fails(USAGE_ERROR, "--by requires a queue", "status", "--by", "pri")
-
-
-def test_status_of_many_groups(options):
-    """Groups are asked for page by page; beyond 1,000 the largest are shown, and the rest's sum."""
-    server, sluice = serve(options)
-    with server.connect() as connection:
-        connection.pipeline([("Q.ADD", "q", "*", "x", "GROUP", f"g{i:05}") for i in range(12_000)])
-        for i in range(3):
-            connection.call("Q.ADD", "q", f"b{i}", "x", "GROUP", "big")
-    lines = sluice.json("status", "q", "--by", "group")
-    require_equal(len(lines), 1001, "lines")
-    require_equal(lines["big"]["pending"], 3, "the largest")
-    require_equal((lines["*"]["pending"], lines["*"]["waiting"]), (11_001, 11_001), "the rest")
-    require_equal(lines["*"]["utilization"], None, "utilization of the rest")
-    require("… and 981 more" in sluice.must("status", "q"), "the groups of the details")
 
 
 def test_simulate(options):

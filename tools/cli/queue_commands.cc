@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "engine/base/numbers.h"
 #include "engine/queue/field_help.h"
@@ -44,6 +45,33 @@ json queue_json(const Context& context, const std::string& queue, const RespValu
   return line;
 }
 
+// What of the configuration the user may read: all fields, or none.
+class ConfigReader {
+ public:
+  explicit ConfigReader(Context& context) : context_(context) {}
+
+  // Null if the user may not read it. Without fields: all.
+  RespValue read(const std::string& queue, const Words& fields) {
+    Words words = {"Q.CONFIG", queue, "GET"};
+    words.insert(words.end(), fields.begin(), fields.end());
+    RespValue reply = context_.connection.try_call(words);
+    if (!reply.is_error()) return as_map(std::move(reply));
+    if (!reply.text.starts_with("NOPERM ")) {
+      throw Failure{kServerError, explain_error(reply.text)};
+    }
+    is_refused_ = true;
+    return {};
+  }
+
+  void tell() const {
+    if (is_refused_) context_.note("this user may not read the configuration");
+  }
+
+ private:
+  Context& context_;
+  bool is_refused_ = false;
+};
+
 void print_server(Context& context) {
   const RespValue reply = context.connection.try_call({"INFO"});
   // A user who may not run INFO still sees the queues.
@@ -62,6 +90,7 @@ int print_all(Context& context) {
   std::vector<QueueStats> queues;
   json all = json::array();
   size_t hidden = 0;
+  ConfigReader reader(context);
   const std::vector<std::string> names = find_queues(context.connection);
   for (const std::string& name : names) {
     try {
@@ -72,9 +101,9 @@ int print_all(Context& context) {
       continue;
     }
     if (!context.json) continue;
+    const RespValue config = reader.read(name, {"paused", "max_waiting", "max_total"});
     json line = queue_json(context, name, queues.back().second);
-    line.update(config_to_json(as_map(
-        context.connection.call({"Q.CONFIG", name, "GET", "paused", "max_waiting", "max_total"}))));
+    if (!config.is_null()) line.update(config_to_json(config));
     all.push_back(std::move(line));
   }
   if (context.json) {
@@ -87,6 +116,7 @@ int print_all(Context& context) {
       queues_table(queues).print(context.screen);
     }
   }
+  reader.tell();
   if (hidden > 0) context.note(std::to_string(hidden) + " more may not be read by this user");
   return kDone;
 }
@@ -121,9 +151,11 @@ int print_one(Context& context) {
   }
   const RespValue stats = stats_of(context, context.queue());
   if (context.json) {
+    ConfigReader reader(context);
+    const RespValue config = reader.read(context.queue(), {});
+    reader.tell();
     json line = queue_json(context, context.queue(), stats);
-    line["config"] =
-        config_to_json(as_map(context.connection.call({"Q.CONFIG", context.queue(), "GET"})));
+    line["config"] = config.is_null() ? json(nullptr) : config_to_json(config);
     print_json(line);
     return kDone;
   }
