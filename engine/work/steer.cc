@@ -92,7 +92,14 @@ bool move_job(QueueWork& work, Job* job, const MoveSpec& spec) {
     extras.at_ms = work.kept_at(spec.at_ms);
     extras.release_ms = std::max(extras.gate_ms, queue.queue_ms);
   }
-  if (spec.front || spec.back) extras.gate_ms = 0;
+  if (spec.front || spec.back) {
+    extras.gate_ms = 0;
+    // Its release is the moment at which its delay is over: its wait and its rank count from it.
+    if (extras.release_ms > queue.queue_ms) {
+      extras.release_ms = queue.queue_ms;
+      extras.at_ms = 0;
+    }
+  }
   if (spec.front) {
     // The last job that was moved ranks lowest, so it is first.
     job->rank = kFrontRanks - static_cast<int64_t>(queue.next_seq++);

@@ -493,7 +493,10 @@ RespValue QueueModel::move(const Words& words) {
   }
   const bool front = has_word(words, 3, "FRONT");
   const bool to_back = has_word(words, 3, "BACK");
-  if (front || to_back) ticket.gate_ms = 0;
+  if (front || to_back) {
+    ticket.gate_ms = 0;
+    ticket.release_ms = std::min(ticket.release_ms, queue_ms_);
+  }
   if (front) {
     ticket.rank = kFront - next_front_++;
   } else if (to_back) {

@@ -1,4 +1,5 @@
 // What a queue has promised for a job remains true: its place, its time, its ends, its limits.
+#include <functional>
 #include <string>
 
 #include "tests/support/queue_talk.h"
@@ -51,6 +52,33 @@ TEST_CASE("MOVE: in a LIFO group another band keeps the ticket that the job had"
   CHECK(q.say("Q.MOVE q b PRI NORMAL") == "0");
   CHECK(q.say("Q.MOVE q a PRI NORMAL") == "1");
   CHECK(q.drain() == "b a between");
+}
+
+TEST_CASE("MOVE: a delay that FRONT or BACK ends is over at that moment") {
+  const auto moved = [](const std::function<void(QueueTalk&)>& meanwhile) {
+    QueueTalk q;
+    q.begin_following();
+    q.add("a b c d", "DELAY 3600000");
+    q.pass(100);
+    CHECK(q.say("Q.MOVE q a FRONT") == "0");
+    CHECK(q.say("Q.MOVE q b BACK") == "1");
+    CHECK(q.say("Q.MOVE q c FRONT") == "0");
+    q.pass(100);
+    meanwhile(q);
+    CHECK(q.stat("oldest_ms") == "100");
+    // Another band goes by the release, in whatever way it is named.
+    CHECK(q.say("Q.MOVE q a PRI LOW") == "2");
+    CHECK(q.say("Q.ADD q b x PRI LOW IFDUP UPDATE", "result") == "updated");
+    CHECK(q.say("Q.ADD q e x PRI LOW", "position") == "3");
+    CHECK(q.say("Q.ADD q c x DELAY 3600000 IFDUP UPDATE") == "-BADFIELD field=delay");
+    CHECK(q.say("Q.ADD q d x DELAY 3600000 IFDUP UPDATE", "result") == "updated");
+    CHECK(q.drain() == "c a b e");
+    CHECK(q.ask("Q.STATS q").find("wait_ms")->field("max") == "100");
+  };
+  moved([](QueueTalk&) {});
+  moved([](QueueTalk& q) { q.restart(4); });
+  moved([](QueueTalk& q) { q.restart_from_checkpoint(4); });
+  moved([](QueueTalk& q) { q.take_over(4); });
 }
 
 TEST_CASE("a job keeps the TTL that held when it was added") {
