@@ -47,6 +47,18 @@ constexpr ErrorStatus kStatuses[] = {
     {"WRONGTYPE", 409, "The key holds another type than a queue."},
 };
 
+struct BusyReason {
+  Bytes reason;
+  Bytes detail;
+};
+
+// Of BUSY by EngineClient. Without one it is about a script.
+constexpr BusyReason kBusyReasons[] = {
+    {"client_pause", "Clients are paused (CLIENT PAUSE)."},
+    {"hand_over", "The primary is handing over to another node."},
+    {"journal", "The primary waits for its journal in etcd."},
+};
+
 constexpr int64_t kUsualRetryS = 1;
 
 HttpResponse response_of(unsigned status, const json& members) {
@@ -130,9 +142,8 @@ HttpResponse problem_of_error(Bytes error) {
     const Bytes name = word.substr(0, equals);
     members[std::string(name)] = hint_value(name, word.substr(equals + 1));
   }
-  // Otherwise BUSY is about a script (EngineClient).
-  if (members.value("reason", json()) == "client_pause") {
-    members["detail"] = "Clients are paused (CLIENT PAUSE).";
+  for (const BusyReason& busy : kBusyReasons) {
+    if (members.value("reason", json()) == busy.reason) members["detail"] = busy.detail;
   }
   HttpResponse response = response_of(row->status, members);
   if (row->status == 429 || row->status == 503) add_retry_after(response, members);

@@ -9,6 +9,13 @@
 
 namespace sluice {
 
+namespace {
+
+// Nobody knows when the server's own holds end: soon, or the node does.
+constexpr int64_t kHoldRetryMs = 1000;
+
+}  // namespace
+
 // The part that other threads use: passes deliveries to the client's thread.
 class EngineClient::Port final : public ClientPort, public std::enable_shared_from_this<Port> {
  public:
@@ -52,21 +59,33 @@ void EngineClient::speak_for(std::shared_ptr<User> user, int database) {
   client_->database = database;
 }
 
-// The pause may be shortened or prolonged: the hint reflects its present end.
-RespValue EngineClient::refuse_paused() const {
-  const int64_t left_ms = thread_.engine().pause.end_ms() - thread_.clock().times().steady_ms;
+// Null: what made the request wait has just ended.
+std::optional<RespValue> EngineClient::refusal_of_pause() const {
+  const ClientPause& pause = thread_.engine().pause;
+  const int64_t now_ms = thread_.clock().times().steady_ms;
+  std::string reason = "client_pause";
+  // CLIENT PAUSE may be shortened or prolonged: the hint reflects its present end.
+  int64_t left_ms = pause.asked_end_ms() - now_ms;
+  if (pause.is_held(Hold::kHandOver, now_ms)) {
+    reason = "hand_over";
+    left_ms = kHoldRetryMs;
+  } else if (pause.is_held(Hold::kJournal, now_ms)) {
+    reason = "journal";
+    left_ms = kHoldRetryMs;
+  } else if (left_ms <= 0) {
+    return std::nullopt;
+  }
   const std::string refusal =
-      "-BUSY reason=client_pause retry_after_ms=" + std::to_string(std::max<int64_t>(left_ms, 1)) +
-      "\r\n";
+      "-BUSY reason=" + reason + " retry_after_ms=" + std::to_string(left_ms) + "\r\n";
   Bytes bytes = refusal;
   return parse_resp_value(bytes);
 }
 
 std::optional<RespValue> EngineClient::refusal_of_data() {
-  const bool gate_closed = thread_.state().gate != nullptr && !thread_.passes_gate();
   thread_.clock().read();
+  const bool gate_closed = thread_.state().gate != nullptr && !thread_.passes_gate();
   if (thread_.engine().pause.mode(thread_.clock().times().steady_ms) >= PauseMode::kData) {
-    return refuse_paused();
+    if (std::optional<RespValue> refusal = refusal_of_pause()) return refusal;
   }
   if (gate_closed) return refuse_at_gate();
   return std::nullopt;
@@ -87,7 +106,7 @@ RespValue EngineClient::execute(std::span<const Bytes> arguments, const Conditio
   const Request request(arguments);
   const bool gate_closed = thread_.state().gate != nullptr && !thread_.passes_gate();
   if (thread_.engine().pause.end_ms() != 0 && execution.must_wait(*client_, request)) {
-    return refuse_paused();
+    if (std::optional<RespValue> refusal = refusal_of_pause()) return *std::move(refusal);
   }
   if (gate_closed && request.command != nullptr &&
       Execution::concerns_data(*client_, *request.command)) {

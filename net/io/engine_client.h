@@ -79,7 +79,7 @@ class EngineClient {
     Type type;
   };
   RespValue execute(std::span<const Bytes> arguments, const Condition* condition = nullptr);
-  RespValue refuse_paused() const;
+  std::optional<RespValue> refusal_of_pause() const;
   RespValue refuse_at_gate() const;
   void begin_waiting();
   void on_timeout();

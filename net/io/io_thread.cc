@@ -149,7 +149,7 @@ bool IoThread::passes_gate() {
   if (state_.gate->is_open(now_ms)) return true;
   const int64_t left_ms = state_.gate->left_ms(now_ms);
   if (left_ms != 0) {
-    engine().pause.hold(clock_.times().steady_ms + left_ms);
+    engine().pause.hold(Hold::kJournal, clock_.times().steady_ms + left_ms);
     state_.gate->begin_wait(now_ms);
   }
   return false;

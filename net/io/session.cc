@@ -272,8 +272,9 @@ void Session::after_batch() {
     const int64_t timeout_ms = client_.waiter->timeout_ms;
     blocked_.begin(timeout_ms != 0 ? std::optional<int64_t>(timeout_ms) : std::nullopt);
   } else if (client_.postponed) {
-    // It counts as a blocked client, and checks again when the pause should be over.
-    blocked_.begin(thread_.engine().pause.end_ms() - thread_.clock().times().steady_ms);
+    // It counts as a blocked client, and checks again when a pause should be over.
+    const int64_t now_ms = thread_.clock().times().steady_ms;
+    blocked_.begin(thread_.engine().pause.next_end_ms(now_ms) - now_ms);
   }
   if (life_.is_ending()) return close();
   for (Mail& mail : put_off_) take_mail(mail);

@@ -29,8 +29,6 @@ namespace {
 
 // One hold of I/O thread 0 by what is applied.
 constexpr int64_t kSliceUs = 2000;
-// A pause that release() ends.
-constexpr int64_t kHoldMs = 86'400'000;
 constexpr auto kCatchUpPoll = std::chrono::milliseconds(20);
 constexpr size_t kIdDigits = 40;
 
@@ -273,7 +271,7 @@ void ServerGroup::tend_gate(int64_t now_ms) {
   const int64_t steady_ms = shared_.state.clocks.read().steady_ms;
   if (gate_->is_open(now_ms)) {
     if (engine.resume_lease_clock(steady_ms)) shared_.state.wake_timer();
-    if (gate_->end_wait() && !hands_over) release_requests();
+    if (gate_->end_wait()) release_requests(Hold::kJournal);
     return;
   }
   engine.stop_lease_clock(steady_ms);
@@ -283,8 +281,10 @@ void ServerGroup::tend_gate(int64_t now_ms) {
   gate_->lease().has_ended() ? resume_writing() : static_cast<void>(node_->hand_over().abort());
 }
 
-void ServerGroup::release_requests() {
-  shared_.engine->pause.release();
+void ServerGroup::release_requests(Hold why) {
+  shared_.engine->pause.release(why);
+  // Nothing was due before the end of the hold.
+  shared_.state.wake_timer();
   for (const auto& thread : shared_.io_threads) thread->pause_changed();
 }
 
@@ -453,7 +453,7 @@ void ServerGroup::want_checkpoint(Lsn lsn) { store_.get().checkpointer()->want(l
 
 // Commands that run now end first.
 void ServerGroup::stop_writing() {
-  shared_.engine->pause.hold(Clocks::steady_ms() + kHoldMs);
+  shared_.engine->pause.hold(Hold::kHandOver, kNeverMs);
   busy_threads_ = std::make_shared<std::atomic<int>>(static_cast<int>(shared_.io_threads.size()));
   for (const auto& thread : shared_.io_threads) {
     thread->post([busy = busy_threads_, raw = thread.get()] {
@@ -464,7 +464,7 @@ void ServerGroup::stop_writing() {
 
 void ServerGroup::resume_writing() {
   busy_threads_.reset();
-  release_requests();
+  release_requests(Hold::kHandOver);
 }
 
 bool ServerGroup::is_durable() {

@@ -93,7 +93,7 @@ class ServerGroup final : public GroupPort, private GroupHost {
   void run();
   bool was_set_back();
   void tend_gate(int64_t now_ms);
-  void release_requests();
+  void release_requests(Hold why);
   // --- I/O thread 0 ---
   void on_first_thread(std::function<void()> task);
   void apply_some();

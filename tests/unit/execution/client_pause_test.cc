@@ -29,16 +29,36 @@ TEST_CASE("a command that a pause meets is denied once in ACL LOG") {
   CHECK(log.find("$5\r\ncount\r\n:1\r\n") != std::string::npos);
 }
 
-TEST_CASE("what the server holds and CLIENT PAUSE are the stricter and the longer of both") {
+TEST_CASE("what the server holds and CLIENT PAUSE each last until their own end") {
   ClientPause pause;
   CHECK(pause.end_ms() == 0);
-  pause.hold(500);
-  CHECK(pause.mode(100) == PauseMode::kData);
   pause.begin(PauseMode::kWrites, 100, 900);
-  CHECK(pause.mode(100) == PauseMode::kData);
-  CHECK(pause.end_ms() == 900);
+  pause.hold(Hold::kJournal, 500);
+  CHECK(pause.mode(499) == PauseMode::kData);
+  CHECK(pause.mode(500) == PauseMode::kWrites);
+  CHECK(pause.mode(900) == PauseMode::kNone);
+  CHECK(pause.next_end_ms(499) == 500);
+  CHECK(pause.next_end_ms(500) == 900);
+  CHECK(pause.next_end_ms(900) == 900);
+  pause.hold(Hold::kHandOver, 2000);
+  CHECK(pause.mode(500) == PauseMode::kData);
+  CHECK(pause.mode(1999) == PauseMode::kData);
+  CHECK(pause.end_ms() == 2000);
+  CHECK(pause.asked_end_ms() == 900);
+}
+
+TEST_CASE("CLIENT PAUSE only becomes stricter and longer while it runs") {
+  ClientPause pause;
+  pause.begin(PauseMode::kWrites, 100, 900);
+  pause.hold(Hold::kJournal, 500);
   pause.begin(PauseMode::kAll, 100, 300);
-  CHECK(pause.mode(100) == PauseMode::kAll);
+  CHECK(pause.mode(899) == PauseMode::kAll);
+  CHECK(pause.mode(900) == PauseMode::kNone);
+  pause.begin(PauseMode::kWrites, 100, 1000);
+  CHECK(pause.mode(999) == PauseMode::kAll);
+  pause.begin(PauseMode::kWrites, 1000, 1100);
+  CHECK(pause.mode(1000) == PauseMode::kWrites);
+  CHECK(pause.end_ms() == 1100);
   pause.end();
   CHECK(pause.mode(100) == PauseMode::kData);
   CHECK(pause.end_ms() == 500);
@@ -49,7 +69,7 @@ TEST_CASE("a hold stops what reads or changes data, by itself and in a transacti
   server.execution.set_times({1'700'000'000'000, 1'700'000'000'000, 5000, 0});
   server.session.run({"MULTI"});
   server.session.run({"GET", "a"});
-  server.engine.pause.hold(10'000);
+  server.engine.pause.hold(Hold::kHandOver, 10'000);
   const auto waits = [&](Client& client, std::vector<Bytes> args) {
     return server.execution.must_wait(client, Request(std::span<const Bytes>(args)));
   };
@@ -62,11 +82,15 @@ TEST_CASE("a hold stops what reads or changes data, by itself and in a transacti
   CHECK_FALSE(waits(other.client, {"EXEC"}));
 }
 
-TEST_CASE("the end of a hold leaves CLIENT PAUSE as it is") {
+TEST_CASE("the end of a hold leaves CLIENT PAUSE and other holds as they are") {
   ClientPause pause;
   pause.begin(PauseMode::kWrites, 100, 900);
-  pause.hold(5000);
-  pause.release();
+  pause.hold(Hold::kHandOver, 5000);
+  pause.hold(Hold::kJournal, 400);
+  pause.release(Hold::kHandOver);
+  CHECK_FALSE(pause.is_held(Hold::kHandOver, 100));
+  CHECK(pause.is_held(Hold::kJournal, 100));
+  pause.release(Hold::kJournal);
   CHECK(pause.mode(100) == PauseMode::kWrites);
   CHECK(pause.end_ms() == 900);
   pause.end_if_over(899);
@@ -77,8 +101,7 @@ TEST_CASE("the end of a hold leaves CLIENT PAUSE as it is") {
 
 TEST_CASE("a hold ends by its time") {
   ClientPause pause;
-  pause.hold(500);
-  pause.hold(300);
+  pause.hold(Hold::kJournal, 500);
   CHECK(pause.mode(499) == PauseMode::kData);
   CHECK(pause.mode(500) == PauseMode::kNone);
   pause.end_if_over(500);

@@ -481,6 +481,13 @@ TEST_CASE("an error of a command becomes a problem with its hints") {
   CHECK_EQ(group["group"], "7");
   CHECK_EQ(group["limit"], "max_total");
   CHECK_EQ(group["value"], 3);
+  const auto busy = [](const std::string& reason) {
+    const HttpResponse refusal = problem_of_error("BUSY reason=" + reason + " retry_after_ms=1000");
+    return json::parse(refusal.body)["detail"].get<std::string>();
+  };
+  CHECK_EQ(busy("client_pause"), "Clients are paused (CLIENT PAUSE).");
+  CHECK_EQ(busy("hand_over"), "The primary is handing over to another node.");
+  CHECK_EQ(busy("journal"), "The primary waits for its journal in etcd.");
   CHECK_EQ(problem_of_error("ERR syntax error").status, 422);
   CHECK_EQ(problem_of_error("NOPERM this user has no permissions").status, 403);
 }
