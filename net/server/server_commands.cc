@@ -182,6 +182,11 @@ void ServerCommands::users_changed() {
 // --- Checkpoints and the end ---
 
 Status ServerCommands::checkpoint() {
+  // A checkpoint waits for what is being applied, which this thread may be doing.
+  if (shared_.engine->following.load()) {
+    return refusal(
+        "ERR SAVE is refused at a standby, which would apply nothing meanwhile: use BGSAVE");
+  }
   const Status made = store_.make();
   if (!made.ok()) return refusal("ERR " + made.message());
   if (store_.checkpoint_runs() && store_.running_kind() == PersistencePort::Kind::kSave) {

@@ -79,6 +79,13 @@ def test_roles(options):
         require(is_error(refused, "READONLY You can't write against a read only replica."), refused)
         require_equal(role[:3], [b"slave", b"127.0.0.1", primary.port], "ROLE of the standby")
         require_equal(ask(primary, ["GET", "k"], ["ROLE"])[1][0], b"master", "ROLE of the primary")
+        [refused] = ask(standby, ["SAVE"])
+        require(is_error(refused, "ERR SAVE is refused at a standby"), refused)
+        def saved():
+            return int(standby.told("persistence")["sluice_checkpoints_completed"])
+        before = saved()
+        ask(standby, ["BGSAVE"])
+        wait_until(lambda: saved() > before, what="a checkpoint of the standby")
         for node in group.nodes:
             require_equal(group.asks_sentinel(node.sentinel_port), primary.port, "by Sentinel")
         group.wait_in_sync()
