@@ -2,7 +2,9 @@
 #include "net/admin/api.h"
 #include "net/admin/group_state.h"
 #include "net/admin/routes.h"
+#include "net/group/serving_gate.h"
 #include "net/http/http_service.h"
+#include "net/process/clocks.h"
 
 namespace sluice {
 
@@ -25,7 +27,9 @@ void get_standby(Exchange& exchange) {
   QueryReader query(exchange, QueryReader::Selects::kNothing);
   const auto max_lag_ms = query.duration("max_lag_ms", 0, kMaxLagMs);
   if (query.failed()) return;
-  respond_role(exchange, "standby", why_no_standby(group_of(exchange), max_lag_ms));
+  const ServingGate* const gate = exchange.service().state().gate;
+  const bool answers = gate == nullptr || gate->is_open(Clocks::boot_ms());
+  respond_role(exchange, "standby", why_no_standby(group_of(exchange), answers, max_lag_ms));
 }
 
 void get_group(Exchange& exchange) {

@@ -66,11 +66,16 @@ std::string why_no_primary(const GroupPort* group) {
   return "This node has not reached etcd in time: another one may be the primary.";
 }
 
-std::string why_no_standby(const GroupPort* group, std::optional<int64_t> max_lag_ms) {
+std::string why_no_standby(const GroupPort* group, bool answers,
+                           std::optional<int64_t> max_lag_ms) {
   if (group == nullptr) return "The server has no group: it is a primary.";
   const std::shared_ptr<const GroupView> view = group->view();
   if (view->role != GroupRole::kStandby) {
     return std::string("The role of this node is ") + name_of(view->role) + ".";
+  }
+  if (!answers) {
+    return "This node has not heard of etcd for " + std::to_string(group->view_age_ms()) +
+           " ms, and replica-serve-stale-data is no: it refuses reads.";
   }
   // Without news, the lag grows.
   const int64_t lag_ms = view->lag_ms + group->view_age_ms();

@@ -210,8 +210,9 @@ def test_strangers(options):
 
 
 def test_without_etcd(options):
-    """a node that has lost etcd names nobody by Sentinel; when etcd is back it names the primary"""
-    with Group(options.program, relayed=True) as group:
+    """a node that has lost etcd names nobody by Sentinel until etcd is back; if it refuses reads,
+    it is no standby for load balancers"""
+    with Group(options.program, relayed=True, of_node=http_directives) as group:
         primary, standby = group.primary(), group.standby()
         require_equal(group.asks_sentinel(standby.sentinel_port), primary.port, "before")
         group.cut(standby)
@@ -222,10 +223,13 @@ def test_without_etcd(options):
             flags = fields[fields.index(b"flags") + 1]
             require(b"s_down" in flags and b"o_down" in flags, f"flags {flags}")
         require_equal(group.asks_sentinel(primary.sentinel_port), primary.port, "elsewhere")
-        with standby.connect() as connection:
+        with standby.connect() as connection, http(standby, None) as client:
             require_equal(connection.call("PING").value, b"PONG", "a read at the standby")
+            client.expect(200, "GET", "/standby")
             connection.call("CONFIG", "SET", "replica-serve-stale-data", "no")
             require(b"MASTERDOWN" in connection.call("GET", "k").raw, "old data")
+            refused = require_problem(client.get("/standby"), 503, "OTHERROLE")
+            require("replica-serve-stale-data" in refused["detail"], refused)
             connection.call("CONFIG", "SET", "replica-serve-stale-data", "yes")
         group.heal(standby)
         wait_until(lambda: group.asks_sentinel(standby.sentinel_port) == primary.port, 20,

@@ -34,18 +34,23 @@ TEST_CASE("a load balancer sends writers to the primary, while it may answer") {
 
 TEST_CASE("a load balancer sends readers to standbys that are not far behind") {
   FakeGroup group("n2");
-  CHECK_EQ(why_no_standby(&group, {}), "");
-  CHECK_EQ(why_no_standby(nullptr, {}), "The server has no group: it is a primary.");
+  CHECK_EQ(why_no_standby(&group, true, {}), "");
+  CHECK_EQ(why_no_standby(nullptr, true, {}), "The server has no group: it is a primary.");
   GroupView view = *group.view();
   view.lag_ms = 300;
   group.set(view);
-  CHECK_EQ(why_no_standby(&group, 300), "");
+  CHECK_EQ(why_no_standby(&group, true, 300), "");
   // What it has not heard of may be as old as its silence.
   group.age_ms = 1;
-  CHECK_EQ(why_no_standby(&group, 300), "This node is 301 ms behind, more than max_lag_ms allows.");
-  CHECK_EQ(why_no_standby(&group, {}), "");
+  CHECK_EQ(why_no_standby(&group, true, 300),
+           "This node is 301 ms behind, more than max_lag_ms allows.");
+  CHECK_EQ(why_no_standby(&group, true, {}), "");
+  group.age_ms = 2500;
+  CHECK_EQ(why_no_standby(&group, false, {}),
+           "This node has not heard of etcd for 2500 ms, and replica-serve-stale-data is no: it "
+           "refuses reads.");
   set_role(group, GroupRole::kTaking);
-  CHECK_EQ(why_no_standby(&group, {}), "The role of this node is taking.");
+  CHECK_EQ(why_no_standby(&group, true, {}), "The role of this node is taking.");
 }
 
 TEST_CASE("a change at a standby is told where the primary is") {
