@@ -35,7 +35,8 @@ class FakeConnection:
         require(not check_health, "it asks nothing besides")
         self.sent += commands
 
-    def read_response(self):
+    def read_response(self, disable_decoding):
+        require(disable_decoding, "it wants bytes")
         reply = self._replies.pop(0)
         if isinstance(reply, Exception):
             raise reply

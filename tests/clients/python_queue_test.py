@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import contextvars
 import enum
+import functools
 import gc
 import os
 import sys
@@ -12,6 +13,8 @@ import threading
 import time
 import uuid
 import weakref
+
+import redis
 
 from harness import info, require, require_equal, run, scratch, wait_until
 from harness.native_queue import DISK, Native
@@ -508,6 +511,25 @@ def test_servers_that_refuse(options):
                 for method in methods:
                     raised(kind, getattr(queue, method), *CALLS[method])
             asyncio.run(raised_by_all(kind, url, name, methods))
+
+
+def test_decoding_clients(options):
+    """A client that decodes replies, of a function or of a URL, changes nothing."""
+    payload = b"\xff\x00"
+    with options.server() as server:
+        url = url_of(server.port)
+        for connect in (functools.partial(redis.Redis.from_url, url, decode_responses=True),
+                        url + "?decode_responses=true"):
+            with Queue(EXEC, connect, codec="raw") as queue:
+                job = queue.add(payload, tags={"a": "b"})
+                Worker(EXEC, lambda job: job.payload, connect, codec="raw", burst=True).run()
+                require_equal(job.result(20), payload)
+                info_of = queue.get(job.id, with_=["payload"])
+                require_equal((info_of.state, info_of.payload, info_of.fields["tags"]),
+                              ("completed", payload, {"a": "b"}))
+                require_equal([event.type for event in queue.events("-", follow=False,
+                                                                    ids=[job.id])][-1],
+                              "completed")
 
 
 def test_traceparent(options):

@@ -47,7 +47,8 @@ class Speaking:
         require(not check_health, "no PING in between")
         self._connection.send_bytes(b"".join(packed))
 
-    def read_response(self):
+    def read_response(self, disable_decoding):
+        require(disable_decoding, "it wants bytes")
         try:
             reply = self._connection.read_reply()
             while reply.is_push:

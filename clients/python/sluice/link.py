@@ -249,9 +249,10 @@ def _is_stale(connection: Any) -> bool:
 
 
 def _read(connection: Any, future: Future[Any]) -> Optional[errors.SluiceError]:
-    """Reads one reply. Returns the error, if it is one."""
+    """Reads one reply: bytes, also over a client with `decode_responses`. Returns the error, if it
+    is one."""
     try:
-        future.set_result(connection.read_response())
+        future.set_result(connection.read_response(disable_decoding=True))
     except redis.ResponseError as error:
         said = error_of(error)
         future.set_exception(said)
