@@ -225,11 +225,29 @@ def test_many_leases(_options):
     lease = touches[0].leases[0]
     effects = plan.receive(touches[0], [1, [errors.StaleLease("X")] + [None] * 255], 10.0)
     require_equal([(effect.kind, effect.lease) for effect in effects], [("lost", lease)])
-    require(plan.quiet, "it is told to be quiet")
     plan.receive(touches[2], [0, [None, b"enough"]], 10.0)
-    require(not plan.quiet, "and no longer")
     require_equal(touches[2].leases[1].stop, "enough")
     require(lease.lost and not plan.finish(lease, Outcome("ack")), "its result is dropped")
+
+
+def test_quiet(_options):
+    """A worker is quiet if a queue has told it so, and has given it no job since."""
+    plan = Plan([b"a", b"b"], 10)
+    for queue in (b"a", b"b"):
+        pop = plan.blocking_pop(0.0) or plan.commands(0.0)[-1]
+        plan.receive(pop, [[queue, b"x", 1, 1, b"1", 3000]], 0.0)
+    touches = {command.words[1]: command for command in plan.commands(10.0)}
+
+    def told(queue, quiet):
+        plan.receive(touches[queue], [b"left_ms", 1000, b"cancel", None, b"quiet", quiet], 10.0)
+        return plan.quiet
+
+    require_equal([told(b"a", 1), told(b"b", 0)], [True, True], "quiet in a alone")
+    require_equal([told(b"b", 1), told(b"a", 0), told(b"b", 0)], [True, True, False], "in both")
+    told(b"a", 1)
+    for queue, quiet in ((b"b", True), (b"a", False)):
+        plan.receive(plan.blocking_pop(10.0), [[queue, b"y", 2, 1, b"1", 3000]], 10.0)
+        require_equal(plan.quiet, quiet, "after a job of a queue")
 
 
 def popped(jobs):

@@ -153,7 +153,7 @@ class Plan:
         self._pause = FIRST_PAUSE
         self._resume_at = 0.0
         self.popped = False  # a pop had a reply
-        self.quiet = False
+        self._quiet: set[bytes] = set()  # queues whose last word is that they give no jobs
         self.draining = False
         self.reached = False  # the last command had a reply
         self.failure: Optional[errors.ServerError] = None
@@ -193,6 +193,10 @@ class Plan:
 
     def _holds(self, lease: Lease) -> bool:
         return self._held.get(lease.key) is lease
+
+    @property
+    def quiet(self) -> bool:
+        return bool(self._quiet)
 
     @property
     def busy(self) -> int:
@@ -334,7 +338,8 @@ class Plan:
             # One pair keeps the shape without AND: a pop that took place says that it is done.
             parts, jobs = (reply if len(command.leases) > 1 else ([b"OK"], reply))
         elif command.kind == "touch" and len(command.leases) > 1:
-            self.quiet, parts = bool(reply[0]), reply[1]
+            self._hear_quiet(command.leases[0], reply[0])
+            parts = reply[1]
         elif command.kind != "pop" and len(command.leases) == 1:
             parts = [reply]
         effects: list[Effect] = []
@@ -396,7 +401,7 @@ class Plan:
     def _receive_touch(self, lease: Lease, part: Any) -> list[Effect]:
         if isinstance(part, (dict, list)):  # of one lease: a map
             fields = dict(wire.pairs(part))
-            self.quiet = bool(fields.get("quiet", False))
+            self._hear_quiet(lease, fields.get("quiet"))
             part = fields["cancel"]
         if isinstance(part, errors.TooBig):
             if self._holds(lease):  # Its lease was not renewed: that is done at once.
@@ -414,6 +419,12 @@ class Plan:
         lease.stop = wire.to_text(part)
         return [Effect("stop", lease)]
 
+    def _hear_quiet(self, lease: Lease, quiet: Any) -> None:
+        if quiet:
+            self._quiet.add(lease.queue)
+        else:
+            self._quiet.discard(lease.queue)
+
     def _receive_jobs(self, pop: Pop, jobs: Any, now: float) -> list[Effect]:
         if pop.over:
             return []  # The other connection had the same jobs.
@@ -425,6 +436,7 @@ class Plan:
         effects = []
         for job in jobs or ():
             lease = lease_of(job)
+            self._quiet.discard(lease.queue)
             if self._left is not None:
                 self._left = max(self._left - 1, 0)
             earlier = self._held.pop(lease.key, None)

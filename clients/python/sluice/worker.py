@@ -201,7 +201,9 @@ class Worker:
 
     @property
     def quiet(self) -> bool:
-        """Whether the operator has told the worker to be quiet: it gets no jobs."""
+        """Whether the operator has told the worker to be quiet in one of its queues, which gives it
+        no jobs then. It hears so with the heartbeats of that queue's jobs; and with the next job of
+        that queue, that it is quiet no more."""
         return self._plan.quiet
 
     def wait_ready(self, timeout: Optional[float] = None) -> bool:
