@@ -1,12 +1,15 @@
 """A web service: a run is submitted, waits its turn in a queue, and is streamed to the browser.
 
-    uvicorn app:app      and beside it, as often as needed:      python worker.py
+    python app.py      and beside it, as often as needed:      python worker.py
 """
 
 import json
+import os
 import pathlib
-from typing import AsyncIterator
+import socket
+from typing import AsyncIterator, Optional
 
+import uvicorn
 from fastapi import Depends, FastAPI, Header, HTTPException, Request
 from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field
@@ -25,9 +28,13 @@ class Run(BaseModel):
     user: str = Field(min_length=1, max_length=64)
 
 
-@app.on_event("shutdown")
-async def close() -> None:
-    await queue.close()
+class Service(uvicorn.Server):
+    """It waits for all replies before it tells the app that it ends. A stream ends when the queue
+    is closed."""
+
+    async def shutdown(self, sockets: Optional[list[socket.socket]] = None) -> None:
+        await queue.close()
+        await super().shutdown(sockets)
 
 
 @app.get("/")
@@ -90,3 +97,7 @@ async def stream(id: str, seen: int) -> AsyncIterator[str]:
         yield "id:\n\n"  # The browser forgets its number, and comes again for what is kept.
     except errors.Unreachable:
         return  # The browser comes again.
+
+
+if __name__ == "__main__":
+    Service(uvicorn.Config(app, port=int(os.environ.get("PORT", "8000")))).run()

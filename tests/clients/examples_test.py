@@ -225,6 +225,16 @@ def check_refusals(port):
     require_equal(request(port, "DELETE", f"/runs/{run['id']}"), (200, {"outcome": "cancelled"}))
 
 
+def followed(port):
+    """A stream of a run that waits: it is there for as long as the service."""
+    status, run = request(port, "POST", "/runs", {"below": 100, "user": "ann"})
+    require_equal(status, 202, run)
+    stream = urllib.request.urlopen(f"http://localhost:{port}/runs/{run['id']}/events",
+                                    timeout=TIMEOUT_S)
+    require(stream.readline().startswith(b"id: "), "the first event")
+    return stream
+
+
 def check_without_queue(port):
     for method, path, body in (("POST", "/runs", {"below": 100, "user": "ann"}),
                                ("DELETE", "/runs/a", None), ("GET", "/runs/a/events", None)):
@@ -253,13 +263,14 @@ def test_fastapi(options):
     with options.server() as server:
         environment = environment_for(server)
         port = steady_port()
-        service = [python, "-m", "uvicorn", "app:app", "--port", str(port)]
-        with running(service, environment, folder):
+        environment["PORT"] = str(port)
+        with contextlib.ExitStack() as streams, running([python, "app.py"], environment, folder):
             wait_until_up(port)
             check_cancel(port)
             check_refusals(port)
             with running([python, "worker.py"], environment, folder):
                 check_service(port)
+            streams.enter_context(followed(port))
             server.stop()
             check_without_queue(port)
 
@@ -282,12 +293,14 @@ def test_express(options):
         port = steady_port()
         environment = dict(environment_for(server), PORT=str(port))
         link = [node, "--preserve-symlinks", "--preserve-symlinks-main"]
-        with running([*link, "dist/app.js"], environment, folder):
+        with contextlib.ExitStack() as streams, \
+                running([*link, "dist/app.js"], environment, folder):
             wait_until_up(port)
             check_cancel(port)
             check_refusals(port)
             with running([*link, "dist/worker.js"], environment, folder):
                 check_service(port)
+            streams.enter_context(followed(port))
             server.stop()
             check_without_queue(port)
 
