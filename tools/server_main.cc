@@ -1,9 +1,9 @@
 // sluice-server [conf] [--reinit] [--directive value ...]
 //
 // The main thread only waits for signals and for the end of the server. SIGTERM, SIGINT, SIGQUIT,
-// SIGXCPU and SIGPWR start an orderly shutdown; during a shutdown only SIGINT has an effect: it ends the
-// process at once. Exit codes: those of Server::wait(), and 1 also for the configuration, sockets,
-// threads, or SIGINT during the shutdown.
+// SIGXCPU and SIGPWR start an orderly shutdown; during a shutdown only SIGINT has an effect: it
+// ends the process at once. Exit codes: those of Server::wait(), and 1 also for the configuration,
+// sockets, threads, or SIGINT during the shutdown.
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
