@@ -18,6 +18,7 @@ from harness import require, require_equal, run, wait_until
 from harness.proxy import DROP, PASS, Proxy
 from harness.python_client import PACKAGE, end_job, raised, url_of
 from harness.sentinels import replying
+from harness.servers import steady_port
 
 from sluice import (AsyncQueue, Cancelled, Queue, ResultTimeout, Unknown, Unreachable, Worker,
                     errors)
@@ -319,6 +320,33 @@ def test_tasks_that_give_up(options):
     with options.server() as server, server.connect() as control:
         added = asyncio.run(give_up(url_of(server.port), control))
         require(1 < added <= 1 + THREADS, f"{added} were added")
+
+
+async def add_without_a_server(port, start):
+    """Many calls at once while nobody listens, then one when the server has come."""
+    async with AsyncQueue(EXEC, url_of(port), patience=3) as queue, \
+            AsyncQueue(EXEC, url_of(port), patience=0) as hasty:
+        calls = [queue.add_many([{"payload": n}]) if n % 2 else queue.add(n)
+                 for n in range(20 * THREADS)]
+        began = time.monotonic()
+        said = await asyncio.gather(*calls, return_exceptions=True)
+        took = time.monotonic() - began
+        said += await asyncio.gather(*(hasty.add(n) for n in range(2 * THREADS)),
+                                     return_exceptions=True)
+        start()
+        await asyncio.gather(hasty.add(1), queue.add(1))
+    return took, [each[0] if isinstance(each, list) else each for each in said]
+
+
+def test_patience_begins_with_the_call(options):
+    """What waits for a thread of an AsyncQueue loses its patience there, and is tried again by the
+    next call."""
+    port = steady_port()
+    with options.server({"port": port}) as server:
+        server.stop()
+        took, said = asyncio.run(add_without_a_server(port, server.start))
+        require(took < 30, f"{took:.1f} s")  # One after the other they take 45 s and more.
+        require_equal({type(each) for each in said}, {Unreachable})
 
 
 def test_end_of_a_program(_options):

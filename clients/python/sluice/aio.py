@@ -2,19 +2,22 @@
 
 Commands run in a few threads that share one connection, as those of `Queue` do, so a task that is
 cancelled leaves no half of a reply behind: what it has begun runs to its end, and its reply is
-read, unless the program ends before. What has not begun, because all threads are busy, is not done.
+read, unless the program ends before. What has not begun, because all threads are busy, is not done;
+its patience has begun with the call.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
+import time
 from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import Optional, Sequence, TypeVar, Union
 
 from sluice import errors, forks
 from sluice.codec import Codec
 from sluice.daemon import DaemonThreads
+from sluice.link import called_at
 from sluice.queue import Event, Job, JobInfo, Queue, result_of
 from sluice.server import Server
 
@@ -164,5 +167,6 @@ class AsyncQueue:
     def _run(self, function: Callable[..., T], *arguments: Any, **options: Any) -> Awaitable[T]:
         self._refuse_closed()
         # In the context of the caller, which has the present span.
-        run = contextvars.copy_context().run
-        return self._threads.call(run, function, *arguments, **options)
+        context = contextvars.copy_context()
+        context.run(called_at.set, time.monotonic())
+        return self._threads.call(context.run, function, *arguments, **options)

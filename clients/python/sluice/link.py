@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import contextvars
 import select
 import socket
 import threading
@@ -44,6 +45,11 @@ _CODES = {
 }
 
 _Batch = list[tuple[Words, Future[Any]]]
+
+# When the call was made that runs in this context, if it may have waited for its thread: a steady
+# time. Its patience began then.
+called_at: contextvars.ContextVar[Optional[float]] = contextvars.ContextVar(
+    "sluice.called_at", default=None)
 
 
 class ConnectionLost(Unreachable):
@@ -101,6 +107,7 @@ class Link:
         self._connection = self._client.connection_pool.make_connection()
         # As an option the connections of Unix sockets refuse it.
         self._connection.socket_connect_timeout = self._timeout
+        self._failed: Optional[tuple[float, Unreachable]] = None  # when and how, if it did last
         self.connections = 0  # how many it has begun to make: the number of the present one
 
     def exchange(self, commands: Sequence[Words]) -> list[Any]:
@@ -135,6 +142,8 @@ class Link:
 
         Raises Unreachable and what the server replies.
         """
+        if (late := self.too_late(patience)) is not None:
+            raise late
         pause = self.pauses(patience)
         while True:
             reply = self.exchange([words])[0]
@@ -142,6 +151,14 @@ class Link:
                 return reply
             if not is_outage(reply) or (is_uncertain(reply) and not twice) or not pause():
                 raise Closed("it was closed") if self._ended else reply
+
+    def too_late(self, patience: float) -> Optional[Unreachable]:
+        """What becomes of a call that has waited for its thread until its `patience` was over: it
+        is not begun, if others have found since it was made that the server is away."""
+        called, failed = called_at.get(), self._failed
+        if called is None or failed is None or failed[0] < called:
+            return None
+        return Unreachable(str(failed[1])) if time.monotonic() >= called + patience else None
 
     def pauses(self, patience: float) -> Callable[[], bool]:
         """A function that waits before a repeat. False: `patience` is over, or the link was closed
@@ -201,6 +218,7 @@ class Link:
             connection.send_packed_command(_pieces(packed), check_health=False)
             for _, future in batch:
                 elsewhere |= isinstance(_read(connection, future), _SERVES_NOT)
+            self._failed = None
             if elsewhere:
                 connection.disconnect()
         except (RedisError, OSError, Closed) as error:
@@ -208,6 +226,7 @@ class Link:
             said = Closed("it was closed") if self._ended else error_of(error)
             if not sent and isinstance(said, ConnectionLost):
                 said = Unreachable(str(error))
+            self._failed = (time.monotonic(), said) if isinstance(said, Unreachable) else None
             # An error reply for which redis-py ends the connection is that of one command.
             left = _unanswered(batch)
             _fail(left[:1], said)
@@ -288,10 +307,10 @@ def is_uncertain(error: Any) -> bool:
 
 
 class Pauses:
-    """Pauses between repeats: they grow to a second, and end after `patience` seconds."""
+    """Pauses between repeats: they grow to a second, and end `patience` seconds after the call."""
 
     def __init__(self, patience: float) -> None:
-        self._until = time.monotonic() + patience
+        self._until = (called_at.get() or time.monotonic()) + patience
         self._next = FIRST_PAUSE
 
     def pause(self) -> bool:

@@ -233,6 +233,8 @@ class Queue:
 
     def _add_all(self, additions: Sequence[_Addition],
                  patience: float) -> list[Union[Job, errors.SluiceError]]:
+        if (late := self._link.too_late(patience)) is not None:
+            return [errors.Unreachable(str(late)) for _ in additions]
         out: dict[int, Union[Job, errors.SluiceError]] = {}
         lost: set[int] = set()  # The server may have added these.
         left = list(range(len(additions)))
