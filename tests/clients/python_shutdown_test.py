@@ -530,5 +530,29 @@ def test_testing_server(options):
     raised(FileNotFoundError, testing.Server, "/nonexistent/sluice-server")
 
 
+UNCLOSED = """
+import os, sys
+from sluice import Queue, testing
+server = testing.Server(sys.argv[1])
+print(server.pid, server._directory.name, flush=True)
+if os.fork() == 0:
+    sys.exit(0)
+os.wait()
+Queue("exec", server.url).add(1)
+raise KeyError
+"""
+
+
+def test_testing_server_that_is_not_closed(options):
+    """It ends with its program, whose exception changes nothing; not with a fork of that."""
+    done = subprocess.run([sys.executable, "-c", UNCLOSED, options.program], text=True,
+                          timeout=120, env={**os.environ, "PYTHONPATH": str(PACKAGE)},
+                          capture_output=True, check=False)
+    pid, directory = done.stdout.split()
+    require("KeyError" in done.stderr, done.stderr)
+    require(not os.path.exists(f"/proc/{pid}"), "it has ended")
+    require(not os.path.exists(directory), "its files are gone")
+
+
 if __name__ == "__main__":
     sys.exit(run(sys.modules[__name__]))

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import signal
@@ -16,7 +17,8 @@ from typing import Optional
 
 
 class Server:
-    """A server on a free port of loopback, which keeps everything in memory.
+    """A server on a free port of loopback, which keeps everything in memory. It ends with `close`,
+    or else with the program, unless a signal kills that.
 
     The program is `program`, else the environment's SLUICE_SERVER, else sluice-server in the PATH.
     """
@@ -28,6 +30,7 @@ class Server:
         found = program or os.environ.get("SLUICE_SERVER") or shutil.which("sluice-server")
         if found is None:
             raise FileNotFoundError("no sluice-server in the PATH; SLUICE_SERVER may name one")
+        self._pid = os.getpid()
         self._directory = tempfile.TemporaryDirectory(prefix="sluice-testing-")
         self._ready = os.path.join(self._directory.name, "ready")
         self._log = os.path.join(self._directory.name, "log")
@@ -37,6 +40,7 @@ class Server:
                  "--appendonly", "no", "--save", "", "--dir", self._directory.name,
                  "--ready-file", self._ready, *arguments],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        atexit.register(self.close)
         try:
             self.port = self._wait(timeout)
         except BaseException:
@@ -49,7 +53,10 @@ class Server:
         return self._process.pid
 
     def close(self) -> None:
-        """Ends the server."""
+        """Ends the server. In the child of a fork, which has not started it, nothing happens."""
+        if self._pid != os.getpid():
+            return
+        atexit.unregister(self.close)
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:
