@@ -7,7 +7,7 @@ import sys
 import urllib.request
 
 from harness import require, require_equal, run
-from harness.cli import SERVER_ERROR, USAGE_ERROR, serve
+from harness.cli import SERVER_ERROR, USAGE_ERROR, Terminal, plain, serve
 from commands_test import filled
 
 
@@ -80,7 +80,7 @@ def test_a_user_who_may_not_read_the_configuration(options):
         connection.call("ACL", "SETUSER", "looker", "on", ">p", "~*", "+q.get", "+q.list",
                         "+q.stats", "+q.events", "+q.log", "+scan", "+exists", "+info")
     sluice.before = ["--user", "looker", "--pass", "p"]
-    note = "this user may not read the configuration"
+    note = "this user may not read the configuration: what is paused is not shown"
 
     def shown(*words):
         code, out, err = sluice.run("status", *words, "--json")
@@ -93,11 +93,44 @@ def test_a_user_who_may_not_read_the_configuration(options):
     require_equal((line["config"], line["stats"]["pending"]), (None, 2), "status exec")
     for words in [], ["exec"]:
         code, out, err = sluice.run("status", *words)
-        require_equal((code, err), (0, ""), str(words))
-        require(re.search(r"^exec\t2\t", out, re.M), out)
+        require_equal((code, err), (0, f"sluice: {note}\n"), str(words))
+        require(re.search(r"^exec\t2\t.*\t$", out, re.M), out)
     with server.connect() as connection:
         connection.call("ACL", "SETUSER", "looker", "-q.stats")
     sluice.fails(SERVER_ERROR, "NOPERM", "status")
+
+
+def test_a_pause_is_shown(options):
+    """status says in a column which queues are paused, within the width of a terminal."""
+    server, sluice = filled(options)
+    name = "a-rather-long-name-" + "x" * 100
+    with server.connect() as connection:
+        for number in range(1000):
+            connection.call("Q.ADD", name, number, "")
+        connection.call("Q.ADD", name, "late", "", "DELAY", 60_000)
+        connection.call("Q.POP", 1, name)
+        connection.call("Q.NACK", name, *connection.call("Q.POP", 1, name, "BRIEF").value[0][1:3],
+                        "FATAL")
+
+    def on_terminal(*words):
+        terminal = Terminal(sluice.words("status", *words), columns=80)
+        require_equal(terminal.end()[0], 0, str(words))
+        lines = plain(terminal.text).split("\r\n")
+        require(all(len(line) <= 80 for line in lines), str(lines))
+        titles = next(line for line in lines if line.startswith("QUEUE "))
+        return titles.split()[-1] == "PAUSED", [line.split() for line in lines]
+
+    require_equal(on_terminal()[0], False, "a column without a pause")
+    sluice.must("pause", name, "all")
+    for words, first in ([], "a-rat"), ([name], "a-rat"):
+        has_column, lines = on_terminal(*words)
+        (line,) = [line for line in lines if line and line[0].startswith(first)]
+        require_equal((has_column, line[-1]), (True, "all"), str(words))
+        shown = sluice.must("status", *words)
+        require(re.search(r"^QUEUE\t.*\tPAUSED$", shown, re.M), shown)
+        require(re.search(rf"^{name}\t998\t.*\tall$", shown, re.M), shown)
+    require(re.search(r"^exec\t2\t.*\t$", sluice.must("status"), re.M), "exec is not paused")
+    require_equal(on_terminal("exec")[0], False, "a column without a pause")
 
 
 if __name__ == "__main__":

@@ -64,7 +64,8 @@ class ConfigReader {
   }
 
   void tell() const {
-    if (is_refused_) context_.note("this user may not read the configuration");
+    if (is_refused_)
+      context_.note("this user may not read the configuration: what is paused is not shown");
   }
 
  private:
@@ -100,11 +101,15 @@ int print_all(Context& context) {
       ++hidden;
       continue;
     }
-    if (!context.json) continue;
+    RespValue& stats = queues.back().second;
     const RespValue config = reader.read(name, {"paused", "max_waiting", "max_total"});
-    json line = queue_json(context, name, queues.back().second);
-    if (!config.is_null()) line.update(config_to_json(config));
-    all.push_back(std::move(line));
+    if (context.json) {
+      json line = queue_json(context, name, stats);
+      if (!config.is_null()) line.update(config_to_json(config));
+      all.push_back(std::move(line));
+    } else {
+      put_paused(config, stats);
+    }
   }
   if (context.json) {
     print_json(all);
@@ -149,16 +154,17 @@ int print_one(Context& context) {
     }
     return kDone;
   }
-  const RespValue stats = stats_of(context, context.queue());
+  RespValue stats = stats_of(context, context.queue());
+  ConfigReader reader(context);
+  const RespValue config = reader.read(context.queue(), {});
+  reader.tell();
   if (context.json) {
-    ConfigReader reader(context);
-    const RespValue config = reader.read(context.queue(), {});
-    reader.tell();
     json line = queue_json(context, context.queue(), stats);
     line["config"] = config.is_null() ? json(nullptr) : config_to_json(config);
     print_json(line);
     return kDone;
   }
+  put_paused(config, stats);
   queues_table({{context.queue(), stats}}).print(context.screen);
   std::printf("\n");
   const std::vector<std::string> lines = summary_lines(stats, context.screen);

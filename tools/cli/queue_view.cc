@@ -83,7 +83,24 @@ std::string rejected_text(const RespValue& stats) {
   return text;
 }
 
+std::string paused_text(const RespValue& stats) {
+  const std::string paused = text_of(stats, "paused");
+  return paused == "none" ? "" : paused;
+}
+
 }  // namespace
+
+void put_paused(const RespValue& config, RespValue& stats) {
+  const RespValue* paused = config.find("paused");
+  if (paused == nullptr || !stats.is_map()) return;
+  RespValue name;
+  name.kind = Kind::kText;
+  name.text = "paused";
+  stats.items.push_back(std::move(name));
+  stats.items.push_back(*paused);
+}
+
+bool is_paused(const RespValue& stats) { return !paused_text(stats).empty(); }
 
 std::span<const QueueColumn> queue_columns() {
   using Stats = RespValue;
@@ -137,7 +154,11 @@ std::span<const QueueColumn> queue_columns() {
        [](const Stats& stats) { return number_of(stats, "run_ms", "p50"); }},
       {{"POPS", true},
        [](const QueueStats& queue) -> Cell { return filled(queue.second, "waiting_pops"); },
-       [](const Stats& stats) { return static_cast<double>(integer_of(stats, "waiting_pops")); }}};
+       [](const Stats& stats) { return static_cast<double>(integer_of(stats, "waiting_pops")); }},
+      // The last one: scripts that count columns find the others where they were.
+      {{"PAUSED"},
+       [](const QueueStats& queue) -> Cell { return bad(paused_text(queue.second)); },
+       [](const Stats& stats) { return is_paused(stats) ? 1.0 : 0.0; }}};
   return kColumns;
 }
 

@@ -1,6 +1,6 @@
 // Shows queues as tables with a line of statistics each, for status and top.
 //
-// Pure functions; `stats` is a map as Q.STATS returns it.
+// Pure functions; `stats` is a map as Q.STATS returns it, with the queue's pause (put_paused).
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,12 @@
 namespace sluice::cli {
 
 using QueueStats = std::pair<std::string, RespValue>;
+
+// Adds `paused` of a map that Q.CONFIG returned to the statistics, which lack it; without it the
+// queue is shown as one that is not paused.
+void put_paused(const RespValue& config, RespValue& stats);
+// Whether it is paused in any direction.
+bool is_paused(const RespValue& stats);
 
 // A column of queues_table.
 struct QueueColumn {

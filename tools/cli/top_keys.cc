@@ -193,10 +193,11 @@ TopStep TopModel::pause() {
   }
   // Whether it is paused is not known yet.
   if (!has_lists()) return {.asks = true};
-  const bool is_paused = !state_.paused.empty() && state_.paused != "none";
+  const RespValue* stats = stats_of(queue());
+  const bool resumes = stats != nullptr && is_paused(*stats);
   return {.command = TopCommand{
-              {"Q.CONFIG", queue(), "SET", "paused", is_paused ? "none" : "out"},
-              shown_queue(queue()) + (is_paused ? " hands out jobs" : " hands out no more jobs")}};
+              {"Q.CONFIG", queue(), "SET", "paused", resumes ? "none" : "out"},
+              shown_queue(queue()) + (resumes ? " hands out jobs" : " hands out no more jobs")}};
 }
 
 TopStep TopModel::retry() {

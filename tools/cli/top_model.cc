@@ -118,7 +118,7 @@ std::vector<TopQuestion> TopModel::questions(size_t rows) {
 
 void TopModel::ask_queues(size_t rows, std::vector<TopQuestion>& questions) {
   std::set<std::string> asked;
-  const auto ask = [&](const std::string& name) {
+  const auto ask = [&](const std::string& name, bool with_pause) {
     if (!asked.insert(name).second) return false;
     questions.push_back({{"Q.STATS", name, "WINDOW", kWindowMs}, [this, name](RespValue reply) {
                            if (!reply.is_error()) {
@@ -129,25 +129,33 @@ void TopModel::ask_queues(size_t rows, std::vector<TopQuestion>& questions) {
                            if (!is_searching_) say(explain_error(reply.text), true);
                            stats_.erase(name);
                          }});
+    if (!with_pause) return true;
+    questions.push_back({{"Q.CONFIG", name, "GET", "paused"}, [this, name](RespValue reply) {
+                           const auto found = stats_.find(name);
+                           if (found == stats_.end() || reply.is_error()) return;
+                           put_paused(as_map(std::move(reply)), found->second);
+                         }});
     return true;
   };
   if (view() != TopView::kQueues) {
-    ask(queue());
+    ask(queue(), true);
     return;
   }
   // Lines far from the selection are out of view.
   const size_t at = places_[0].index;
   const size_t last = std::min(state_.queues.size(), at + rows);
-  for (size_t i = at > rows ? at - rows : 0; i < last; ++i) ask(state_.queues[i]);
+  for (size_t i = at > rows ? at - rows : 0; i < last; ++i) ask(state_.queues[i], true);
+  // Out of view a pause only decides the order.
+  const bool orders = queue_columns()[state_.sort].column.title == "PAUSED";
   auto next = stats_.upper_bound(turn_);
   for (size_t i = 0, in_turn = 0; i < stats_.size() && in_turn < kMostInTurn; ++i, ++next) {
     if (next == stats_.end()) next = stats_.begin();
     turn_ = next->first;
-    in_turn += ask(turn_) ? 1 : 0;
+    in_turn += ask(turn_, orders) ? 1 : 0;
   }
   // Before the first reading there is nothing to sort by.
   for (const auto& [name, stats] : stats_) {
-    if (stats.is_null()) ask(name);
+    if (stats.is_null()) ask(name, orders);
   }
 }
 
@@ -158,10 +166,6 @@ void TopModel::ask_details(const std::string& queue, size_t rows,
   const auto take = [this](TopList list) {
     return [this, list](RespValue reply) { take_list(list, std::move(reply)); };
   };
-  questions.push_back({{"Q.CONFIG", queue, "GET", "paused"}, [this](RespValue reply) {
-                         state_.paused =
-                             reply.is_error() ? "" : text_of(as_map(std::move(reply)), "paused");
-                       }});
   questions.push_back({{"Q.STATS", queue, "BY", "WORKER", "CURSOR", "0", "COUNT", "1000"},
                        take(TopList::kWorkers)});
   questions.push_back(
@@ -207,7 +211,6 @@ void TopModel::take_list(TopList list, RespValue value) {
 
 void TopModel::forget_details() {
   lines_ = {};
-  state_.paused.clear();
   details_of_.reset();
   for (size_t i = 1; i < places_.size(); ++i) places_[i] = {};
 }

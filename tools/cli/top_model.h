@@ -53,7 +53,6 @@ struct TopState {
   std::string job_filter;  // of workers and jobs
   std::string& filter_in_focus() { return focus == TopList::kQueues ? filter : job_filter; }
   bool edits_filter = false;
-  std::string paused;  // of the selected queue, as Q.CONFIG says
   std::string job_id;  // of the view of a job
   RespValue job;       // null: not known
   std::string log;     // its end

@@ -276,9 +276,6 @@ std::vector<std::string> top_lines(const TopModel& model, const Screen& screen,
     if (model.view() == TopView::kQueue && stats != nullptr) {
       const Lines queue = queues_table({{shown_queue(model.queue()), *stats}}).lines(screen);
       out.insert(out.end(), queue.begin(), queue.end());
-      if (!model.state().paused.empty() && model.state().paused != "none") {
-        out.push_back(styled("paused: " + model.state().paused, Style::kBad, screen));
-      }
       const Lines summary = summary_lines(*stats, screen);
       out.insert(out.end(), summary.begin(), summary.end());
       if (screen.height >= kSpaciousHeight) out.emplace_back();

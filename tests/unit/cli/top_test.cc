@@ -33,7 +33,7 @@ struct Server {
   std::map<std::string, int64_t> pending;
   std::map<std::string, Names> ids;  // of jobs by state; "next" for those by dispatch
   Names workers;
-  std::string paused = "none";
+  std::map<std::string, std::string> paused;
   std::string log;
   int asked = 0;
   std::map<std::string, int> stats_asked;
@@ -50,7 +50,10 @@ struct Server {
   RespValue answer(const Words& words) {
     ++asked;
     if (words[0] == "TIME") return list({text("1700000000"), text("5000")});
-    if (words[0] == "Q.CONFIG") return list({text("paused"), text(paused)});
+    if (words[0] == "Q.CONFIG") {
+      const auto found = paused.find(words[1]);
+      return list({text("paused"), text(found == paused.end() ? "none" : found->second)});
+    }
     if (words[0] == "Q.GET")
       return list({text("id"), text(words[2]), text("state"), text("active")});
     if (words[0] == "Q.LOG") {
@@ -271,12 +274,40 @@ TEST_CASE("p pauses and resumes a queue, and makes a worker quiet") {
   top.server.workers = {"w*1"};
   top.read();
   CHECK(top.type("p").command->words == Words{"Q.CONFIG", "exec", "SET", "paused", "out"});
-  top.server.paused = "all";
+  top.server.paused["exec"] = "all";
   top.read();
   CHECK(top.type("p").command->words == Words{"Q.CONFIG", "exec", "SET", "paused", "none"});
   top.press(Key::kTab);
   CHECK(top.type("p").command->words ==
         Words{"Q.CONFIG", "exec", "WORKER", "w\\*1", "SET", "quiet", "on"});
+}
+
+TEST_CASE("a pause is seen in the list of queues and in one that is shown in full") {
+  Top top({{"a", 5}, {"b", 1}});
+  CHECK_FALSE(top.shows("PAUSED"));
+  top.server.paused["b"] = "out";
+  top.read();
+  std::vector<std::string> lines = top.lines(80, 24);
+  CHECK(lines[1].ends_with("  PAUSED"));
+  CHECK_FALSE(lines[2].ends_with("out"));
+  CHECK(lines[3].ends_with("  out"));
+  top.press(Key::kDown);
+  top.press(Key::kEnter);
+  CHECK(top.lines(80, 24)[2].ends_with("  out"));
+  top.server.paused["b"] = "none";
+  top.read();
+  CHECK_FALSE(top.shows("PAUSED"));
+}
+
+TEST_CASE("queues are sorted by their pauses, those out of view too") {
+  std::map<std::string, int64_t> pending;
+  for (int i = 1000; i < 1300; ++i) pending["q" + std::to_string(i)] = i;
+  Top top(pending);
+  top.server.paused["q1001"] = "in";
+  top.type("SS");
+  CHECK(top.shows("by PAUSED▼"));
+  for (int i = 0; i < 6; ++i) top.read();
+  CHECK(top.model.state().queues[0] == "q1001");
 }
 
 TEST_CASE("p waits until it is known whether the queue is paused") {
