@@ -210,8 +210,7 @@ def test_strangers(options):
 
 
 def test_without_etcd(options):
-    """a node that has lost etcd names nobody by Sentinel until etcd is back; if it refuses reads,
-    it is no standby for load balancers"""
+    """a node that has lost etcd names nobody by Sentinel; /standby is 503 if it refuses reads"""
     with Group(options.program, relayed=True, of_node=http_directives) as group:
         primary, standby = group.primary(), group.standby()
         require_equal(group.asks_sentinel(standby.sentinel_port), primary.port, "before")
