@@ -121,7 +121,7 @@ export class Queue<Payload = unknown, Result = unknown> {
 
   /**
    * Waits for the end of the job and returns its result; undefined if the run gave none. While the
-   * server is away it waits on.
+   * server is away it waits on. Where a successor takes the id, it waits for the successor's end.
    *
    * @throws NotCompleted - the job has failed, was cancelled or has expired
    * @throws Forgotten - the job is not kept, or its queue is gone

@@ -10,7 +10,7 @@
 import { CommandError, NoPermission, Trimmed, Unblocked } from './errors.js'
 import { newestEvent } from './cursor.js'
 import { Closed, isTemporary, Link } from './link.js'
-import { arrayOf, isArray, mapOf, numberOf, textOf, type Reply } from './reply.js'
+import { arrayOf, isArray, mapOf, numberOf, textOf, yesOrNo, type Reply } from './reply.js'
 import { isEnd, type State } from './info.js'
 import type { ServerOptions } from './server.js'
 import { sleep } from './time.js'
@@ -234,7 +234,12 @@ export class ResultWaiter {
   }
 
   #told(id: string, reply: Reply): void {
-    if (isArray(reply) && !isEnd(textOf(mapOf(reply).get('state')) as State)) return
+    if (isArray(reply)) {
+      const fields = mapOf(reply)
+      // Q.GET … WAIT tells an end of which Q.GET knows nothing: the successor has the id by now.
+      const successor = yesOrNo(fields.get('successor') ?? false)
+      if (successor || !isEnd(textOf(fields.get('state')) as State)) return
+    }
     const those = this.#awaited.get(id)
     this.#awaited.delete(id)
     for (const awaited of those ?? []) awaited.ended(reply)

@@ -76,6 +76,23 @@ await play({
     await assert.rejects(queue.result('unknown'), Forgotten)
   },
 
+  'the end of a successor': async () => {
+    for (const events of ['1000', '0']) {
+      const queue = newQueue<number, number>()
+      await redis.call('Q.CONFIG', queue.name, 'SET', 'events', events)
+      const first = await queue.add(1)
+      const [[, , lease]] =
+        await redis.call('Q.POP', 1, queue.name, 'BRIEF') as [[string, string, number]]
+      const second = await queue.add(2, { id: first.id, ifdup: 'update' })
+      assert.equal(second.added, 'queued')
+      const results = Promise.all([first.result(), second.result()])
+      await pause(100)
+      await redis.call('Q.ACK', queue.name, first.id, lease, 'RESULT', '1')
+      await endNext(queue, '2')
+      assert.deepEqual(await results, [2, 2])
+    }
+  },
+
   'time, signal and close end a wait': async () => {
     const queue = newQueue<number, unknown>()
     const job = await queue.add(1)
