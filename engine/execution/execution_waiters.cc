@@ -186,7 +186,7 @@ void Execution::serve_pops(const SignalledKey& ready) NO_THREAD_SAFETY_ANALYSIS 
     NextPop next = next_pop(*waiters, work, UINT64_MAX);
     spend_serving(kWaiterCost + next.looks / kLooksForOne);
     if (next.too_many) owe(ready);
-    if (next.waiter == nullptr) return;
+    if (next.waiter == nullptr) return work.queue().pops_found_nothing();
     serve_pop(ready, work, next.waiter);
   }
 }
@@ -237,7 +237,10 @@ void Execution::serve_turns(const SignalledKey& owed) NO_THREAD_SAFETY_ANALYSIS 
         next = waiters->all_pops.begin();
       }
       waiters->owes_turns = next != waiters->all_pops.end();
-      if (!waiters->owes_turns) break;
+      if (!waiters->owes_turns) {
+        if (work) work->queue().pops_found_nothing();
+        break;
+      }
       ++looks;
       waiters->had_turn = next->first;
       waiter = next->second;

@@ -49,7 +49,7 @@ bool QueueWaiters::add(const std::shared_ptr<Waiter>& waiter) {
     }
     if (waiter->queue.pops) named.emplace(waiter->order, waiter);
   } else if (waiter->queue.pops) {
-    if (!pops[waiter->queue.signature].emplace(waiter->order, waiter).second) return false;
+    if (!add_pop(waiter)) return false;
   } else {
     if (!others.emplace(waiter->order, waiter).second) return false;
     count_types(waiter->queue.event_types, 1);
@@ -71,6 +71,19 @@ bool remove_from(Lists& lists, const std::string& name, uint64_t order) {
 
 }  // namespace
 
+bool QueueWaiters::add_pop(const std::shared_ptr<Waiter>& waiter) {
+  const QueueWait& wait = waiter->queue;
+  if (!pops[wait.signature].emplace(waiter->order, waiter).second) return false;
+  counted.add(wait.filter);
+  return true;
+}
+
+bool QueueWaiters::remove_pop(const Waiter& waiter) {
+  if (!remove_from(pops, waiter.queue.signature, waiter.order)) return false;
+  counted.remove(waiter.queue.filter);
+  return true;
+}
+
 bool QueueWaiters::remove(const Waiter* waiter) {
   if (waiter->queue.reads) return reading.erase(waiter->order) != 0;
   bool removed;
@@ -81,8 +94,7 @@ bool QueueWaiters::remove(const Waiter* waiter) {
     }
     named.erase(waiter->order);
   } else if (waiter->queue.pops) {
-    removed = remove_from(pops, waiter->queue.signature, waiter->order) ||
-              quiet.erase(waiter->order) != 0;
+    removed = remove_pop(*waiter) || quiet.erase(waiter->order) != 0;
   } else {
     removed = others.erase(waiter->order) != 0;
     if (removed) count_types(waiter->queue.event_types, ~0U);
@@ -106,12 +118,11 @@ bool QueueWaiters::follow_job(const std::string& id, uint32_t type) const {
 }
 
 void QueueWaiters::set_quiet(const std::shared_ptr<Waiter>& waiter, bool is_quiet) {
-  const QueueWait& wait = waiter->queue;
-  if (!wait.job_id.empty()) return;
-  if (is_quiet && remove_from(pops, wait.signature, waiter->order)) {
+  if (!waiter->queue.job_id.empty()) return;
+  if (is_quiet && remove_pop(*waiter)) {
     quiet.emplace(waiter->order, waiter);
   } else if (!is_quiet && quiet.erase(waiter->order) != 0) {
-    pops[wait.signature].emplace(waiter->order, waiter);
+    add_pop(waiter);
   }
 }
 
@@ -173,6 +184,12 @@ size_t WaiterLists::waiting_pops(int database, Bytes key) const {
   if (no_queue_waiters()) return 0;
   const QueueWaiters* waiters = find_queue(database, std::string(key));
   return waiters == nullptr ? 0 : waiters->taking_pops();
+}
+
+const WaitingPops* WaiterLists::counted_pops(int database, Bytes key) const {
+  if (no_queue_waiters()) return nullptr;
+  const QueueWaiters* waiters = find_queue(database, std::string(key));
+  return waiters == nullptr ? nullptr : &waiters->counted;
 }
 
 WaiterLists::List* WaiterLists::find(int database, const std::string& key) {

@@ -35,6 +35,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/keyspace/entry.h"
+#include "engine/queue/waiting_pops.h"
 #include "engine/unit/unit.h"
 
 namespace sluice {
@@ -65,6 +66,7 @@ struct QueueWait {
   bool pops = false;
   // Pops with the same signature accept the same jobs, so only the first of them can be next.
   std::string signature;
+  PopFilter filter;  // of a pop of any job
   // The job it waits for (Q.POP with ID, Q.GET, Q.EVENTS with ID); empty: any job. Examined when
   // the job changes; `accepts` then decides whether it is served.
   std::string job_id;
@@ -159,6 +161,7 @@ struct QueueWaiters {
 
   // Pops of any job, by signature.
   std::map<std::string, ByOrder> pops;
+  WaitingPops counted;  // of these
   // Pops and others that wait for a certain job, by its id.
   std::unordered_map<std::string, ByOrder> by_job;
   // The rest: Q.EVENTS of any job.
@@ -210,6 +213,8 @@ struct QueueWaiters {
   bool remove(const Waiter* waiter);
 
  private:
+  bool add_pop(const std::shared_ptr<Waiter>& waiter);
+  bool remove_pop(const Waiter& waiter);
   void count_types(uint32_t types, uint32_t one);
 };
 
@@ -222,6 +227,8 @@ class WaiterLists {
   bool no_queue_waiters() const { return queue_count_ == 0; }
   // The number of pops that wait at this queue and may get jobs.
   size_t waiting_pops(int database, Bytes key) const;
+  // Those of any job by what they accept; null: none has waited here.
+  const WaitingPops* counted_pops(int database, Bytes key) const;
   // Whether some waiter here needs more shards than its key's.
   bool need_other_shards() const { return needing_others_ != 0; }
   // Returns false if it waits at this key already.

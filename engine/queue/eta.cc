@@ -1,7 +1,9 @@
 // When a job would start: ETA and MAXWAIT.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "engine/base/limits.h"
 #include "engine/queue/forecast.h"
 #include "engine/queue/queue.h"
 
@@ -18,10 +20,10 @@ int64_t rounded(double ms) {
   return static_cast<int64_t>(std::llround(std::clamp(ms, 0.0, kMaxEtaMs)));
 }
 
-// Whether all jobs that are pending under a limit can start at once when the running ones have
-// ended.
+// Whether all jobs that are pending under a limit will have started when the running ones have
+// ended, the first one at once.
 bool is_no_limit(const Limiter& limiter, uint64_t pending) {
-  return limiter.max_active == 0 || pending <= limiter.max_active;
+  return limiter.has_slots(1) && (limiter.max_active == 0 || pending <= limiter.max_active);
 }
 
 bool starts_in_one_run(const ForecastPlace& place) {
@@ -32,6 +34,13 @@ bool starts_in_one_run(const ForecastPlace& place) {
                      [](const Key* key) { return is_no_limit(key->limiter, key->pending); });
 }
 
+// Whether group and keys have slots for so many jobs.
+bool has_room(const ForecastPlace& place, uint64_t jobs) {
+  if (place.group != nullptr && !place.group->limiter.has_slots(jobs)) return false;
+  return std::all_of(place.keys.begin(), place.keys.end(),
+                     [&](const Key* key) { return key->limiter.has_slots(jobs); });
+}
+
 }  // namespace
 
 bool Queue::has_eligible() const {
@@ -40,67 +49,98 @@ bool Queue::has_eligible() const {
                      [&](uint8_t number) { return lanes.next(number, {}) != nullptr; });
 }
 
-// A slot that stays free although a job could use it has no worker.
-Capacity Queue::capacity(const EtaView& view) const {
+// A slot that stays free although a job could use it has no worker. Workers are known by their jobs
+// or as pops that wait. If none is known, the next one may be between two pops.
+Capacity Queue::capacity(size_t pops) const {
   Capacity capacity;
   capacity.run_ms = stats.all.recent_run_ms.mean();
-  const uint64_t active = count(JobState::kActive);
-  capacity.slots = max_active();
   if (max_active() == 0) {
-    capacity.slots = active;
-  } else if (active != 0 && limiter.used < max_active() && view.waiting_pops == 0 &&
-             has_eligible()) {
-    capacity.slots = limiter.used;
+    capacity.slots = count(JobState::kActive) + pops;
+    capacity.free = pops;
+  } else {
+    capacity.slots = max_active();
+    const uint64_t known = limiter.used + pops;
+    if (known != 0 && known < max_active() && has_eligible()) capacity.slots = known;
+    capacity.free = capacity.slots - std::min(capacity.slots, limiter.used);
   }
-  capacity.free = capacity.slots - std::min(capacity.slots, limiter.used);
+  capacity.awaited = std::min<uint64_t>(capacity.free, pops);
   return capacity;
 }
 
-int64_t Queue::eta_at(uint64_t position, const EtaView& view) const {
-  const RecentMean& recent = stats.all.recent_run_ms;
-  if (limiter.paused || recent.count() < kMinRunsForEta) return -1;
-  const Capacity capacity = this->capacity(view);
-  if (capacity.slots == 0) return -1;
-  if (view.waiting_pops != 0 && position < capacity.free) return 0;
+int64_t Queue::eta_by_position(uint64_t position, const Capacity& capacity, int64_t now_ms) const {
   const double run_ms = capacity.run_ms;
-  if (runs.size() < capacity.slots) {
+  if (runs.size() + capacity.awaited < capacity.slots) {
     return rounded(static_cast<double>(position + 1) / static_cast<double>(capacity.slots) *
                    run_ms);
   }
-  // Slots become free in the order in which their runs started, and then again in turns.
-  const auto started_ms = static_cast<int64_t>(runs.at(position % capacity.slots).major());
-  const auto turns = static_cast<double>(position / capacity.slots + 1);
-  const auto age_ms = static_cast<double>(view.now_ms - started_ms);
+  // Slots become free in the order in which their runs started, and then again in turns. The last
+  // ones are those that jobs in front of it take at once.
+  const uint64_t later = position - std::min(position, capacity.awaited);
+  const uint64_t slot = later % capacity.slots;
+  const auto turns = static_cast<double>(later / capacity.slots + 1);
+  double age_ms = 0;
+  if (slot < runs.size()) {
+    age_ms = static_cast<double>(now_ms - static_cast<int64_t>(runs.at(slot).major()));
+  }
   return rounded(turns * run_ms - std::clamp(age_ms, 0.0, run_ms));
 }
 
-int64_t Queue::eta_ms(const Job* job, uint64_t position, const EtaView& view) const {
-  if (!config.values().fair && !lanes.has_limits()) return eta_at(position, view);
-  const Job* ticket = owned_ticket(job);
-  ForecastPlace place;
-  place.band = ticket->band;
-  place.rank = ticket->rank;
-  place.seq = ticket->seq;
-  place.lane = job->lane;
-  place.group = job->lane->group;
-  place.keys = job->lane->keys->keys;
-  place.weight = place.group->config.weight;
-  return eta_ms(place, position, view);
+int64_t Queue::eta_at(uint64_t position, int64_t now_ms) const {
+  if (limiter.paused || stats.all.recent_run_ms.count() < kMinRunsForEta) return -1;
+  const Capacity capacity = this->capacity(0);
+  return capacity.slots == 0 ? -1 : eta_by_position(position, capacity, now_ms);
 }
 
-int64_t Queue::eta_ms(const ForecastPlace& place, uint64_t position, const EtaView& view) const {
-  if (!config.values().fair && !lanes.has_limits()) return eta_at(position, view);
-  if (limiter.paused || (place.group != nullptr && place.group->limiter.paused)) return -1;
+uint64_t Queue::arrived_since(uint64_t arrival) const {
+  // One that every pop has passed over competes with all others.
+  return arrival < offered_seq_ ? UINT64_MAX : arrival - offered_seq_;
+}
+
+int64_t Queue::eta_ms(const Job* job, uint64_t position, const EtaView& view) const {
+  EtaNow now{view.now_ms, 0, arrived_since(job->arrival())};
+  if (view.pops != nullptr) {
+    std::array<Bytes, kMaxKeysOfJob> keys;
+    size_t n = 0;
+    for (const Key* named : job->lane->keys->keys) keys[n++] = named->name;
+    now.pops = view.pops->accepting({keys.data(), n}, limiter.used);
+  }
+  ForecastPlace place;
+  if (config.values().fair || lanes.has_limits()) {
+    const Job* ticket = owned_ticket(job);
+    place.band = ticket->band;
+    place.rank = ticket->rank;
+    place.seq = ticket->seq;
+    place.lane = job->lane;
+    place.group = job->lane->group;
+    place.keys = job->lane->keys->keys;
+    place.weight = place.group->config.weight;
+  }
+  return eta_of(place, position, now);
+}
+
+int64_t Queue::eta_ms(const ForecastPlace& place, std::span<const Bytes> keys, uint64_t position,
+                      const EtaView& view) const {
+  EtaNow now{view.now_ms, 0, arrived_since(next_seq)};
+  if (view.pops != nullptr) now.pops = view.pops->accepting(keys, limiter.used);
+  return eta_of(place, position, now);
+}
+
+int64_t Queue::eta_of(const ForecastPlace& place, uint64_t position, const EtaNow& now) const {
+  const bool by_position = !config.values().fair && !lanes.has_limits();
+  if (limiter.paused) return -1;
+  if (!by_position && place.group != nullptr && place.group->limiter.paused) return -1;
   if (stats.all.recent_run_ms.count() < kMinRunsForEta) return -1;
-  const Capacity capacity = this->capacity(view);
+  const Capacity capacity = this->capacity(now.pops);
   if (capacity.slots == 0) return -1;
-  if (count(JobState::kPending) <= capacity.slots && starts_in_one_run(place)) {
-    return eta_at(position, view);
+  const uint64_t before = std::min(position, now.arrived);
+  if (before < capacity.awaited && has_room(place, before + 1)) return 0;
+  if (by_position || (count(JobState::kPending) <= capacity.slots && starts_in_one_run(place))) {
+    return eta_by_position(position, capacity, now.now_ms);
   }
-  if (forecast_ == nullptr || !forecast_->holds(*this, view.now_ms)) {
-    forecast_ = std::make_unique<Forecast>(*this, capacity, view.now_ms);
+  if (forecast_ == nullptr || !forecast_->holds(*this, now.now_ms)) {
+    forecast_ = std::make_unique<Forecast>(*this, capacity, now.now_ms);
   }
-  return rounded(forecast_->wait_ms(*this, place, view.now_ms));
+  return rounded(forecast_->wait_ms(*this, place, now.now_ms));
 }
 
 }  // namespace sluice

@@ -175,7 +175,9 @@ double Forecast::limited_by_key(const Queue& queue, const Key& key, const Order&
     const double behind =
         order.seq >= queue.next_seq ? 0 : count_of(queue.next_seq - 1 - order.seq);
     const double share = count_of(key.pending) / std::max(1.0, pending);
-    const double before = count_of(key.pending) - behind * share - 0.5;
+    // Those before it and a half of itself; a new job is not among them yet.
+    const double own = order.seq >= queue.next_seq ? 0.5 : -0.5;
+    const double before = count_of(key.pending) - behind * share + own;
     return std::max(first,
                     passed + (before - free_slots(key.limiter)) / count_of(key.limiter.max_active));
   }

@@ -31,9 +31,10 @@ inline double count_of(uint64_t count) { return static_cast<double>(count); }
 
 // What a queue can start.
 struct Capacity {
-  uint64_t slots = 0;  // 0: unknown
-  uint64_t free = 0;   // of them
-  double run_ms = 0;   // the mean of the last 100 runs
+  uint64_t slots = 0;    // 0: unknown
+  uint64_t free = 0;     // of them
+  uint64_t awaited = 0;  // of these, those for which a pop waits that accepts the job
+  double run_ms = 0;     // the mean of the last 100 runs
 };
 
 // The place of a job, or of one that might be added.

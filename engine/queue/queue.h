@@ -29,6 +29,7 @@
 #include "engine/queue/queue_config.h"
 #include "engine/queue/queue_stats.h"
 #include "engine/queue/releases.h"
+#include "engine/queue/waiting_pops.h"
 #include "engine/queue/workers.h"
 #include "engine/structures/ordered_index.h"
 #include "engine/structures/split_map.h"
@@ -218,15 +219,19 @@ class Queue {
   // What an ETA depends on besides the queue.
   struct EtaView {
     int64_t now_ms = 0;
-    size_t waiting_pops = 0;
+    const WaitingPops* pops = nullptr;  // null: none waits
   };
   // When dispatch would start a job if no job were added; -1: unknown. REQUIRES: shown_state is
   // pending, and this is its position.
   int64_t eta_ms(const Job* job, uint64_t position, const EtaView& view) const;
-  // The same for a new job with this many pending ones before it.
-  int64_t eta_ms(const ForecastPlace& place, uint64_t position, const EtaView& view) const;
-  // By the position alone, if neither shares nor caps of groups and keys decide.
-  int64_t eta_at(uint64_t position, const EtaView& view) const;
+  // The same for a new job with these keys and this many pending jobs before it.
+  int64_t eta_ms(const ForecastPlace& place, std::span<const Bytes> keys, uint64_t position,
+                 const EtaView& view) const;
+  // By the position alone, as if neither shares nor caps of groups and keys decided, and no pop
+  // waited.
+  int64_t eta_at(uint64_t position, int64_t now_ms) const;
+  // Every pop that waits has found nothing among the jobs that had arrived by now.
+  void pops_found_nothing() { offered_seq_ = next_seq; }
   // The slots for new admissions; 0: no limit.
   uint64_t max_active() const { return limiter.max_active; }
   // Applies a change of the configuration: to the queue at once, to groups and keys as in
@@ -289,8 +294,19 @@ class Queue {
   void check_dependents();
 
   // --- ETA ---
-  Capacity capacity(const EtaView& view) const;
+  // What an ETA depends on besides the place of the job.
+  struct EtaNow {
+    int64_t now_ms = 0;
+    size_t pops = 0;       // those that wait and accept the job
+    uint64_t arrived = 0;  // at least the jobs before it that those may still take
+  };
+  uint64_t arrived_since(uint64_t arrival) const;
+  int64_t eta_of(const ForecastPlace& place, uint64_t position, const EtaNow& now) const;
+  int64_t eta_by_position(uint64_t position, const Capacity& capacity, int64_t now_ms) const;
+  Capacity capacity(size_t pops) const;
   bool has_eligible() const;
+  // Jobs that arrived before have been offered to every pop that waits.
+  uint64_t offered_seq_ = 0;
   // Made on demand; may be null.
   mutable std::unique_ptr<Forecast> forecast_;
 

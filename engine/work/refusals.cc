@@ -71,8 +71,8 @@ const Lane* find_lane(const Queue& queue, const JobSpec& spec, uint8_t band) {
   return found == group->lanes.end() ? nullptr : *found;
 }
 
-size_t waiting_pops(QueueWork& work) NO_THREAD_SAFETY_ANALYSIS {
-  return work.database().shard().waiters.waiting_pops(work.database().number(), work.key());
+const WaitingPops* waiting_pops(QueueWork& work) NO_THREAD_SAFETY_ANALYSIS {
+  return work.database().shard().waiters.counted_pops(work.database().number(), work.key());
 }
 
 }  // namespace
@@ -200,7 +200,8 @@ Status check_wait(QueueWork& work, const JobSpec& spec, uint8_t band,
     const auto& pending = queue.lanes.band(number)->pending;
     before += number < band ? pending.size() : pending.count_below(rank_key(place.rank), place.seq);
   }
-  const int64_t eta_ms = queue.eta_ms(place, before, {queue.queue_ms, waiting_pops(work)});
+  const int64_t eta_ms =
+      queue.eta_ms(place, spec.keys, before, {queue.queue_ms, waiting_pops(work)});
   if (eta_ms <= *spec.max_wait_ms) return {};
   return refused(
       work, Rejection::kTooLate,

@@ -84,6 +84,7 @@ std::shared_ptr<Waiter> make_pop_waiter(std::unique_ptr<PopRequest> request, int
     return waiter;
   }
   if (spec.cap != 0) waiter->queue.signature = std::to_string(spec.cap);
+  waiter->queue.filter = {spec.cap, spec.match};
   for (const std::string& key : spec.match) {
     waiter->queue.signature += ' ';
     append_name(waiter->queue.signature, key);

@@ -158,7 +158,7 @@ AddedJob added_job(const Call& call, const KeyRef& key, const Queue& queue,
   if (added.state != JobState::kPending) return added;
   const uint64_t position = queue.position(job);
   added.position = static_cast<int64_t>(position);
-  const int64_t eta_ms = queue.eta_ms(job, position, {queue.queue_ms, waiting_pops(call, key)});
+  const int64_t eta_ms = queue.eta_ms(job, position, {queue.queue_ms, counted_pops(call, key)});
   if (eta_ms >= 0) added.eta_ms = eta_ms;
   return added;
 }

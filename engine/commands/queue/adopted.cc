@@ -42,7 +42,7 @@ void put_place(MapReply& map, const AdoptedView& keys, const Queue& queue,
   std::optional<int64_t> eta_ms;
   if (!place.active) {
     position = static_cast<int64_t>(keys.position(place));
-    const int64_t eta = queue.eta_at(static_cast<uint64_t>(*position), {queue.queue_ms, 0});
+    const int64_t eta = queue.eta_at(static_cast<uint64_t>(*position), queue.queue_ms);
     if (eta >= 0) eta_ms = eta;
   }
   map.integer_or_null("position", position);

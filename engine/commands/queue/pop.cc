@@ -66,6 +66,8 @@ Taken pop_from(Call& call, const KeyRef& key, const PopSpec& spec, const PoppedF
     return Taken::kReplied;
   }
   if (jobs->empty()) {
+    // In a transaction other pops may still have to be served.
+    if (!call.nested) queue->pops_found_nothing();
     return queue->config.quiet(spec.worker) ? Taken::kQuiet : Taken::kNothing;
   }
   begin_answered(call.reply, answers);

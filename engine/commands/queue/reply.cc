@@ -69,7 +69,7 @@ void put_place(MapReply& map, const Queue& queue, const Job& job, JobState state
   if (state == JobState::kPending) {
     const uint64_t place = queue.position(&job);
     position = static_cast<int64_t>(place);
-    const int64_t eta = queue.eta_ms(&job, place, {at.now.queue_ms, at.waiting_pops});
+    const int64_t eta = queue.eta_ms(&job, place, {at.now.queue_ms, at.pops});
     if (eta >= 0) eta_ms = eta;
   }
   map.integer_or_null("position", position);
@@ -261,6 +261,12 @@ size_t waiting_pops(const Call& call, const KeyRef& key) {
   return shard.waiters.waiting_pops(call.client.database, key.key);
 }
 
+const WaitingPops* counted_pops(const Call& call, const KeyRef& key) {
+  const Shard& shard = call.engine.shard(key.shard);
+  shard.mutex.assert_held();
+  return shard.waiters.counted_pops(call.client.database, key.key);
+}
+
 ShownAt::ShownAt(const Queue& queue, const Times& times, ShownFields asked)
     : now(times), with(asked) {
   now.queue_ms = std::max(now.queue_ms, queue.queue_ms);
@@ -270,6 +276,7 @@ ShownAt::ShownAt(const Call& call, const KeyRef& key, Queue& queue, ShownFields 
     : ShownAt(queue, call.unit.times, asked) {
   queue.lanes.run_rates(queue.now(now.queue_ms));  // `why` depends on them
   waiting_pops = sluice::waiting_pops(call, key);
+  pops = counted_pops(call, key);
 }
 
 size_t shown_bytes(const Job& job, ShownFields with) {

@@ -53,6 +53,8 @@ size_t shown_bytes(const Job& job, ShownFields with);
 
 // The number of pops (Q.POP, Q.ACK ... POP) that wait at a key of the client's database.
 size_t waiting_pops(const Call& call, const KeyRef& key);
+// Those of any job by what they accept; null: none has waited there.
+const WaitingPops* counted_pops(const Call& call, const KeyRef& key);
 
 // The context in which a job is shown.
 struct ShownAt {
@@ -62,6 +64,7 @@ struct ShownAt {
 
   Times now;                // queue time is the queue's
   size_t waiting_pops = 0;  // at this queue
+  const WaitingPops* pops = nullptr;
   ShownFields with;
 };
 void reply_shown_job(Reply& reply, const Queue& queue, const Job& job, const ShownAt& at);

@@ -1,6 +1,7 @@
 // When a job would start: what MAXWAIT, ETA and retry_after_ms tell. How exact an ETA is, is tested
 // in tests/model/queue_eta_test.cc.
 #include <string>
+#include <vector>
 
 #include "tests/support/queue_talk.h"
 #include "tests/support/test.h"
@@ -81,6 +82,118 @@ TEST_CASE("an ETA goes by a new cap at once") {
   CHECK(q.eta("other9") > 1500);
   q.say("Q.CONFIG q SET max_active 10");
   CHECK(q.eta("other9") < 500);
+}
+
+// Another connection waits in Q.POP.
+struct Waiting : Timed {
+  using Timed::Timed;
+  void wait(size_t connection, const std::string& options = "") {
+    CHECK(say_as(connection, "Q.POP 1 q BLOCK 0 " + options) == "(waits)");
+  }
+};
+
+TEST_CASE("without a cap of the queue a pop that waits takes the job at once") {
+  Waiting q("max_active 0");
+  q.say("Q.CONFIG q GROUP g SET max_active 1");
+  q.add("runs");
+  CHECK(q.pop() == "runs");
+  CHECK(q.say("Q.ADD q n x MAXWAIT 99") == "-TOOLATE eta_ms=100 maxwait_ms=99");
+  for (const size_t connection : {1, 2, 3}) q.wait(connection);
+  CHECK(q.say("Q.ADD q n x MAXWAIT 0", "eta_ms") == "0");
+  CHECK(q.state("n") == "active");
+  // Also beside jobs that a cap holds back, and which no pop can take.
+  q.add_many("g", 200, "GROUP g");
+  CHECK(q.state("g0") == "active");
+  CHECK(q.eta("g1") > 0);
+  CHECK(q.say("Q.ADD q g x GROUP g MAXWAIT 15000").starts_with("-TOOLATE"));
+  CHECK(q.say("Q.ADD q o x GROUP o MAXWAIT 0", "eta_ms") == "0");
+  CHECK(q.state("o") == "active");
+}
+
+TEST_CASE("a job is told 0 only if its group and its keys have slots for it") {
+  for (const std::string limited : {"GROUP", "KEY"}) {
+    for (const std::string cap : {"0", "20"}) {
+      Waiting q("max_active " + cap);
+      q.say("Q.CONFIG q " + limited + " one SET max_active 1");
+      q.wait(1);
+      q.wait(2);
+      q.add("a", limited + " one");
+      CHECK(q.state("a") == "active");
+      q.pass(40);
+      CHECK(q.say("Q.ADD q b x MAXWAIT 20 " + limited + " one").starts_with("-TOOLATE"));
+      CHECK(q.say("Q.ADD q b x MAXWAIT 99 " + limited + " one", "result") == "added");
+      CHECK(q.eta("b") > 20);
+      CHECK(q.say("Q.ADD q c x MAXWAIT 0", "eta_ms") == "0");
+    }
+  }
+}
+
+TEST_CASE("pops that accept other jobs do not make an ETA shorter") {
+  Waiting q("max_active 20");
+  q.add_many("c", 40, "KEY cpu");
+  CHECK(q.pop() == "c0");
+  CHECK(q.eta("c39") == 3900);
+  for (const size_t connection : {1, 2, 3}) q.wait(connection, "MATCH gpu MATCH tpu");
+  CHECK(q.eta("c39") == 3900);
+  CHECK(q.eta("c1") == 100);
+  CHECK(q.say("Q.ADD q other x MAXWAIT 3999") == "-TOOLATE eta_ms=4000 maxwait_ms=3999");
+  CHECK(q.say("Q.ADD q c x KEY cpu MAXWAIT 3999") == "-TOOLATE eta_ms=4000 maxwait_ms=3999");
+  // Theirs pass all others.
+  CHECK(q.say("Q.ADD q g x KEY gpu KEY large MAXWAIT 0", "eta_ms") == "0");
+  CHECK(q.state("g") == "active");
+  CHECK(q.eta("c39") == 2000);
+}
+
+TEST_CASE("a pop with CAP, with ID, or of a quiet worker takes no job at once") {
+  Waiting q("max_active 0");
+  q.add("a later", "DELAY 10");
+  q.pass(10);
+  CHECK(q.pop() == "a");
+  q.say("Q.MOVE q later DELAY 1000");
+  q.say("Q.CONFIG q WORKER w SET quiet on");
+  q.wait(1, "CAP 2");
+  q.wait(2, "ID later");
+  q.wait(3, "WORKER w");
+  const std::string added = "{id=b result=added state=pending position=0 eta_ms=0}";
+  CHECK(q.say("Q.ADD q b x MAXWAIT 0") == added);
+  CHECK(q.state("b") == "active");
+  CHECK(q.take_deliveries().size() == 1);
+  q.wait(1, "CAP 2");
+  CHECK(q.say("Q.ADD q c x MAXWAIT 99") == "-TOOLATE eta_ms=100 maxwait_ms=99");
+  q.say("Q.CONFIG q WORKER w SET quiet off");
+  CHECK(q.say("Q.ADD q c x MAXWAIT 0", "eta_ms") == "0");
+}
+
+TEST_CASE("in a transaction as many jobs are told 0 as pops wait") {
+  Waiting q("max_active 50");
+  q.wait(1);
+  q.say("MULTI");
+  for (int i = 0; i < 20; ++i) q.say("Q.ADD q a" + std::to_string(i) + " x MAXWAIT 10");
+  std::vector<sluice::test::RespValue> replies = q.ask("EXEC").items;
+  CHECK(replies[0].field("eta_ms") == "0");
+  for (size_t i = 1; i < 20; ++i) CHECK(replies[i].show() == "-TOOLATE eta_ms=100 maxwait_ms=10");
+  CHECK(q.state("a0") == "active");
+  q.wait(2);
+  q.wait(3);
+  q.say("MULTI");
+  for (int i = 0; i < 8; ++i) q.say("Q.ADD q b" + std::to_string(i) + " x");
+  replies = q.ask("EXEC").items;
+  std::string told;
+  for (const sluice::test::RespValue& reply : replies) told += reply.field("eta_ms") + " ";
+  CHECK(told == "0 0 100 100 100 200 200 200 ");
+  CHECK(q.eta("b7") == 200);
+}
+
+TEST_CASE("an ETA is also told while the only worker is between two pops") {
+  Timed q("max_active 2");
+  q.add("a b c");
+  CHECK(q.pop() == "a");
+  CHECK(q.eta("c") == 200);
+  q.pass(100);
+  q.ack("a");
+  CHECK(q.eta("c") == 100);
+  CHECK(q.say("Q.CONFIG q SET max_active 0") == "OK");
+  CHECK(q.job("c", {"eta_ms"}) == "null");
 }
 
 }  // namespace
