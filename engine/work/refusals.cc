@@ -177,7 +177,8 @@ Status check_wait(QueueWork& work, const JobSpec& spec, uint8_t band,
   Queue& queue = work.queue();
   ForecastPlace place;
   place.band = band;
-  place.rank = queue.queue_ms - spec.boost_ms.value_or(0);
+  const int64_t release_ms = std::max(queue.queue_ms, work.gate_of(spec.delay_ms, spec.at_ms));
+  place.rank = release_ms - spec.boost_ms.value_or(0);
   place.seq = UINT64_MAX;
   place.group = queue.lanes.find_group(group.name);
   place.lane = find_lane(queue, spec, band);
@@ -200,8 +201,10 @@ Status check_wait(QueueWork& work, const JobSpec& spec, uint8_t band,
     const auto& pending = queue.lanes.band(number)->pending;
     before += number < band ? pending.size() : pending.count_below(rank_key(place.rank), place.seq);
   }
+  // The wait begins when the delay is over.
   const int64_t eta_ms =
-      queue.eta_ms(place, spec.keys, before, {queue.queue_ms, waiting_pops(work)});
+      queue.eta_ms(place, spec.keys, before, {queue.queue_ms, waiting_pops(work)}) -
+      (release_ms - queue.queue_ms);
   if (eta_ms <= *spec.max_wait_ms) return {};
   return refused(
       work, Rejection::kTooLate,

@@ -184,6 +184,28 @@ TEST_CASE("in a transaction as many jobs are told 0 as pops wait") {
   CHECK(q.eta("b7") == 200);
 }
 
+TEST_CASE("MAXWAIT counts from the end of a delay") {
+  Timed q("max_active 1");
+  q.add_many("a", 36, "");
+  CHECK(q.say("Q.ADD q n x MAXWAIT 100") == "-TOOLATE eta_ms=3700 maxwait_ms=100");
+  CHECK(q.say("Q.ADD q n x DELAY 1000 MAXWAIT 100") == "-TOOLATE eta_ms=2700 maxwait_ms=100");
+  CHECK(q.say("Q.ADD q n x DELAY 3600 MAXWAIT 99") == "-TOOLATE eta_ms=100 maxwait_ms=99");
+  CHECK(q.say("Q.ADD q n x DELAY 3600 MAXWAIT 100", "state") == "delayed");
+  CHECK(q.say("Q.ADD q o x DELAY 3600000 MAXWAIT 0", "state") == "delayed");
+  const auto at = [&](int64_t ms) { return " AT " + std::to_string(q.wall_ms() + ms) + " "; };
+  CHECK(q.say("Q.ADD q p x MAXWAIT 0" + at(3700), "state") == "delayed");
+  CHECK(q.say("Q.ADD q r x MAXWAIT 0" + at(3699)) == "-TOOLATE eta_ms=1 maxwait_ms=0");
+  CHECK(q.say("Q.ADD q r x MAXWAIT 3699" + at(-5)) == "-TOOLATE eta_ms=3700 maxwait_ms=3699");
+}
+
+TEST_CASE("MAXWAIT of a delayed job goes by the rank that it has then") {
+  Timed q("max_active 1");
+  q.add_many("a", 10, "");
+  // Its boost does not lift it over the jobs that are there, since it comes later than they.
+  CHECK(q.say("Q.ADD q n x BOOST 500 MAXWAIT 100", "result") == "added");
+  CHECK(q.say("Q.ADD q o x BOOST 500 DELAY 600 MAXWAIT 100").starts_with("-TOOLATE eta_ms=600 "));
+}
+
 TEST_CASE("an ETA is also told while the only worker is between two pops") {
   Timed q("max_active 2");
   q.add("a b c");
