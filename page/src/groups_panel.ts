@@ -8,9 +8,8 @@ import { count, plural, short_count } from "./format";
 import { Seldom, draw_soon } from "./live";
 import { failure } from "./notices";
 import { ask_to_pause, ask_to_resume } from "./queue_actions";
-import type { Pause } from "./queue_actions";
 import { PAUSED } from "./trouble";
-import type { Group, Stats } from "./types";
+import type { Group, Pause, Stats } from "./types";
 import { Panel, empty, skeleton } from "./view";
 
 const SHOWN_GROUPS = 20;

@@ -124,13 +124,16 @@ export class Series {
     this.trim();
   }
 
+  // All that is kept along `time`.
+  private get values(): Values[] {
+    return [this.waiting, this.active, ...Object.values(this.flows),
+      ...[...this.waits.values()].flatMap((wait) => [wait.p50, wait.p95])];
+  }
+
   // Charts draw no line over it.
   private add_gap(after: number): void {
     this.time.push(after + 1);
-    for (const list of [this.waiting, this.active, ...Object.values(this.flows),
-      ...[...this.waits.values()].flatMap((wait) => [wait.p50, wait.p95])]) {
-      list.push(null);
-    }
+    for (const list of this.values) list.push(null);
   }
 
   private add_waits(bands: Band[] | null): void {
@@ -149,19 +152,14 @@ export class Series {
   }
 
   private forget(): void {
-    for (const list of [this.time, this.waiting, this.active, ...Object.values(this.flows)]) {
-      list.length = 0;
-    }
+    for (const list of [this.time, ...this.values]) list.length = 0;
     this.waits.clear();
     this.totals = null;
   }
 
   private trim(): void {
     if (this.time.length <= MOST_SAMPLES) return;
-    for (const list of [this.time, this.waiting, this.active, ...Object.values(this.flows),
-      ...[...this.waits.values()].flatMap((wait) => [wait.p50, wait.p95])]) {
-      list.shift();
-    }
+    for (const list of [this.time, ...this.values]) list.shift();
   }
 
   // Jobs added or ended a second: in the last moments, else in the last minute.

@@ -8,9 +8,7 @@ import { ask, field } from "./dialogs";
 import { h } from "./dom";
 import { plural } from "./format";
 import { act, failure, notice } from "./notices";
-import type { Job, QueueAnswer } from "./types";
-
-export type Pause = "none" | "in" | "out" | "all";
+import type { Job, Pause, QueueAnswer } from "./types";
 
 const PAUSES: Record<Pause, string> = {
   none: "runs", in: "accepts no new jobs", out: "hands out no jobs", all: "is paused" };

@@ -97,12 +97,14 @@ export interface Band extends Named, Counts {
   wait_buckets?: Bucket[];
 }
 
+export type Pause = "none" | "in" | "out" | "all";
+
 export interface Group extends Named, Counts {
   slots: number;
   max_active: number;
   utilization: number | null;
   // In force; not of the sum of the others.
-  paused?: "none" | "in" | "out" | "all";
+  paused?: Pause;
 }
 
 export interface Job {
