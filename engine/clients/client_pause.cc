@@ -1,6 +1,7 @@
 #include "engine/clients/client_pause.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace sluice {
 
@@ -51,12 +52,12 @@ int64_t ClientPause::asked_end_ms() const {
 }
 
 int64_t ClientPause::next_end_ms(int64_t now_ms) const {
-  int64_t next_ms = INT64_MAX;
+  std::optional<int64_t> next_ms;
   for (const auto& end : ends_ms_) {
     const int64_t end_ms = end.load(std::memory_order_acquire);
-    if (end_ms > now_ms) next_ms = std::min(next_ms, end_ms);
+    if (end_ms > now_ms) next_ms = std::min(next_ms.value_or(INT64_MAX), end_ms);
   }
-  return now_ms < end_ms() ? next_ms : now_ms;
+  return next_ms.value_or(now_ms);
 }
 
 void ClientPause::set(Part part, int64_t end_ms) {

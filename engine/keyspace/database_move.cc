@@ -89,6 +89,7 @@ void Database::leave_for(Queue& queue, const Database& target, const KeyRef& to)
     queue.next_token = shard_->token_floor->load(std::memory_order_relaxed);
     queue.events.renumber_from(queue.next_token);
   }
+  queue.offer_again();  // other pops wait there
   queue.key = to.key;
   queue.database = target.index_;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "engine/base/limits.h"
+#include "engine/queue/dispatch_order.h"
 #include "engine/queue/forecast.h"
 #include "engine/queue/queue.h"
 
@@ -41,6 +42,15 @@ bool has_room(const ForecastPlace& place, uint64_t jobs) {
                      [&](const Key* key) { return key->limiter.has_slots(jobs); });
 }
 
+// Whether others wait for the rate of its group or of one of its keys. `own`: it is pending itself.
+bool queues_for_rate(const ForecastPlace& place, uint64_t own) {
+  const auto queues = [&](const auto* scope) {
+    return scope->limiter.rate.tokens != 0 && scope->pending > own;
+  };
+  return (place.group != nullptr && queues(place.group)) ||
+         std::any_of(place.keys.begin(), place.keys.end(), queues);
+}
+
 }  // namespace
 
 bool Queue::has_eligible() const {
@@ -49,9 +59,21 @@ bool Queue::has_eligible() const {
                      [&](uint8_t number) { return lanes.next(number, {}) != nullptr; });
 }
 
+bool Queue::holds_all() const {
+  if (limiter.rate_ready_ms(queue_ms) != 0) return true;
+  if (lacks_reserved_slots(*this, kBands - 1, 1)) return true;
+  const Job* first = first_in_order(*this, {}, queue_ms).job;
+  return first != nullptr && !has_queue_slots(*this, *first);
+}
+
+void Queue::pops_found_nothing() {
+  const bool proves_nothing = count(JobState::kPending) != 0 && holds_all();
+  offered_seq_ = proves_nothing ? 0 : next_seq;
+}
+
 // A slot that stays free although a job could use it has no worker. Workers are known by their jobs
 // or as pops that wait. If none is known, the next one may be between two pops.
-Capacity Queue::capacity(size_t pops) const {
+Capacity Queue::capacity(size_t pops, bool has_newcomer) const {
   Capacity capacity;
   capacity.run_ms = stats.all.recent_run_ms.mean();
   if (max_active() == 0) {
@@ -60,7 +82,9 @@ Capacity Queue::capacity(size_t pops) const {
   } else {
     capacity.slots = max_active();
     const uint64_t known = limiter.used + pops;
-    if (known != 0 && known < max_active() && has_eligible()) capacity.slots = known;
+    if (known != 0 && known < max_active() && (has_newcomer || has_eligible())) {
+      capacity.slots = known;
+    }
     capacity.free = capacity.slots - std::min(capacity.slots, limiter.used);
   }
   capacity.awaited = std::min<uint64_t>(capacity.free, pops);
@@ -87,7 +111,7 @@ int64_t Queue::eta_by_position(uint64_t position, const Capacity& capacity, int6
 
 int64_t Queue::eta_at(uint64_t position, int64_t now_ms) const {
   if (limiter.paused || stats.all.recent_run_ms.count() < kMinRunsForEta) return -1;
-  const Capacity capacity = this->capacity(0);
+  const Capacity capacity = this->capacity(0, false);
   return capacity.slots == 0 ? -1 : eta_by_position(position, capacity, now_ms);
 }
 
@@ -97,32 +121,38 @@ uint64_t Queue::arrived_since(uint64_t arrival) const {
 }
 
 int64_t Queue::eta_ms(const Job* job, uint64_t position, const EtaView& view) const {
-  EtaNow now{view.now_ms, 0, arrived_since(job->arrival())};
-  if (view.pops != nullptr) {
-    std::array<Bytes, kMaxKeysOfJob> keys;
-    size_t n = 0;
-    for (const Key* named : job->lane->keys->keys) keys[n++] = named->name;
-    now.pops = view.pops->accepting({keys.data(), n}, limiter.used);
-  }
+  std::array<Bytes, kMaxKeysOfJob> keys;
+  size_t n = 0;
+  for (const Key* named : job->lane->keys->keys) keys[n++] = named->name;
+  const Job* ticket = owned_ticket(job);
   ForecastPlace place;
-  if (config.values().fair || lanes.has_limits()) {
-    const Job* ticket = owned_ticket(job);
-    place.band = ticket->band;
-    place.rank = ticket->rank;
-    place.seq = ticket->seq;
-    place.lane = job->lane;
-    place.group = job->lane->group;
-    place.keys = job->lane->keys->keys;
-    place.weight = place.group->config.weight;
-  }
+  place.band = ticket->band;
+  place.rank = ticket->rank;
+  place.seq = ticket->seq;
+  place.lane = job->lane;
+  place.group = job->lane->group;
+  place.keys = job->lane->keys->keys;
+  place.weight = place.group->config.weight;
+  EtaNow now = eta_now({keys.data(), n}, view);
+  now.arrived = arrived_since(job->arrival());
   return eta_of(place, position, now);
 }
 
 int64_t Queue::eta_ms(const ForecastPlace& place, std::span<const Bytes> keys, uint64_t position,
                       const EtaView& view) const {
-  EtaNow now{view.now_ms, 0, arrived_since(next_seq)};
-  if (view.pops != nullptr) now.pops = view.pops->accepting(keys, limiter.used);
+  EtaNow now = eta_now(keys, view);
+  now.arrived = arrived_since(next_seq);
+  now.is_new = true;
   return eta_of(place, position, now);
+}
+
+Queue::EtaNow Queue::eta_now(std::span<const Bytes> keys, const EtaView& view) const {
+  EtaNow now;
+  now.now_ms = view.now_ms;
+  if (view.pops == nullptr) return now;
+  now.pops = view.pops->accepting(keys, limiter.used);
+  now.pops_of_all = keys.empty() ? now.pops : view.pops->accepting({}, limiter.used);
+  return now;
 }
 
 int64_t Queue::eta_of(const ForecastPlace& place, uint64_t position, const EtaNow& now) const {
@@ -130,15 +160,20 @@ int64_t Queue::eta_of(const ForecastPlace& place, uint64_t position, const EtaNo
   if (limiter.paused) return -1;
   if (!by_position && place.group != nullptr && place.group->limiter.paused) return -1;
   if (stats.all.recent_run_ms.count() < kMinRunsForEta) return -1;
-  const Capacity capacity = this->capacity(now.pops);
+  const bool has_newcomer = now.is_new && has_room(place, 1);
+  const Capacity capacity = this->capacity(now.pops, has_newcomer);
   if (capacity.slots == 0) return -1;
-  const uint64_t before = std::min(position, now.arrived);
+  const bool passes = now.arrived < position && !queues_for_rate(place, now.is_new ? 0 : 1);
+  const uint64_t before = passes ? now.arrived : position;
   if (before < capacity.awaited && has_room(place, before + 1)) return 0;
-  if (by_position || (count(JobState::kPending) <= capacity.slots && starts_in_one_run(place))) {
+  // A forecast is of all jobs, so it knows only the pops that accept them all.
+  const Capacity common = this->capacity(now.pops_of_all, has_newcomer);
+  if (by_position || common.slots == 0 ||
+      (count(JobState::kPending) <= capacity.slots && starts_in_one_run(place))) {
     return eta_by_position(position, capacity, now.now_ms);
   }
   if (forecast_ == nullptr || !forecast_->holds(*this, now.now_ms)) {
-    forecast_ = std::make_unique<Forecast>(*this, capacity, now.now_ms);
+    forecast_ = std::make_unique<Forecast>(*this, common, now.now_ms);
   }
   return rounded(forecast_->wait_ms(*this, place, now.now_ms));
 }

@@ -231,7 +231,9 @@ class Queue {
   // waited.
   int64_t eta_at(uint64_t position, int64_t now_ms) const;
   // Every pop that waits has found nothing among the jobs that had arrived by now.
-  void pops_found_nothing() { offered_seq_ = next_seq; }
+  void pops_found_nothing();
+  // Pops that wait may find something among them again.
+  void offer_again() { offered_seq_ = 0; }
   // The slots for new admissions; 0: no limit.
   uint64_t max_active() const { return limiter.max_active; }
   // Applies a change of the configuration: to the queue at once, to groups and keys as in
@@ -297,15 +299,23 @@ class Queue {
   // What an ETA depends on besides the place of the job.
   struct EtaNow {
     int64_t now_ms = 0;
-    size_t pops = 0;       // those that wait and accept the job
-    uint64_t arrived = 0;  // at least the jobs before it that those may still take
+    size_t pops = 0;         // those that wait and accept the job
+    size_t pops_of_all = 0;  // and those of them that accept every job
+    uint64_t arrived = 0;    // at least the jobs before it that they may still take
+    bool is_new = false;     // it is not pending yet
   };
+  EtaNow eta_now(std::span<const Bytes> keys, const EtaView& view) const;
   uint64_t arrived_since(uint64_t arrival) const;
   int64_t eta_of(const ForecastPlace& place, uint64_t position, const EtaNow& now) const;
   int64_t eta_by_position(uint64_t position, const Capacity& capacity, int64_t now_ms) const;
-  Capacity capacity(size_t pops) const;
+  // `has_newcomer`: a job that may be added has room.
+  Capacity capacity(size_t pops, bool has_newcomer) const;
   bool has_eligible() const;
-  // Jobs that arrived before have been offered to every pop that waits.
+  // Whether the queue itself holds jobs back, and so any later one, too: by its rate, its reserve,
+  // or for a large job that is first.
+  bool holds_all() const;
+  // Jobs that arrived before were offered to every pop that waits, and each was passed over for
+  // its own keys or group.
   uint64_t offered_seq_ = 0;
   // Made on demand; may be null.
   mutable std::unique_ptr<Forecast> forecast_;

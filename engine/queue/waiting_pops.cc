@@ -6,8 +6,7 @@ namespace sluice {
 
 namespace {
 
-template <class Counts, class Name>
-void count_down(Counts& counts, const Name& name) {
+void count_down(std::map<std::string, size_t, std::less<>>& counts, const std::string& name) {
   const auto found = counts.find(name);
   if (--found->second == 0) counts.erase(found);
 }
@@ -35,21 +34,24 @@ size_t WaitingPops::Takers::accepting(std::span<const Bytes> keys) const {
 }
 
 void WaitingPops::add(const PopFilter& filter) {
-  if (filter.cap == 0) return uncapped_.add(filter);
-  capped_.add(filter);
-  ++caps_[filter.cap];
+  (filter.cap == 0 ? uncapped_ : capped_[filter.cap]).add(filter);
 }
 
 void WaitingPops::remove(const PopFilter& filter) {
   if (filter.cap == 0) return uncapped_.remove(filter);
-  capped_.remove(filter);
-  count_down(caps_, filter.cap);
+  const auto found = capped_.find(filter.cap);
+  found->second.remove(filter);
+  if (found->second.empty()) capped_.erase(found);
 }
 
 size_t WaitingPops::accepting(std::span<const Bytes> keys, uint64_t used) const {
-  const size_t always = uncapped_.accepting(keys);
-  if (caps_.empty() || caps_.begin()->first <= used) return always;
-  return always + std::min<size_t>(capped_.accepting(keys), caps_.begin()->first - used);
+  size_t accepting = uncapped_.accepting(keys);
+  size_t caps = 0;
+  for (const auto& [cap, takers] : capped_) {
+    if (cap <= used + accepting || ++caps > kMostCaps) break;
+    accepting += std::min<size_t>(takers.accepting(keys), cap - used - accepting);
+  }
+  return accepting;
 }
 
 }  // namespace sluice

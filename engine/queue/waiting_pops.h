@@ -24,25 +24,27 @@ class WaitingPops {
  public:
   void add(const PopFilter& filter);
   void remove(const PopFilter& filter);
-  // How many accept a job with these keys while so many slots of the queue are in use. At least:
-  // pops of different keys are not added up, and of those with a CAP only as many count as the
-  // smallest one allows.
+  // How many accept jobs with these keys while so many slots of the queue are in use. At least:
+  // pops of different keys are not added up, those with the greatest CAP are served first, and only
+  // kMostCaps different ones count.
   size_t accepting(std::span<const Bytes> keys, uint64_t used) const;
 
  private:
-  // Pops with the same kind of CAP.
+  static constexpr size_t kMostCaps = 16;
+
+  // Pops with the same CAP.
   struct Takers {
     size_t without_match = 0;
     std::map<std::string, size_t, std::less<>> with_match;  // by key
 
     void add(const PopFilter& filter);
     void remove(const PopFilter& filter);
+    bool empty() const { return without_match == 0 && with_match.empty(); }
     size_t accepting(std::span<const Bytes> keys) const;
   };
 
   Takers uncapped_;
-  Takers capped_;
-  std::map<uint64_t, size_t> caps_;
+  std::map<uint64_t, Takers, std::greater<>> capped_;
 };
 
 }  // namespace sluice

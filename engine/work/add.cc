@@ -97,7 +97,7 @@ void place_new(QueueWork& work, Job* job) {
   work.place_waiting(job);
   work.record_put(job, EventType::kAdded);
   count_added(work, *job);
-  work.signal();
+  work.signal_added();
 }
 
 // An id of a job that the queue chooses. No name of a queue gets one twice, as neither part goes

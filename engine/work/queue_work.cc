@@ -38,7 +38,12 @@ void QueueWork::touched() {
   record_head_at_end(*unit_, *queue_);
 }
 
-void QueueWork::signal() { database_.signal(key_.key); }
+void QueueWork::signal() {
+  queue_->offer_again();
+  signal_added();
+}
+
+void QueueWork::signal_added() { database_.signal(key_.key); }
 
 void QueueWork::wrote(EffectType type, Bytes field) {
   if (is_job_effect(type)) database_.signal_job(key_.key, field);

@@ -97,6 +97,8 @@ class QueueWork {
   void change_timers() { timers_changed_ = true; }
   // Waiting Q.POPs at the key may find a job now. Called by every verb that makes work possible.
   void signal();
+  // The same for a job that was added, which changes nothing for those that are there.
+  void signal_added();
 
  private:
   void record_job(const Job& job, EffectType type, const RecordedEvent& event);

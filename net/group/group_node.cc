@@ -46,10 +46,11 @@ Status check_epoch(GroupNodeOptions& options, const EpochValue& epoch) {
     const std::string keys = GroupKeys(options.cluster, options.group).prefix();
     return invalid("the directory belongs to the cluster id " + at.cluster_id + ", and " + named +
                    " has the cluster id " + epoch.cluster_id +
-                   (!options.begins ? ""
-                                    : ". For a group that begins with this directory remove the "
-                                      "other one's keys (etcdctl del --prefix " +
-                                          keys + "), or choose another cluster-name"));
+                   (!options.begins
+                        ? ""
+                        : ". For a group that begins with this directory stop the other "
+                          "one's nodes and remove its keys (etcdctl del --prefix " +
+                              keys + "), or choose another cluster-name"));
   }
   if (at.group != options.group) {
     return invalid("the directory belongs to the group \"" + at.group + "\", not to " + named);

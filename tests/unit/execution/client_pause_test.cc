@@ -40,6 +40,7 @@ TEST_CASE("what the server holds and CLIENT PAUSE each last until their own end"
   CHECK(pause.next_end_ms(499) == 500);
   CHECK(pause.next_end_ms(500) == 900);
   CHECK(pause.next_end_ms(900) == 900);
+  CHECK(pause.next_end_ms(901) == 901);
   pause.hold(Hold::kHandOver, 2000);
   CHECK(pause.mode(500) == PauseMode::kData);
   CHECK(pause.mode(1999) == PauseMode::kData);

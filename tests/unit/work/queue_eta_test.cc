@@ -184,6 +184,100 @@ TEST_CASE("in a transaction as many jobs are told 0 as pops wait") {
   CHECK(q.eta("b7") == 200);
 }
 
+TEST_CASE("a pop with a small CAP hides none with a greater one") {
+  Waiting q("max_active 0");
+  q.add("runs");
+  CHECK(q.pop() == "runs");
+  q.wait(1, "CAP 1");
+  q.wait(2, "CAP 3");
+  q.wait(3, "CAP 3");
+  q.say("MULTI");
+  for (int i = 0; i < 3; ++i) q.say("Q.ADD q a" + std::to_string(i) + " x MAXWAIT 0");
+  const std::vector<sluice::test::RespValue> replies = q.ask("EXEC").items;
+  CHECK(replies[0].field("eta_ms") == "0");
+  CHECK(replies[1].field("eta_ms") == "0");
+  CHECK(replies[2].show().starts_with("-TOOLATE"));
+  CHECK(q.state("a1") == "active");
+}
+
+TEST_CASE("what holds all jobs of a queue holds a new one, although pops wait") {
+  const std::string eta = "-TOOLATE eta_ms=";
+  SUBCASE("its rate") {
+    Waiting q("max_active 20 rate 1/10000");
+    q.wait(1);
+    q.wait(2);
+    q.add_many("a", 30, "");
+    CHECK(q.state("a0") == "active");
+    CHECK(q.say("Q.ADD q n x MAXWAIT 0").starts_with(eta));
+    CHECK(q.say("Q.ADD q n x PRI HIGH MAXWAIT 0", "result") == "added");
+  }
+  SUBCASE("slots that are kept for urgent jobs") {
+    Waiting q("max_active 5 reserve HIGH:3");
+    for (const size_t connection : {1, 2, 3}) q.wait(connection);
+    q.add_many("a", 30, "PRI LOW");
+    CHECK(q.state("a1") == "active");
+    CHECK(q.say("Q.ADD q n x PRI LOW MAXWAIT 0").starts_with(eta));
+    CHECK(q.say("Q.ADD q n x PRI HIGH MAXWAIT 0", "eta_ms") == "0");
+  }
+  SUBCASE("a large job that is first") {
+    Waiting q("max_active 5");
+    q.add("a b c");
+    CHECK(q.pop("COUNT 3") == "a b c");
+    q.wait(1);
+    q.add_many("large", 5, "COST 5");
+    CHECK(q.say("Q.ADD q n x MAXWAIT 0").starts_with(eta));
+  }
+  SUBCASE("the rate of a key") {
+    Waiting q("max_active 20");
+    q.say("Q.CONFIG q KEY k SET rate 1/60000");
+    q.wait(1);
+    q.wait(2);
+    q.add_many("a", 30, "KEY k");
+    CHECK(q.state("a0") == "active");
+    CHECK(q.say("Q.ADD q n x KEY k MAXWAIT 0").starts_with(eta));
+    CHECK(q.say("Q.ADD q n x MAXWAIT 0", "eta_ms") == "0");
+  }
+}
+
+TEST_CASE("in a transaction a new job passes none that may start again") {
+  Waiting q("max_active 1");
+  q.add("runs");
+  CHECK(q.pop() == "runs");
+  q.add_many("a", 20, "");
+  q.wait(1);
+  q.say("MULTI");
+  q.say("Q.ACK q runs " + q.lease("runs"));
+  q.say("Q.ADD q n x MAXWAIT 0");
+  CHECK(q.ask("EXEC").items[1].show().starts_with("-TOOLATE"));
+  CHECK(q.state("a0") == "active");
+}
+
+TEST_CASE("an ETA does not depend on the job that was asked about before") {
+  const auto told = [](const std::string& before) {
+    Waiting q("max_active 100 fair on");
+    q.say("Q.CONFIG q KEY licence SET max_active 1");
+    q.add_many("c", 40, "KEY cpu");
+    q.add("l0 l1", "KEY gpu KEY licence");
+    CHECK(q.pop("MATCH cpu") == "c0");
+    CHECK(q.pop("MATCH licence") == "l0");
+    q.wait(1, "MATCH gpu");
+    q.wait(2, "MATCH gpu");
+    q.pass(100);  // no forecast is left
+    q.eta(before);
+    return q.eta("c39");
+  };
+  CHECK(told("c39") > 1500);
+  CHECK(told("l1") == told("c39"));
+}
+
+TEST_CASE("MAXWAIT goes by the ETA that the reply tells") {
+  Timed q("max_active 20");
+  q.add("runs");
+  CHECK(q.pop() == "runs");
+  CHECK(q.say("Q.ADD q n x MAXWAIT 99") == "-TOOLATE eta_ms=100 maxwait_ms=99");
+  CHECK(q.say("Q.ADD q n x MAXWAIT 100", "eta_ms") == "100");
+}
+
 TEST_CASE("MAXWAIT counts from the end of a delay") {
   Timed q("max_active 1");
   q.add_many("a", 36, "");
