@@ -70,6 +70,18 @@ def test_records(options):
                    what="the record is back")
 
 
+def test_dropped_record(options):
+    """a record that was dropped does not come back when its lease would have been renewed"""
+    with EtcdCluster() as cluster, LogTalk(options, cluster.endpoints()) as log:
+        for name in ("n1", "n2"):
+            log.done("put", "node", name, "run1", "x")
+        log.done("drop", "node", "n1")
+        renewed = time.monotonic() + 3  # more than a third of a node's lease
+        while time.monotonic() < renewed:
+            require_equal(log.done("records", "node").more, ["n2=x"], "records")
+            time.sleep(0.1)
+
+
 def test_large_request(options):
     """a frame beyond etcd's limit is refused in words, and others go on"""
     with EtcdCluster() as cluster, LogTalk(options, cluster.endpoints()) as log:

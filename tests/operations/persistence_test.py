@@ -280,6 +280,32 @@ def test_a_first_checkpoint_that_fails_with_save_rules(options):
             require_equal(connection.call("STRLEN", "large").value, 4_000_000)
 
 
+def test_a_first_checkpoint_of_the_journal_that_fails(options):
+    """CONFIG SET appendonly yes says so if the checkpoint that makes the journal valid fails, and
+    it stays no; when what made it fail is over it succeeds."""
+    for has_store in (False, True):
+        with options.server() as server:
+            with server.connect() as connection:
+                if has_store:
+                    require_equal(connection.call("SAVE").raw, b"+OK\r\n")
+                connection.call("SET", "large", os.urandom(4_000_000))
+                limit_files(server.pid, 1_000_000)
+                require_equal(connection.call("CONFIG", "SET", "appendonly", "yes").raw,
+                              config_error("appendonly", UNABLE), "the reply")
+                require_equal(value_of(connection, "appendonly"), "no")
+                require_equal(info(connection)["aof_enabled"], "0")
+                limit_files(server.pid, 100_000_000)
+                require_equal(connection.call("CONFIG", "SET", "appendonly", "yes").raw,
+                              b"+OK\r\n", "again")
+                connection.call("SET", "later", "1")
+            server.directives["appendonly"] = "yes"
+            server.kill()
+            server.start()
+            with server.connect() as connection:
+                require_equal(connection.call("STRLEN", "large").value, 4_000_000)
+                require_equal(connection.call("EXISTS", "later").value, 1)
+
+
 def test_a_first_store_during_a_script(options):
     """A store that could not be attached during a script is attached by the next attempt."""
     with options.server({"busy-reply-threshold": "100"}) as server:

@@ -116,7 +116,7 @@ class FakeRemoteLog final : public RemoteLog {
   void status(RemoteStatusDone done) override {
     using Members = std::vector<RemoteMember>;
     read<Members>(0, std::move(done),
-                  [](FakeRemoteService& s, int64_t, Members& members) { members = {s.member_}; });
+                  [](FakeRemoteService& s, int64_t, Members& members) { members = s.members_; });
   }
 
   void follow(int64_t revision, std::shared_ptr<RemoteListener> listener) override {
@@ -385,9 +385,9 @@ void FakeRemoteService::set_stalled(bool stalled) {
   wake_.notify_all();
 }
 
-void FakeRemoteService::set_member(const RemoteMember& member) {
+void FakeRemoteService::set_members(std::vector<RemoteMember> members) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  member_ = member;
+  members_ = std::move(members);
 }
 
 void FakeRemoteService::set_faults(const FakeFaults& faults) {

@@ -56,8 +56,8 @@ class FakeRemoteService {
   // Nothing happens while stalled.
   void set_stalled(bool stalled);
   void set_faults(const FakeFaults& faults);
-  // What status() tells: there is one member.
-  void set_member(const RemoteMember& member);
+  // What status() tells.
+  void set_members(std::vector<RemoteMember> members);
   size_t outstanding() const;
 
   // What an operator, or another process, does to it directly.
@@ -120,7 +120,7 @@ class FakeRemoteService {
   std::mt19937_64 random_;
   std::uniform_real_distribution<double> unit_{0, 1};
   FakeFaults faults_;
-  RemoteMember member_{"the fake", true, true, "3.6.9", 1 << 20, 8ULL << 30, {}};
+  std::vector<RemoteMember> members_{{"the fake", true, true, "3.6.9", 1 << 20, 8ULL << 30, {}}};
   uint64_t clients_ = 0;
   std::set<uint64_t> closed_;
   std::vector<Request> requests_;

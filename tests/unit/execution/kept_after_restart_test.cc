@@ -134,6 +134,40 @@ TEST_CASE("a group that has received more than others waits for them after a res
   }
 }
 
+// --- Checkpoints ---
+
+// In order of insertion, with records that are too many bytes for one hold of the lock.
+TEST_CASE("a checkpoint has all of a hash and of a set that are small and have a long name") {
+  QueueTalk q;
+  const std::string hash(200, 'h');
+  const std::string set(1000, 's');
+  for (int i = 0; i < 512; ++i) {
+    q.say("HSET " + hash + " field" + std::to_string(i) + " " + std::to_string(i));
+  }
+  for (int i = 0; i < 128; ++i) q.say("SADD " + set + " member" + std::to_string(i));
+  q.restart_from_checkpoint(4);
+  CHECK(q.say("HLEN " + hash) == "512");
+  CHECK(q.say("HGET " + hash + " field511") == "511");
+  CHECK(q.say("SCARD " + set) == "128");
+  CHECK(q.say("SISMEMBER " + set + " member127") == "1");
+}
+
+TEST_CASE("a checkpoint has all keys that share a shard with large ones") {
+  QueueTalk q;
+  for (int i = 0; i < 300; ++i) {
+    const std::string name = "{one-shard}" + std::to_string(i);
+    // Every 30th one is longer than what is written in one hold of the lock.
+    q.say("SETRANGE " + name + (i % 30 == 0 ? " 200000 x" : " 3 x"));
+  }
+  q.restart_from_checkpoint(4);
+  int kept = 0;
+  for (int i = 0; i < 300; ++i) {
+    const std::string size = i % 30 == 0 ? "200001" : "4";
+    if (q.say("STRLEN {one-shard}" + std::to_string(i)) == size) ++kept;
+  }
+  CHECK(kept == 300);
+}
+
 TEST_CASE("a checkpoint holds a list that loses its head, or its tail, while it is written") {
   for (const bool head : {true, false}) {
     INFO("head: ", head);

@@ -280,6 +280,22 @@ TEST_CASE("a node that is overtaken while it takes follows") {
   CHECK(other.election.phase() == Phase::kFenced);
 }
 
+// etcd was slow, perhaps for the primary too.
+TEST_CASE("a probe that was answered late is not followed by TAKE, and the count begins anew") {
+  for (const int64_t took_ms : {kTimeoutMs / 2, kTimeoutMs / 2 + 1}) {
+    Standby standby;
+    Election& election = standby.election;
+    const RemoteState state = state_of(text_of(3, "n1"), 10);
+    standby.look(state, kFirstProbeMs);
+    REQUIRE(election.next(kTimeoutMs) == Action::kProbe);
+    const int64_t answered_ms = kTimeoutMs + took_ms;
+    election.on_probed(done(), state, answered_ms);
+    const bool late = took_ms > kTimeoutMs / 2;
+    CHECK(election.phase() == (late ? Phase::kFollow : Phase::kTake));
+    if (late) CHECK(election.due_ms() == answered_ms + kFirstProbeMs);
+  }
+}
+
 TEST_CASE("a node whose state is not the log's never takes again") {
   Standby standby;
   standby.decide_to_take();

@@ -131,3 +131,30 @@ TEST_CASE("a node has read a log in which many frames lie behind a hole") {
   CHECK(node.feed.has_read());
   CHECK(!node.broken.has_value());
 }
+
+TEST_CASE("a read that was not answered is repeated") {
+  Feeding node;
+  node.service.set_faults({.lost = 1});
+  node.feed.start(node.places[0], "");
+  node.run();
+  CHECK(node.applied.empty());
+  node.service.set_faults({});
+  node.run();
+  CHECK(node.applied.size() == 10);
+  CHECK(node.feed.has_read());
+}
+
+TEST_CASE("a page that comes after the feed was stopped, or started again, counts no more") {
+  for (const bool again : {false, true}) {
+    Feeding node;
+    node.feed.start(node.places[0], "");
+    node.feed.step(node.now);
+    node.feed.stop();
+    // A takeover has read all of it meanwhile.
+    if (again) node.feed.start(node.places[10], "");
+    node.run();
+    CHECK(node.applied.empty());
+    CHECK(!node.broken.has_value());
+    CHECK(node.feed.position() == node.places[again ? 10 : 0]);
+  }
+}

@@ -171,6 +171,30 @@ TEST_CASE("a standby that lacks a frame which the log has lost says so") {
   CHECK(b.role() == GroupRole::kStandby);
 }
 
+// A busy primary sends no beats: only its record says how far it has come.
+TEST_CASE("a standby does not take over what lacks a frame that another one's record has") {
+  GroupRun group(19);
+  GroupNodeRun& a = group.add_primary();
+  GroupNodeRun& b = group.add_standby();
+  group.run(300);
+  group.service.set_faults({.event_lost = 1});
+  for (int i = 0; i < 400; ++i) {
+    a.write();
+    group.run(1);
+  }
+  REQUIRE(a.acknowledged > 300);
+  const auto record = [&] { return b.node().view()->primary()->lsn; };
+  REQUIRE(record() > 100);
+  a.kill();
+  group.service.erase_frame(b.last() + 1);
+  REQUIRE(decode_beat(group.service.state().beat)->lsn <= b.last());
+  const size_t frames = group.service.frames().size();
+  REQUIRE(group.until([&] { return b.leads() || b.ended.has_value(); }).has_value());
+  CHECK(b.ended == 1);
+  CHECK(b.reason.message().find("the node \"a\" has what comes up to lsn") != std::string::npos);
+  CHECK(group.service.frames().size() == frames);
+}
+
 TEST_CASE("a standby that must not take over says so while nobody leads") {
   GroupRun group(16);
   GroupNodeRun& a = group.add_primary();
@@ -315,6 +339,27 @@ TEST_CASE("a directory that begins a group does so with its data") {
   REQUIRE(epoch.ok());
   CHECK(epoch->cluster_id == "cluster-new");
   CHECK(epoch->base_lsn == 41);
+}
+
+// The records of nodes that ran as etcd was emptied come back before these nodes end.
+TEST_CASE("an empty node does not begin a group while another one's record has data") {
+  GroupRun group(18);
+  GroupMember other;
+  other.name = "b";
+  other.run_id = "b-run";
+  other.lsn = 41;
+  const std::unique_ptr<RemoteLog> log = group.service.connect();
+  log->put_record(RemoteRecordKind::kNode, "b", "directory-of-b", encode_member(other),
+                  [](const RemoteAnswer&) {});
+  REQUIRE(group.until([&] { return group.has_record("b"); }).has_value());
+  GroupNodeRun& a = group.add("a");
+  group.run(1000);
+  CHECK(group.service.state().epoch.empty());
+  CHECK(a.role() == GroupRole::kStarting);
+  CHECK(a.said.back() == "waiting: the node \"b\" has data and must begin the group");
+  group.service.expire(RemoteRecordKind::kNode, "b");
+  CHECK(group.until([&] { return a.leads(); }).has_value());
+  log->close();
 }
 
 TEST_CASE("two processes with the name of one node: the second one is refused") {

@@ -33,6 +33,17 @@ TEST_CASE("a hand-over may be given up before it has begun") {
   CHECK(!hand_over.is_wanted());
 }
 
+// The group's thread has just found that it has not been given up.
+TEST_CASE("a hand-over that is given up as its epoch is about to be given away is not committed") {
+  HandOver hand_over;
+  REQUIRE(hand_over.start(hand_over.claim()));
+  hand_over.begin("b", 76, 500, true);
+  CHECK(!hand_over.gives_up(0));
+  CHECK(hand_over.abort());
+  CHECK(!hand_over.commit());
+  CHECK(hand_over.gives_up(0));
+}
+
 // All within one turn of the group's thread, which then finds both.
 TEST_CASE("of two hand-overs of which the first one was given up, only the second one begins") {
   HandOver hand_over;

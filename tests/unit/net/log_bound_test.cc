@@ -170,23 +170,23 @@ TEST_CASE("a primary that was alone for a minute keeps two copies again once a s
 
 TEST_CASE("the log may fill half of the quota that etcd tells") {
   GroupRun group(5, bounded(0));
-  group.service.set_member({"the fake", true, true, "3.6.9", 1, kLimit, {}});
+  group.service.set_members({{"the fake", true, true, "3.6.9", 1, kLimit, {}}});
   GroupNodeRun& a = group.add_primary();
   group.run(300);
   CHECK(a.node().view()->log_limit_bytes == kLimit / 2);
   CHECK(has_said(a, "Raise --quota-backend-bytes"));
   // Nothing is told: what was known stays.
-  group.service.set_member({"the fake", true, true, "3.4.23", 1, 0, {}});
+  group.service.set_members({{"the fake", true, true, "3.4.23", 1, 0, {}}});
   group.run(LogBound::kAskMs + 300);
   CHECK(a.node().view()->log_limit_bytes == kLimit / 2);
-  group.service.set_member({"the fake", true, true, "3.6.9", 1, 4 * kLimit, {}});
+  group.service.set_members({{"the fake", true, true, "3.6.9", 1, 4 * kLimit, {}}});
   group.run(LogBound::kAskMs + 300);
   CHECK(a.node().view()->log_limit_bytes == kLimit);
 }
 
 TEST_CASE("the quota is asked for again a second after etcd has not answered") {
   FakeRemoteService service(6);
-  service.set_member({"the fake", true, true, "3.6.9", 1, kLimit, {}});
+  service.set_members({{"the fake", true, true, "3.6.9", 1, kLimit, {}}});
   service.set_faults({.lost = 1});
   const std::unique_ptr<RemoteLog> log = service.connect();
   GroupInbox inbox;
@@ -203,4 +203,21 @@ TEST_CASE("the quota is asked for again a second after etcd has not answered") {
   CHECK(limit_at(2 * LogBound::kAskAgainMs - 1) == kLimit);
   CHECK(limit_at(2 * LogBound::kAskAgainMs) == kLimit / 2);
   log->close();
+}
+
+TEST_CASE("of members with different quotas the least one counts") {
+  constexpr uint64_t kLarge = 4 * kLimit;
+  for (const auto& [first, second] : {std::pair(kLimit, kLarge), std::pair(kLarge, kLimit)}) {
+    FakeRemoteService service(8);
+    service.set_members({{"one", true, true, "3.6.9", 1, first, {}},
+                         {"another", true, false, "3.6.9", 1, second, {}}});
+    const std::unique_ptr<RemoteLog> log = service.connect();
+    GroupInbox inbox;
+    LogBound bound(*log, inbox, kLarge, {});
+    bound.step(0);
+    service.settle();
+    inbox.run();
+    CHECK(bound.limit_bytes() == kLimit / 2);
+    log->close();
+  }
 }

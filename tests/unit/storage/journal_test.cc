@@ -191,12 +191,14 @@ TEST_CASE("a sync counts when a checkpoint has made the journal count, and never
   REQUIRE(eventually([&] { return journal.synced_lsn() == 2; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(250));
   CHECK(synced == 0);
+  CHECK_FALSE(journal.is_synced());
   journal.begin_checkpoint();
   const std::optional<Lsn> end = journal.finish_walk();
   REQUIRE(end == 2);
   journal.end_checkpoint(end);
   CHECK(mark_in(directory) == *end);
   CHECK(eventually([&] { return synced == 1; }));
+  CHECK(journal.is_synced());
   journal.detach();
   journal.attach();
   engine.set(1, 3);
@@ -339,6 +341,20 @@ TEST_CASE("a change from everysec to always syncs what was acknowledged before")
   engine.set(1, 6);
   CHECK(store->journal().flush());
   CHECK(store->journal().durable_lsn() == 12);
+}
+
+TEST_CASE("syncs are counted by how long they took, and those of a stalled disk last") {
+  JournalMeter meter;
+  for (const int64_t took_us : {0LL, 1000LL, (1LL << 23) - 1, 1LL << 23, 3'600'000'000LL}) {
+    meter.count_sync(std::chrono::microseconds(took_us));
+  }
+  const JournalStats stats = meter.stats();
+  std::array<uint64_t, JournalStats::kSyncBuckets> expected{};
+  expected[0] = expected[10] = 1;
+  expected.back() = 3;
+  CHECK(stats.sync_us == expected);
+  CHECK(stats.syncs == 5);
+  CHECK(stats.sync_us_max == 3'600'000'000);
 }
 
 TEST_CASE("in memory only, nothing is kept and every unit is durable at once") {

@@ -158,6 +158,25 @@ TEST_CASE("a descriptor that another thread takes is replaced by the next spare 
   CHECK(spares->missing() == 3);
 }
 
+// Whether CURRENT names the old table of contents or the new one is then unknown.
+TEST_CASE("after a rename of CURRENT that failed no file of the database is deleted") {
+  TempDirectory parent(true);
+  const std::string directory = parent.path() + "/log";
+  std::filesystem::create_directories(directory);
+  const std::string table = directory + "/000007.sst";
+  const std::string other = parent.path() + "/other";
+  for (const std::string& file : {table, other, directory + "/000008.dbtmp"}) write_file(file, "x");
+  const auto faults = std::make_shared<FaultFs>(rocksdb::FileSystem::Default());
+  CarefulFs careful(faults, directory, nullptr);
+  faults->fail_at(1, FaultKind::kIoError, false);
+  CHECK_FALSE(
+      careful.RenameFile(directory + "/000008.dbtmp", directory + "/CURRENT", {}, nullptr).ok());
+  faults->heal();
+  CHECK_FALSE(careful.DeleteFile(table, {}, nullptr).ok());
+  CHECK(std::filesystem::exists(table));
+  CHECK(careful.DeleteFile(other, {}, nullptr).ok());
+}
+
 TEST_CASE("the parent of a new data directory is synced") {
   TempDirectory parent(true);
   bool synced = false;
