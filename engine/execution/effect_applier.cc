@@ -5,6 +5,7 @@
 #include "engine/clients/tracking.h"
 #include "engine/execution/engine.h"
 #include "engine/execution/scripts.h"
+#include "engine/queue/told_statistics.h"
 #include "engine/work/ends.h"
 
 // The caller holds the locks, see the header; the analysis cannot see which.
@@ -41,6 +42,7 @@ bool EffectApplier::apply_several(size_t several) {
   for (size_t i = 0; i < several; ++i) elements_[i].prefetch_node();
   for (size_t i = 0; i < several; ++i) {
     const Effect& effect = effects_[i];
+    if (!unit_.bulk() && effect.type == EffectType::kJobGone) tell_replaced(keys_[i], effect);
     const bool good = is_engine_effect(effect.type)
                           ? apply_to_engine(effect)
                           : Database::apply(engine_.shard(keys_[i].shard), unit_, keys_[i], effect);
@@ -71,6 +73,25 @@ bool EffectApplier::apply_to_engine(const Effect& effect) {
     default:
       return engine_.scripts().replay_library(effect);
   }
+}
+
+void EffectApplier::tell_replaced(const KeyRef& key,
+                                  const Effect& effect) NO_THREAD_SAFETY_ANALYSIS {
+  Shard& shard = engine_.shard(key.shard);
+  if (shard.waiters.no_queue_waiters()) return;
+  Database database = Database::at_index(shard, effect.database, unit_);
+  const Entry* entry = database.keyspace().entries.find(key.key, key.hash);
+  if (entry == nullptr || entry->type() != Type::kQueue) return;
+  Queue& queue = entry->object<Queue>();
+  Job* job = queue.find(effect.field);
+  RecordedEvent event;
+  Bytes value = effect.value;
+  // Only one that is replaced goes without an end of its own.
+  if (job == nullptr || is_terminal(job->state) || !decode_event(value, event)) return;
+  count_told_removal(queue, *job, event);
+  QueueWork work(database, key, queue, unit_);
+  queue.unplace(job);
+  end_replaced(work, job);
 }
 
 void EffectApplier::follow_queue(const KeyRef& key,

@@ -48,8 +48,11 @@ class EffectApplier {
   bool decode_several(Bytes& records, size_t several);
   bool apply_several(size_t several);
   bool apply_to_engine(const Effect& effect);
-  // What a standby does besides: answers those who wait for the end of the job, and counts queues
-  // that have adopted keys.
+  // What a standby does before: answers those who wait for the end of a job that is replaced, and
+  // removes it.
+  void tell_replaced(const KeyRef& key, const Effect& effect);
+  // And after: answers those who wait for the end of the job, and counts queues that have adopted
+  // keys.
   void follow_queue(const KeyRef& key, const Effect& effect);
   bool flush(uint8_t index);
   bool take_places(Bytes bytes);

@@ -242,15 +242,7 @@ Result<AddOutcome> replace_waiting(QueueWork& work, const JobSpec& spec, Job* jo
   const std::string id(job->id());
   work.record_gone(id, EventType::kCancelled, fields);
   // Clients and jobs that wait for its end are told; jobs that need this id wait for the new job.
-  JobExtras& extras = job->extras();
-  extras.error = "replaced";
-  extras.unmet.clear();
-  extras.end = std::make_unique<JobEnd>();
-  extras.end->finished_ms = queue.queue_ms;
-  job->state = JobState::kCancelled;
-  tell_end(work, *job);
-  queue.place(job);
-  queue.erase(job);
+  end_replaced(work, job);
   const uint8_t band = spec.band.value_or(queue.config.values().default_band);
   Job* made = build(work, spec, band, id, group, std::move(*unmet));
   place_new(work, made);

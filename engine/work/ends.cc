@@ -72,6 +72,18 @@ void tell_end(QueueWork& work, const Job& job) NO_THREAD_SAFETY_ANALYSIS {
   }
 }
 
+void end_replaced(QueueWork& work, Job* job) {
+  JobExtras& extras = job->extras();
+  extras.error = "replaced";
+  extras.unmet.clear();
+  extras.end = std::make_unique<JobEnd>();
+  extras.end->finished_ms = work.queue().queue_ms;
+  job->state = JobState::kCancelled;
+  tell_end(work, *job);
+  work.queue().place(job);
+  work.queue().erase(job);
+}
+
 void tell_succession(QueueWork& work, const Job& job) {
   const QueueWaiters::ByOrder* waiters = waiters_for(work, job);
   if (waiters == nullptr) return;

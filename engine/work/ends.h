@@ -18,6 +18,9 @@ void finish_cancelled(QueueWork& work, Job* job, const JobRun& run);
 // Answers the clients that wait for the end of this job: now, since by the end of the unit the job
 // may be destroyed, or another one may have its id.
 void tell_end(QueueWork& work, const Job& job);
+// An unplaced job that waits gives way to another one of its id: answers the clients that wait for
+// its end, and destroys it.
+void end_replaced(QueueWork& work, Job* job);
 // The successor has become the job: clients that wait for its end wait for that of the job.
 void tell_succession(QueueWork& work, const Job& job);
 // An unplaced job waits again at its rank, not before the gate (0: now), bound to its ticket; or

@@ -188,6 +188,20 @@ TEST_CASE("commands that wait to read are served by the records") {
   CHECK(run(readers.standby->session, {"Q.GET", "q", "one"}) == "$-1\r\n");
 }
 
+TEST_CASE("who waits for a job that is replaced is told by the records that it was cancelled") {
+  Readers readers;
+  Primary& primary = readers.primary;
+  primary.run({"Q.ADD", "q", "one", "old"});
+  readers.begin();
+  const size_t end = readers.wait({"Q.GET", "q", "one", "WAIT", "0"});
+  primary.run({"Q.ADD", "q", "one", "new", "IFDUP", "REPLACE"});
+  const std::string told = readers.told(end);
+  CHECK(has(told, "state=cancelled"));
+  CHECK(has(told, "error=replaced"));
+  CHECK(dump_queues(readers.standby->engine, primary.now.queue_ms) ==
+        dump_queues(primary.engine, primary.now.queue_ms));
+}
+
 TEST_CASE("who waits for the end of an adopted member is served by the records") {
   Readers readers;
   Primary& primary = readers.primary;
