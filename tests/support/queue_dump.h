@@ -61,12 +61,14 @@ inline std::string dump_job(const Job& job) {
   for (const Key* key : job.lane->keys->keys) out += dump_text("key", key->name);
   out += dump_number("cost", int64_t{job.cost()}) + dump_number("arrival", job.arrival()) +
          dump_number("enqueued", job.enqueued_ms()) + dump_number("release", job.release_ms()) +
-         dump_number("gate", job.gate_ms()) + dump_number("attempts", int64_t{extras.attempts}) +
+         dump_number("gate", job.gate_ms()) + dump_number("at", extras.at_ms) +
+         dump_number("attempts", int64_t{extras.attempts}) +
          dump_number("crashes", int64_t{extras.crashes}) +
          dump_number("retries", int64_t{extras.retries_used}) +
          dump_number("bound", int64_t{extras.bound}) + dump_number("boost", extras.boost_ms) +
          dump_number("ttl", extras.ttl_ms) + dump_number("ttl_left", extras.ttl_left_ms) +
-         dump_number("ttl_due", extras.ttl_due_ms) + dump_text("error", extras.error) +
+         dump_number("ttl_due", extras.ttl_due_ms) +
+         dump_number("acknowledged", extras.acknowledged) + dump_text("error", extras.error) +
          dump_text("progress", extras.progress);
   for (const std::string& need : extras.unmet) out += dump_text("unmet", need);
   out += " options:" + dump_options(job.options()) + " run:" + dump_run(job.run());
@@ -81,7 +83,7 @@ inline std::string dump_job(const Job& job) {
            dump_number("band", int64_t{next->band}) + dump_number("ttl", next->ttl_ms) +
            dump_text("group", next->group) + dump_number("cost", int64_t{next->cost}) +
            dump_number("boost", next->boost_ms) + dump_number("gate", next->gate_ms) +
-           dump_options(&next->options);
+           dump_number("at", next->at_ms) + dump_options(&next->options);
     for (const std::string& key : next->keys) out += dump_text("key", key);
   }
   return out + dump_text("payload", job.payload());

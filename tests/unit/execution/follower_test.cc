@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/queue/queue_records.h"
 #include "tests/support/key_history.h"
 #include "tests/support/large_moves.h"
 #include "tests/support/queue_client.h"
@@ -570,6 +571,22 @@ TEST_CASE("after a takeover an adaptive cap changes when it would have on the pr
   work(standby.session, 111);
   for (const char* id : {"a", "b", "c", "d"}) run(standby.session, {"Q.ADD", "q", id, "p"});
   CHECK(run(standby.session, {"Q.POP", "1", "q", "COUNT", "4"}).starts_with("*2\r\n"));
+}
+
+TEST_CASE("the share of a group without jobs counts in its unit only") {
+  Primary primary;
+  primary.run({"Q.CONFIG", "q", "SET", "fair", "on"});
+  Standby standby(primary.server, primary.journal);
+  ByteBuffer share;
+  encode_share(ConfigLevel::kGroup, 5000, 0, share);
+  ByteBuffer record;
+  EffectEncoder(record).queue_record(EffectType::kQueueShare, 0, "q", "g", share.view());
+  REQUIRE(standby.follower->apply(2, record.view(), 1, primary.now).ok());
+  primary.run({"Q.ADD", "q", "a", "p", "GROUP", "g", "DELAY", "1000"});
+  standby.follow(primary.now);
+  const int64_t now_ms = primary.now.queue_ms;
+  CHECK(dump_difference(dump_queues(primary.engine, now_ms), dump_queues(standby.engine, now_ms)) ==
+        "");
 }
 
 TEST_CASE("a unit that cannot be decoded is refused") {

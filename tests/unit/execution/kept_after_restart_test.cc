@@ -134,6 +134,25 @@ TEST_CASE("a group that has received more than others waits for them after a res
   }
 }
 
+TEST_CASE("a group that began to wait has after a restart no credit for the time before") {
+  for (const auto& [how, restart] : kRestarts) {
+    INFO(how);
+    QueueTalk q;
+    q.say("Q.CONFIG q SET fair on");
+    for (const std::string number : {"1", "2", "3", "4"}) {
+      q.add("a" + number, "GROUP a");
+      REQUIRE(q.pop() == "a" + number);
+      q.pass(10'000);
+      q.ack("a" + number);
+    }
+    q.add("a5 a6", "GROUP a");
+    q.add("b1 b2", "GROUP b");
+    restart(q);
+    // Runs that take no time change no share.
+    CHECK(q.drain() == "a5 a6 b1 b2");
+  }
+}
+
 // --- Checkpoints ---
 
 // In order of insertion, with records that are too many bytes for one hold of the lock.

@@ -271,6 +271,17 @@ TEST_CASE("numbers go on after everything has been trimmed") {
   CHECK(log.oldest_ms() == 101);
 }
 
+TEST_CASE("events that are missed share a number until one is kept again") {
+  EventLog log;
+  for (const uint64_t kept : {1, 3, 5}) {
+    log.append(kept, 100, EventType::kAdded, "a", {});
+    log.trim({0, 0, 0}, 100, 10);
+    CHECK(log.miss());
+    CHECK_FALSE(log.miss());
+    CHECK(log.last_seq() == kept + 1);
+  }
+}
+
 TEST_CASE("reading stops when the visitor has enough") {
   EventLog log;
   for (uint64_t seq = 1; seq <= 1000; ++seq) log.append(seq, 100, EventType::kAdded, "abc", {});

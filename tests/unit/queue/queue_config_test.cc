@@ -121,6 +121,8 @@ TEST_CASE("good values, as they are replied") {
       {"paused", "all", "all"},
       {"retain_completed", "5", "5"},
       {"retain_completed", "5:0", "5"},
+      {"retain_failed", "5", "5"},
+      {"retain_failed", "5:1000", "5:1000"},
       {"retain_failed", "5:1000:0", "5:1000"},
       {"retain_failed", "5:0:4096", "5:0:4096"},
       {"events", "0", "0"},

@@ -106,6 +106,8 @@ void fill_extras(JobExtras& extras) {
   extras.boost_ms = -60000;
   extras.ttl_ms = 5000;
   extras.ttl_left_ms = 4321;
+  extras.at_ms = kNow + 70000;
+  extras.acknowledged = 321;
   extras.error = "it broke";
   extras.progress = std::string("50%\0of it", 9);
   extras.options = std::make_unique<JobOptions>(all_options());
@@ -188,6 +190,7 @@ void fill(Queue& queue) {
   successor->cost = 2;
   successor->boost_ms = -5;
   successor->gate_ms = kNow + 1;
+  successor->at_ms = kNow + 2;
   job->extras().successor = std::move(successor);
   queue.insert(job);
   for (const JobState state :

@@ -72,6 +72,21 @@ TEST_CASE("a copy of a stream knows how often and when its entries were delivere
   }
 }
 
+TEST_CASE("of entries that were delivered together each keeps its own count over a restart") {
+  for (const auto& [how, restart] : kRestarts) {
+    INFO(how);
+    QueueTalk q;
+    for (const char* id : {"1-0", "2-0", "3-0"}) q.say("XADD s " + std::string(id) + " a 1");
+    q.say("XGROUP CREATE s g 0");
+    q.say("XREADGROUP GROUP g alice STREAMS s >");
+    q.say("XCLAIM s g alice 0 2-0 RETRYCOUNT 7");
+    const std::string pending = "[[1-0 alice 0 1] [2-0 alice 0 7] [3-0 alice 0 1]]";
+    REQUIRE(q.say("XPENDING s g - + 10") == pending);
+    restart(q);
+    CHECK(q.say("XPENDING s g - + 10") == pending);
+  }
+}
+
 TEST_CASE("ids that begin anew with XSETID are found, also after a restart") {
   for (const auto& [how, restart] : kRestarts) {
     INFO(how);

@@ -81,6 +81,27 @@ TEST_CASE("an adopted key that expires is a key that is gone") {
   CHECK(q.events() == "added:a forgotten:*");
 }
 
+TEST_CASE("members of a key that has expired are not shown, though nobody has deleted it yet") {
+  Adopted q(kFive);
+  q.say("ZADD p:high " + q.at_s(0) + " a");
+  q.say("SADD act b");
+  q.say("PEXPIRE p:high 100");
+  q.say("PEXPIRE act 101");
+  q.set_clock(q.wall_ms() + 99, q.steady_ms() + 99);
+  CHECK(q.list() == "a b");
+  q.set_clock(q.wall_ms() + 1, q.steady_ms() + 1);
+  CHECK(q.list() == "b");
+  CHECK(q.stat("pending") == "0");
+  CHECK(q.stat("active") == "1");
+  CHECK(q.state("a") == "null");
+  q.set_clock(q.wall_ms() + 1, q.steady_ms() + 1);
+  CHECK(q.list() == "");
+  CHECK(q.stat("active") == "0");
+  CHECK(q.stat("cancelled") == "0");
+  q.run_timers();
+  CHECK(q.stat("cancelled") == "2");
+}
+
 TEST_CASE("when a key is gone, who waits for the end of one of its members hears of it") {
   Adopted q(kFive);
   q.say("ZADD p:high " + q.at_s(0) + " a");

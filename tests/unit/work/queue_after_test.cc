@@ -190,6 +190,7 @@ TEST_CASE("an update compares NEED and AFTER, each with its own") {
   CHECK(q.say("Q.ADD q x next IFDUP UPDATE AFTER b") == "-BADFIELD field=after");
   CHECK(q.say("Q.ADD q x next IFDUP UPDATE AFTER b AFTER c", "result") == "queued");
   CHECK(q.say("Q.ADD q x next IFDUP REPLACE AFTER d") == "-BADFIELD field=after");
+  CHECK(q.say("Q.ADD q x next IFDUP REPLACE NEED d") == "-BADFIELD field=need");
   q.ack("x");
   CHECK(q.job("x", {"state", "payload"}) == "pending next");
   CHECK(q.ask("Q.GET q x").field("after") == "[b c]");

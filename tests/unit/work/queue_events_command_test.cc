@@ -198,6 +198,25 @@ TEST_CASE("who waits for events hears when the first is missed, and not of the o
   CHECK(brief(served.at(1)) == "4 added e");
 }
 
+TEST_CASE("each time that events are turned off readers hear that they have missed some") {
+  QueueTalk q;
+  for (const int kept : {1, 3, 5}) {
+    CAPTURE(kept);
+    const std::string number = std::to_string(kept);
+    q.say("Q.CONFIG q SET events 10");
+    q.add("kept" + number);
+    CHECK(brief(q.ask("Q.EVENTS q -")) == number + " added kept" + number);
+    CHECK(q.say_as(1, "Q.EVENTS q " + number + " BLOCK 0") == "(waits)");
+    q.say("Q.CONFIG q SET events 0");
+    q.add("missed" + number);
+    const std::string trimmed = "-TRIMMED oldest=" + std::to_string(kept + 2);
+    const auto served = q.take_deliveries();
+    REQUIRE(served.count(1) == 1);
+    CHECK(served.at(1).show() == trimmed);
+    CHECK(q.say("Q.EVENTS q " + number) == trimmed);
+  }
+}
+
 TEST_CASE("where nothing happened while events was 0 the numbers go on") {
   QueueTalk q;
   q.add("a");

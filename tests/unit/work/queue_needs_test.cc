@@ -274,6 +274,16 @@ TEST_CASE("a release goes with its queue: RENAME, MOVE, SWAPDB, COPY, DEL, a res
   CHECK(copied.say("Q.GET c both", "state") == "cancelled");
 }
 
+TEST_CASE("in a copy that is made amid a release no job runs whose need has failed") {
+  Needed q(600);
+  q.end_base("FATAL");
+  CHECK(q.say("COPY q c") == "1");
+  CHECK(q.queue("c").count(sluice::JobState::kBlocked) == 600 - kToldPerHold);
+  q.run_timers();
+  CHECK(q.queue("c").count(sluice::JobState::kPending) == 0);
+  CHECK(q.say("Q.GET c j599", "error") == "need base");
+}
+
 TEST_CASE("what dependents need besides counts") {
   Needed q(0);
   std::string needs;

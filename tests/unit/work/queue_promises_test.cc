@@ -54,6 +54,18 @@ TEST_CASE("MOVE: in a LIFO group another band keeps the ticket that the job had"
   CHECK(q.drain() == "b a between");
 }
 
+TEST_CASE("MOVE: in another band a retried job comes after those that came before the retry") {
+  QueueTalk q;
+  q.add("retried");
+  q.say("Q.MOVE q retried BACK");
+  q.pop();
+  q.nack("retried", "FATAL");
+  q.add("before", "PRI HIGH");
+  CHECK(q.say("Q.RETRY q retried") == "pending");
+  CHECK(q.say("Q.MOVE q retried PRI HIGH") == "1");
+  CHECK(q.drain() == "before retried");
+}
+
 TEST_CASE("MOVE: a delay that FRONT or BACK ends is over at that moment") {
   const auto moved = [](const std::function<void(QueueTalk&)>& meanwhile) {
     QueueTalk q;
@@ -110,6 +122,26 @@ TEST_CASE("a job keeps the TTL that held when it was added") {
   CHECK(q.state("d") == "pending");
   q.pass(10);
   CHECK(q.state("d") == "expired");
+}
+
+TEST_CASE("in a LIFO group a TTL rests while a newer job has the ticket, over restarts as well") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET order lifo");
+  q.add("old", "GROUP g TTL 1000");
+  q.pass(400);
+  q.add("new", "GROUP g DELAY 2000");
+  REQUIRE(q.state("new") == "pending");
+  CHECK(q.job("old", {"state", "ttl_left_ms"}) == "delayed 600");
+  q.restart(4);
+  q.pass(700);
+  CHECK(q.job("old", {"state", "ttl_left_ms"}) == "delayed 600");
+  q.pass(1300);
+  CHECK(q.job("old", {"state", "ttl_left_ms"}) == "pending 600");
+  q.restart(4);
+  q.pass(599);
+  CHECK(q.job("old", {"state", "ttl_left_ms"}) == "pending 1");
+  q.pass(1);
+  CHECK(q.state("old") == "expired");
 }
 
 TEST_CASE("a successor has the TTL of its predecessor, a replacement that of its own addition") {

@@ -243,6 +243,25 @@ TEST_CASE("a changed rate also counts for a group or key that nobody names at th
   }
 }
 
+TEST_CASE("what a changed rate owes for nobody goes down from the change on, over a restart too") {
+  for (const std::string level : {"GROUP g ", "KEY k "}) {
+    for (const bool restarts : {false, true}) {
+      CAPTURE(level);
+      CAPTURE(restarts);
+      QueueTalk q;
+      q.say("Q.CONFIG q SET retain_completed 0");
+      q.say(set_rate(level, "1/3600000"));
+      q.add("a", "GROUP g KEY k");
+      CHECK(q.drain() == "a");
+      q.say(set_rate(level, "1/5000"));
+      q.pass(3000);
+      if (restarts) q.restart(4);
+      q.add("b", "GROUP g KEY k");
+      CHECK(q.job("b", {"why"}) == "rate 2000");
+    }
+  }
+}
+
 TEST_CASE("a rate that is taken away owes nothing when there is one again") {
   for (const std::string level : kLevels) {
     for (const bool restarts : {false, true}) {

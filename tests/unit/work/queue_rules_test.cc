@@ -194,16 +194,19 @@ TEST_CASE("a group that comes back has neither credit nor debt") {
 }
 
 TEST_CASE("an update or a move of a group's only job costs the group none of its share") {
-  QueueTalk q;
-  q.say("Q.CONFIG q SET fair on");
-  q.add("a1 a2 a3", "GROUP a");
-  q.add("b1", "GROUP b");
-  CHECK(q.pop() == "a1");
-  q.pass(100);
-  q.ack("a1");
-  q.say("Q.ADD q b1 new IFDUP UPDATE");
-  q.say("Q.MOVE q b1 BOOST -5");
-  CHECK(q.pop() == "b1");
+  for (const std::string command : {"Q.ADD q b1 new IFDUP UPDATE", "Q.MOVE q b1 BOOST 5"}) {
+    CAPTURE(command);
+    QueueTalk q;
+    q.say("Q.CONFIG q SET fair on");
+    q.add("a1 a2 a3", "GROUP a");
+    q.add("b1", "GROUP b");
+    q.add("c1", "GROUP c");
+    CHECK(q.pop() == "a1");
+    q.pass(100);
+    q.ack("a1");
+    q.say(command);
+    CHECK(q.pop("COUNT 2") == "b1 c1");
+  }
 }
 
 TEST_CASE("bands stand above fairness, and a lone group is not slowed down") {

@@ -73,6 +73,18 @@ TEST_CASE("gauges follow every state") {
   q.find_queue("q")->check();
 }
 
+TEST_CASE("a job that was moved to the front does not hide how long others have waited") {
+  QueueTalk q;
+  q.add("long");
+  q.pass(400);
+  q.add("moved");
+  q.say("Q.MOVE q moved FRONT");
+  CHECK(q.stat("oldest_ms") == "400");
+  CHECK(line(q.ask("Q.STATS q BY PRI"), "NORMAL").field("oldest_ms") == "400");
+  CHECK(q.pop("ID long") == "long");
+  CHECK(q.stat("oldest_ms") == "0");
+}
+
 TEST_CASE("totals count every end, and refusals by their reason") {
   QueueTalk q;
   q.say("Q.CONFIG q SET max_waiting 6 max_payload 100 retry 1 lease_ms 1000 crash_limit 5");
