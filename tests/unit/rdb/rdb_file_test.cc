@@ -93,6 +93,20 @@ TEST_CASE("a file is read in pieces of any size") {
   }
 }
 
+TEST_CASE("a key that expired in 1970 or before is not one that never expires") {
+  const std::string none(8, '\0');
+  const std::string all(8, '\xff');
+  for (const std::string& expiry :
+       {'\xfc' + none, '\xfd' + none.substr(4), '\xfc' + all, '\xfd' + all.substr(4)}) {
+    Collected collected;
+    CHECK_FALSE(read(with_checksum("REDIS0010" + expiry + std::string(1, '\0') + text("k") +
+                                   text("value") + std::string(1, '\0') + text("l") + text("")),
+                     16, collected)
+                    .has_value());
+    CHECK(collected.keys == std::vector<std::string>{"0:k:1", "0:l:0"});
+  }
+}
+
 TEST_CASE("a file that is cut or changed anywhere is refused with the place") {
   const std::string file = sample();
   for (size_t size = 0; size < file.size(); ++size) {

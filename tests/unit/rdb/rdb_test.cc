@@ -9,6 +9,7 @@
 #include "engine/execution/execution.h"
 #include "engine/keyspace/collections.h"
 #include "engine/rdb/crc64.h"
+#include "engine/rdb/format.h"
 #include "engine/rdb/packed.h"
 #include "engine/rdb/reader.h"
 #include "engine/rdb/value.h"
@@ -88,9 +89,26 @@ std::vector<Texts> small_values() {
           {"SET", "k", "4294967296"},
           {"SET", "k", std::string(16383, 'x')},
           {"SET", "k", std::string(16384, 'x')},
-          {"RPUSH", "k", "a", "", "127", "128", "-1", "-4096", "-4097", "4095", "32767", "-32769",
-           "8388607", "8388608", "2147483648", "9223372036854775807", std::string(63, 'b'),
-           std::string(64, 'c'), std::string(5000, 'd')},
+          {"RPUSH",
+           "k",
+           "a",
+           "",
+           "127",
+           "128",
+           "-1",
+           "-4096",
+           "-4097",
+           "4095",
+           "4096",
+           "32767",
+           "-32769",
+           "8388607",
+           "8388608",
+           "2147483648",
+           "9223372036854775807",
+           std::string(63, 'b'),
+           std::string(64, 'c'),
+           std::string(5000, 'd')},
           {"SADD", "k", "1", "-5", "70000"},
           {"SADD", "k", "5000000000", "3"},
           {"SADD", "k", "a", "1"},
@@ -302,6 +320,27 @@ TEST_CASE("sizes that a payload only claims cost no memory") {
         rdb::PayloadFault::kFooter);
 }
 
+TEST_CASE("a compressed text may be as long as others, and no longer") {
+  const std::string twenty = payload_of(bytes_of("00c305140061e00a00"));
+  OwnedEntry decoded;
+  CHECK(rdb::read_payload(twenty, 20, "k", decoded) == rdb::PayloadFault::kNone);
+  CHECK(rdb::read_payload(twenty, 19, "k", decoded) == rdb::PayloadFault::kData);
+}
+
+TEST_CASE("a packed hash or sorted set with an element that has no partner is refused") {
+  for (const int type : {rdb::kHashListpack, rdb::kSortedListpack}) {
+    for (int elements = 2; elements <= 5; ++elements) {
+      rdb::ListpackWriter writer;
+      for (int64_t element = 0; element < elements; ++element) writer.append(element);
+      const std::string packed = writer.take();
+      const std::string value{static_cast<char>(type), static_cast<char>(packed.size())};
+      OwnedEntry decoded;
+      CHECK((rdb::read_payload(payload_of(value + packed), kMaxString, "k", decoded) ==
+             rdb::PayloadFault::kNone) == (elements % 2 == 0));
+    }
+  }
+}
+
 // A stream with deleted entries, several nodes and groups in every state.
 std::vector<Texts> stream_commands() {
   std::vector<Texts> commands;
@@ -445,6 +484,36 @@ TEST_CASE("a stream that makes no sense is refused") {
   CHECK(refused(changed));
   // Two pending entries, and no consumer that owns them.
   CHECK(refused(value.substr(0, value.size() - 44) + std::string(1, '\0')));
+}
+
+// A node with the entry `ms`-1, which has one field.
+std::string stream_node(int ms, bool is_deleted) {
+  rdb::ListpackWriter writer;
+  // The entries that are there and those that are not, the names, a mark.
+  for (const int64_t number : {is_deleted ? 0 : 1, is_deleted ? 1 : 0, 1}) writer.append(number);
+  writer.append("name");
+  writer.append(int64_t{0});
+  // Flags, what the id has beyond the node's, the value, the number of these elements.
+  for (const int64_t number : {is_deleted ? 3 : 2, 0, 0}) writer.append(number);
+  writer.append("value");
+  writer.append(int64_t{4});
+  const std::string packed = writer.take();
+  return bytes_of("1000000000000000") + static_cast<char>(ms) + bytes_of("0000000000000001") +
+         static_cast<char>(packed.size()) + packed;
+}
+
+TEST_CASE("a stream whose last id was set back to before deleted entries goes on from there") {
+  Holder to({"PING"});
+  // Length, last id, first id, highest deleted id, entries added, groups.
+  const std::string value = bytes_of("1302") + stream_node(5, false) + stream_node(9, true) +
+                            bytes_of("010501050109010200");
+  CHECK(to.run({"RESTORE", "k", "0", payload_of(value)}) == "+OK\r\n");
+  CHECK(to.run({"XADD", "k", "6-1", "name", "new"}) == "$3\r\n6-1\r\n");
+  CHECK(to.run({"XADD", "k", "10-1", "name", "newest"}) == "$4\r\n10-1\r\n");
+  for (const char* id : {"5-1", "6-1", "10-1"}) {
+    CHECK(to.run({"XRANGE", "k", id, id}).substr(0, 2) == "*1");
+    CHECK(to.run({"XDEL", "k", id}) == ":1\r\n");
+  }
 }
 
 TEST_CASE("a queue cannot be dumped") {
