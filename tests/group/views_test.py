@@ -10,7 +10,7 @@ import time
 import types
 
 import harness
-from harness import require, require_equal, wait_until
+from harness import closes, require, require_equal, wait_until
 from harness.cli import Sluice
 from harness.group import Group, kept_group
 from harness.http_client import OPERATE_TOKEN, Client, require_problem
@@ -19,6 +19,7 @@ from harness.servers import LOOPBACK, steady_port
 
 ROUNDS = 300  # of malformed requests
 TRUSTED_S = 2.0
+MOST_AT_SENTINEL = 1000  # connections
 PATIENT = {"failover-timeout": 3000}  # where no node is to take over beside a pause of the machine
 # What changes while one looks.
 MOVING = ("age_ms", "lag_ms", "lease_ms", "log_frames", "log_bytes", "log_kept_by", "seq", "lsn",
@@ -209,6 +210,22 @@ def test_strangers(options):
             require(reply.startswith(b"-NOGOODSLAVE"), reply)
 
 
+def test_many_at_sentinel(options):
+    """where the port of Sentinel has no room, the oldest goes that does not wait for a message"""
+    with Group(options.program, nodes=1) as group, contextlib.ExitStack() as stack:
+        def connected():
+            connection = Connection(LOOPBACK, group.nodes[0].sentinel_port, 20)
+            require_equal(connection.call("PING").value, b"PONG", "PING")
+            return stack.enter_context(connection)
+
+        listener = connected()
+        listener.call("SUBSCRIBE", "+switch-master")
+        others = [connected() for _ in range(MOST_AT_SENTINEL)]
+        require(closes(others[0]), "the oldest of the others stays")
+        for connection in listener, others[1]:
+            require(not connection.call("PING").is_error, "one that should stay")
+
+
 def test_without_etcd(options):
     """a node that has lost etcd names nobody by Sentinel; /standby is 503 if it refuses reads"""
     with Group(options.program, relayed=True, of_node=http_directives) as group:
@@ -236,7 +253,7 @@ def test_without_etcd(options):
 
 
 def test_measured_without_etcd(options):
-    """without etcd a primary's INFO and metrics are answered, though a write waits"""
+    """without etcd a primary's INFO and metrics are answered, its lists are not; a write waits"""
     with kept_group(options.program, directives={"failover-timeout": 3000, "journal-patience": 100},
                     of_node=http_directives) as group, contextlib.ExitStack() as stack:
         primary = group.primary()
@@ -250,6 +267,8 @@ def test_measured_without_etcd(options):
         require(b"NOREPLICAS" in other.call("DBSIZE").raw, "DBSIZE")
         client = stack.enter_context(http(primary))
         client.connection.timeout = 5
+        for path in "queues", "find?q=q", "queues/q/groups":
+            require_problem(client.get("/api/v1/" + path), 503, "NOREPLICAS")
         require(b"sluice_group_primary 1" in client.get("/metrics").body, "/metrics")
         client.expect(200, "GET", "/api/v1/server")
         for member in (0, 1):

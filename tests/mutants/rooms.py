@@ -69,6 +69,8 @@ ROOMS = {
              "tests/operations/limits_test.py", "tests/operations/*_test.py"],
     "net/io/": ["gates_test", "tests/http/problems_test.py", "tests/operations/disk_test.py",
                 "tests/http/*_test.py", "tests/operations/*_test.py"],
+    "net/io/engine_client": ["tests/http/problems_test.py", "tests/group/views_test.py",
+                             "tests/http/*_test.py", "tests/operations/*_test.py"],
     "net/admin/": ["tests/http/api_test.py", "tests/http/*_test.py"],
     "net/admin/history": ["history_test", "tests/http/*_test.py"],
     "net/group/": ["election_test", "election_history_test", "group_*", "bootstrap_test",
