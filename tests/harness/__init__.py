@@ -16,6 +16,7 @@ import itertools
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -138,6 +139,26 @@ def open_paths(pid):
         with contextlib.suppress(FileNotFoundError):  # closed meanwhile
             paths.append(os.readlink(f"/proc/{pid}/fd/{number}"))
     return paths
+
+
+def all_stopped(pid):
+    """Whether none of the process's threads runs, after SIGSTOP."""
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/stat", encoding="ascii") as stat:
+            if stat.read().rsplit(")", 1)[1].split()[0] != "T":
+                return False
+    return True
+
+
+@contextlib.contextmanager
+def stopped(pid):
+    """None of the process's threads runs: whatever is sent to them waits, in its order."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_until(lambda: all_stopped(pid), what="the stop")
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def slack(connection):

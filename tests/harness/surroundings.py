@@ -33,6 +33,15 @@ int fdatasync(int file) {
 }
 """
 
+# No sync ends while this file is there.
+HELD_SYNC = """
+int fdatasync(int file) {
+  while (access("HELD", F_OK) == 0) usleep(1000);
+  int (*sync)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+  return sync(file);
+}
+"""
+
 
 def refuse_sanitizers(options, why):
     """A test that a server with a sanitizer cannot pass is not run with one."""
@@ -64,6 +73,14 @@ def slow_disk(sync_s=SYNC_S):
     with harness.scratch() as directory:
         source = _HEAD + SLOW_SYNC.replace("SYNC_US", f"{sync_s * 1e6:.0f}")
         yield dict(os.environ, LD_PRELOAD=compiled(directory, "slow_sync", source))
+
+
+@contextlib.contextmanager
+def held_disk(options):
+    """The environment of a server, and the path of a file: while that is there, no sync ends."""
+    with harness.scratch() as directory:
+        held = os.path.join(directory, "held")
+        yield preload(directory, options, "held_sync", HELD_SYNC.replace("HELD", held)), held
 
 
 def wrapped(directory, options, shell="", arguments="", environment=None):

@@ -10,22 +10,14 @@ import re
 import sys
 import time
 
-from harness import require, require_equal, run, scratch, wait_until
+from harness import require, require_equal, run, wait_until
 from harness.http_client import ADMIN_TOKEN, THREADS, Client, Raw, require_problem, serve
-from harness.surroundings import preload
+from harness.surroundings import held_disk
 
 SESSION = "/api/v1/session"
 QUEUES = "/api/v1/queues"
 STREAM = QUEUES + "/q/events"
 PASSWORD = "of-the-user-0123"
-# No sync ends while this file is there.
-HELD_SYNC = """
-int fdatasync(int file) {
-  while (access("HELD", F_OK) == 0) usleep(1000);
-  int (*sync)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
-  return sync(file);
-}
-"""
 
 
 def users(**rules):
@@ -248,9 +240,7 @@ def test_a_session_ends_while_its_change_becomes_durable(options):
     """The answer comes all the same: without it the client would make the change again."""
     directives = {**users(carol="~* +@all"), "http-session-timeout": "3", "appendonly": "yes",
                   "appendfsync": "always"}
-    with scratch() as directory:
-        held = os.path.join(directory, "held")
-        environment = preload(directory, options, "held_sync", HELD_SYNC.replace("HELD", held))
+    with held_disk(options) as (environment, held):
         server = serve(options, directives, environment=environment)
         body = b'{"payload": ""}'
         with Client(server) as client, Raw(server) as change:

@@ -5,16 +5,19 @@
 """
 
 import hashlib
+import json
 import os
 import re
 import socket
 import stat
 import sys
 import threading
+import time
 
 from harness import own_address, require, require_equal, run, scratch, servers, wait_until
 from harness.http_client import (ADMIN_TOKEN, OPERATE_TOKEN, READ_TOKEN, THREADS, TOKENS, Client,
                                  Raw, require_problem, serve)
+from harness.surroundings import held_disk
 
 TOKENS_PATH = "/api/v1/tokens"
 QUEUES = "/api/v1/queues"
@@ -226,6 +229,41 @@ def test_a_removed_token_takes_its_streams_along(options):
             require(other.receive(), "a stream of another token ended")
         stats = client.get(QUEUES + "/q").json["stats"]
         require_equal((stats["waiting_pops"], stats["pending"]), (0, 1))
+
+
+def added_of_removed_token(client, server, popper, held, queue):
+    """A token is removed while its request adds 1,000 jobs: returns how many are added if that has
+    ended the request. Its answer waits for the disk, for long enough to add all."""
+    made = client.expect(201, "POST", TOKENS_PATH, {"role": "operate"}).json
+    body = json.dumps([{"payload": ""}] * 1000)
+    popper.send("Q.POP", "1", queue, "BLOCK", "0")
+    with Raw(server) as adder:
+        adder.send(request_text("POST", f"{QUEUES}/{queue}/jobs", made["token"],
+                                f"Content-Length: {len(body)}\r\n", body))
+        popper.read_reply()
+        with open(held, "wb"):
+            client.expect(200, "DELETE", f"{TOKENS_PATH}/{made['id']}")
+        time.sleep(1)
+        os.unlink(held)
+        answer = adder.answer()
+    if answer.status == 200:
+        return None
+    require_problem(answer, 401, "BADTOKEN")
+    return client.get(f"{QUEUES}/{queue}").json["stats"]["added"]
+
+
+def test_a_removed_token_adds_no_further_job(options):
+    """A request on many jobs that is under way changes none after its token is removed."""
+    with held_disk(options) as (environment, held):
+        server = serve(options, {"appendonly": "yes", "appendfsync": "always"},
+                       environment=environment)
+        added = [None]
+        with Client(server, ADMIN_TOKEN) as client, server.connect() as popper:
+            # The removal may come too late.
+            while len(added) < 10 and added[-1] in (None, 1000):
+                added.append(added_of_removed_token(client, server, popper, held,
+                                                    f"q{len(added)}"))
+        require(added[-1] not in (None, 1000), f"of 1,000 jobs are added: {added}")
 
 
 CAROL = "token-of-carol-0123456"

@@ -131,6 +131,18 @@ def test_blocking_timeouts(options):
                     require(0.045 < time.monotonic() - began < 1, f"{command}: when")
 
 
+def test_a_short_time_beside_long_ones(options):
+    """A blocked client gives up after its own time, though others began to wait for longer."""
+    with options.server() as server, server.connect() as short:
+        long = [server.connect() for _ in range(8)]
+        for connection in long:
+            connection.send("BLPOP", "q", "1000")
+        wait_until(lambda: info(short)["blocked_clients"] == "8", what="the blocking")
+        require_equal(short.call("BLPOP", "q", "0.05").raw, b"*-1\r\n")
+        for connection in long:
+            connection.close()
+
+
 def test_a_lost_client_takes_nothing(options):
     """A blocked client whose connection is gone gets no element: the next one does."""
     with options.server() as server:

@@ -8,7 +8,7 @@ import threading
 import time
 
 import harness
-from harness import closes, info, require, require_equal, wait_until
+from harness import all_stopped, closes, info, require, require_equal, stopped, wait_until
 from harness.holds import measured
 from harness.surroundings import JOURNAL_FAILED, largest_file, limit_files
 
@@ -183,6 +183,25 @@ def test_requests_from_before_a_script_is_busy(options):
             connection.close()
 
 
+def test_a_time_out_during_a_script(options):
+    """A blocked client whose time ends while a script is beyond its own times out after it."""
+    server, runner = busy_server(options)
+    with server, runner:
+        blocked = [server.connect() for _ in range(8)]
+        for connection in blocked:
+            connection.send("BLPOP", "nothing", "1")
+        wait_until(lambda: info(runner, "clients")["blocked_clients"] == "8", what="the blocking")
+        runner.send("EVAL", "while true do end", "0")
+        wait_until_busy(server)
+        time.sleep(1.1)
+        with server.connect() as other:
+            require_equal(other.call("SCRIPT", "KILL").raw, b"+OK\r\n")
+        require(runner.read_reply().is_error, "the script ends with an error")
+        for connection in blocked:
+            require_equal(connection.read_reply().raw, b"*-1\r\n", "the reply of the time-out")
+            connection.close()
+
+
 def test_shutdown_out_of_a_script(options):
     """SHUTDOWN NOSAVE ends the server while a script that wrote runs."""
     def end():
@@ -237,26 +256,17 @@ def test_sigterm_before_the_last_checkpoint(options):
         require_quick(lambda case=case: end(*case))
 
 
-def all_stopped(pid):
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/stat", encoding="ascii") as stat:
-            if stat.read().rsplit(")", 1)[1].split()[0] != "T":
-                return False
-    return True
-
-
 def test_a_stopped_process_goes_on(options):
     """SIGSTOP for a while: clients wait and are served afterwards."""
     with options.server({"appendonly": "yes"}) as server:
         with server.connect(10) as connection:
             connection.call("SET", "a", "1")
-            server.process.send_signal(signal.SIGSTOP)
-            wait_until(lambda: all_stopped(server.pid), what="the stop")
-            connection.send("GET", "a")
-            time.sleep(1.0)
-            # Unless something else has let it go on.
-            require(not (connection.has_input(0.01) and all_stopped(server.pid)), "it is stopped")
-            server.process.send_signal(signal.SIGCONT)
+            with stopped(server.pid):
+                connection.send("GET", "a")
+                time.sleep(1.0)
+                # Unless something else has let it go on.
+                require(not (connection.has_input(0.01) and all_stopped(server.pid)),
+                        "it is stopped")
             require_equal(connection.read_reply().raw, b"$1\r\n1\r\n")
 
 

@@ -333,6 +333,26 @@ def test_without_a_password(options):
             require_equal([reply.raw for reply in replies], [b"+OK\r\n"] * 2, "in one pipeline")
 
 
+def test_unread_replies_without_a_password(options):
+    """Before AUTH: who reads nothing is closed as soon as the system takes no more of its replies.
+    """
+    refusal = b"-NOAUTH Authentication required.\r\n"
+    with options.server({"requirepass": "secret"}) as server, server.connect() as watcher:
+        watcher.call("AUTH", "secret")
+        before = info(watcher)
+        connection, _ = send_without_reading(server, b"GET x\r\n", 2_000_000)
+        ends = select.poll()
+        ends.register(connection.socket, select.POLLRDHUP)
+        require(ends.poll(20_000), "it is closed")
+        after = info(watcher)
+        require_equal(after["sluice_output_buffer_disconnections"], "1", "closed for that")
+        # Also the first INFO, which is short.
+        sent = int(after["total_net_output_bytes"]) - int(before["total_net_output_bytes"])
+        made = int(after["errorstat_NOAUTH"].removeprefix("count=")) * len(refusal)
+        require(made - sent < 64 << 10, f"{made - sent} bytes of {made} waited for it")
+        connection.close()
+
+
 def test_one_byte_at_a_time(options):
     """A request that comes byte by byte is answered, and one that never ends hurts nobody."""
     with options.server() as server:

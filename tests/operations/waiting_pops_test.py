@@ -11,7 +11,7 @@ import sys
 import time
 
 import harness
-from harness import info, need_program, open_files, require, require_equal, wait_until
+from harness import info, need_program, open_files, require, require_equal, stopped, wait_until
 from harness.holds import Probe, require_short
 from harness.resp import Connection, encode
 from harness.servers import LOOPBACK
@@ -20,6 +20,7 @@ WAITING = 10_000
 MANY_QUEUES = 1_000
 CLIENTS = {"appendonly": "yes", "maxclients": "12000"}
 QUEUE = "{q}"
+FIN_WAIT2 = 5  # netinet/tcp.h
 
 
 def allow_files(connections=WAITING):
@@ -64,6 +65,17 @@ def require_order(options, connections):
 def close_all(connections):
     for connection in connections:
         connection.close()
+
+
+def is_ended(connection):
+    """The server's system has the end of what this one sends."""
+    return connection.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == FIN_WAIT2
+
+
+def end_all(connections):
+    for connection in connections:
+        connection.socket.shutdown(socket.SHUT_WR)
+    wait_until(lambda: all(map(is_ended, connections)), what="the ends")
 
 
 def measure_pause(options, waiting=WAITING, journal="yes", question=("PING",)):
@@ -188,6 +200,26 @@ def test_lost_connections(options):
         for command in (pop(QUEUE), ("BLPOP", "{q}list", "0")):
             for killed in (True, False):
                 require_short(lambda: measure_lost(*place, command, killed))
+
+
+def test_ended_together(options):
+    """What is added behind the ends of many connections that wait stays where it is."""
+    if options.io_threads != 1:
+        return  # another thread may add before the ends are noticed
+    count = 100
+    with options.server() as server, server.connect() as control:
+        for command, added, taken in (
+                (pop(QUEUE), adds(QUEUE, count), ("Q.POP", "1", QUEUE, "COUNT", str(count))),
+                (("BLPOP", "{q}list", "0"), [("RPUSH", "{q}list", "item")] * count,
+                 ("LPOP", "{q}list", str(count)))):
+            connections = blocked(server, control, [command] * count)
+            with stopped(server.pid):
+                end_all(connections)
+                control.send_bytes(b"".join(map(encode, added)))
+            for _ in added:
+                require(not control.read_reply().is_error, command[0])
+            close_all(connections)
+            require_equal(len(control.call(*taken).value), count, f"what {command[0]} has left")
 
 
 def test_idle_connections(options):
