@@ -64,25 +64,6 @@ TEST_CASE("a library is there in every thread, and so is its successor") {
   CHECK(server.session.run({"FCALL", "count", "0"}) == "-ERR Function not found\r\n");
 }
 
-TEST_CASE("a library may register its functions in another order in each thread") {
-  Server server;
-  Execution other(server.engine);
-  EngineSession elsewhere(server.engine, other);
-  // As with pairs(), where the order may depend on addresses.
-  const std::string code =
-      "#!lua name=a\nlocal names = {'one', 'two', 'three'}\n"
-      "while #names ~= 0 do local name = table.remove(names, math.random(#names)) "
-      "redis.register_function(name, function() return name end) end";
-  for (int round = 0; round < 20; ++round) {
-    CHECK(server.load(code) == "$1\r\na\r\n");
-    for (EngineSession* session : {&server.session, &elsewhere}) {
-      CHECK(session->run({"FCALL", "one", "0"}) == "$3\r\none\r\n");
-      CHECK(session->run({"FCALL", "two", "0"}) == "$3\r\ntwo\r\n");
-      CHECK(session->run({"FCALL", "three", "0"}) == "$5\r\nthree\r\n");
-    }
-  }
-}
-
 TEST_CASE("what a library keeps of its loading cannot do more than loading") {
   Server server;
   CHECK(server.load("#!lua name=a\nlocal r, l = redis, redis.register_function\n"
