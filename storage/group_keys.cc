@@ -53,9 +53,13 @@ class FieldWriter {
   void last_number(const char* name, Number value) {
     number(name, value);
   }
-  void last_word(const char* word, bool value) {
+  void word(const char* word, bool value) {
     if (value) text_ += std::string(" ") + word;
   }
+  void word(const char* name, const std::string& value) {
+    if (!value.empty()) text_ += std::string(" ") + name + "=" + value;
+  }
+  void other_words() {}
 
   std::string finish() { return std::move(text_); }
 
@@ -104,11 +108,18 @@ class FieldReader {
   void last_number(const char* name, Number& to) {
     if (!at_end_) number(name, to);
   }
-  void last_word(const char* word, bool& to) {
-    if (at_end_) return;
-    to = next() == word;
-    if (!to) fail(word);
+  void word(const char* word, bool& to) {
+    each_word([&](Bytes found) { to |= found == word; });
   }
+  // What is no name is as good as absent.
+  void word(const char* name, std::string& to) {
+    const std::string before = std::string(name) + "=";
+    each_word([&](Bytes found) {
+      const Bytes value = found.substr(std::min(before.size(), found.size()));
+      if (found.starts_with(before) && is_group_name(value)) to = value;
+    });
+  }
+  void other_words() { at_end_ = true; }
 
   Status finish() {
     if (!at_end_) fail("end");
@@ -133,6 +144,10 @@ class FieldReader {
     at_end_ = end == text_.size();
     at_ = end + 1;
     return field;
+  }
+  template <typename Look>
+  void each_word(Look look) const {
+    for (FieldReader rest = *this; !rest.at_end_;) look(rest.next());
   }
   void fail(const char* name) {
     if (wrong_ == nullptr) wrong_ = name;
@@ -208,7 +223,11 @@ constexpr auto kMemberFields = [](auto& fields, auto& value) {
   fields.number("lsn", value.lsn);
   fields.number("checkpoint's lsn", value.checkpoint_lsn);
   fields.number("checkpoint's bytes", value.checkpoint_bytes);
-  fields.last_word("values", value.wants_values);
+  fields.word("values", value.wants_values);
+  fields.word("version", value.version);
+  fields.word("config", value.config_mark);
+  fields.word("users", value.users_mark);
+  fields.other_words();
 };
 
 }  // namespace

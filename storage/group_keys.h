@@ -10,6 +10,9 @@
 //
 // A value is one line of text: its version, then fields divided by single spaces; an empty field is
 // "-". Text, so that an operator can read it with etcdctl. Pure functions; any thread.
+//
+// The record of a node ends with words, which may be absent, in any order: a reader ignores those
+// that it does not know, so a later build may add some.
 #pragma once
 
 #include <cstdint>

@@ -60,8 +60,24 @@ struct GroupMember {
   uint64_t checkpoint_bytes = 0;
   // Its checkpoints do not end as the primary renames large keys: that one is to journal values.
   bool wants_values = false;
+  // Each empty: not told. The marks are those of Config and of UsersMark, which nobody is shown
+  // (see difference_mark() in engine/access/passwords.h).
+  std::string version;
+  std::string config_mark;
+  std::string users_mark;
 
   bool operator==(const GroupMember&) const = default;
+};
+
+// In what a node and the primary differ, as far as both have told it: what clients would meet if
+// that node took over.
+struct GroupDifference {
+  bool version = false;
+  bool config = false;
+  bool users = false;
+
+  bool any() const { return version || config || users; }
+  bool operator==(const GroupDifference&) const = default;
 };
 
 // A snapshot. Times are milliseconds.
@@ -111,6 +127,16 @@ struct GroupView {
   const GroupMember* self() const { return find(node); }
   // Null if nobody leads, or if its record has not come yet.
   const GroupMember* primary() const { return holder.empty() ? nullptr : find(holder); }
+  // Nothing if nobody leads.
+  GroupDifference difference(const GroupMember& member) const {
+    const GroupMember* const leader = primary();
+    if (leader == nullptr) return {};
+    const auto differs = [&](std::string GroupMember::*told) {
+      return !(member.*told).empty() && !(leader->*told).empty() && member.*told != leader->*told;
+    };
+    return {differs(&GroupMember::version), differs(&GroupMember::config_mark),
+            differs(&GroupMember::users_mark)};
+  }
   const GroupMember* find(const std::string& name) const {
     for (const GroupMember& member : members) {
       if (member.name == name) return &member;

@@ -57,6 +57,42 @@ TEST_CASE("beats, pauses and positions are lines of text") {
   CHECK(decode_position("1 c1 g 1 2 3 4294967295").value() == position);
 }
 
+TEST_CASE("the record of a node ends with words that may be absent") {
+  GroupMember member;
+  member.name = "n1";
+  member.run_id = "r1";
+  member.host = "10.0.0.1";
+  member.port = 6379;
+  member.primary = true;
+  member.lsn = 7;
+  const std::string old = "1 r1 10.0.0.1 6379 0 0 0 100 primary 7 0 0";
+  CHECK(encode_member(member) == old);
+  CHECK(decode_member("n1", old).value() == member);
+  member.wants_values = true;
+  CHECK(encode_member(member) == old + " values");
+  CHECK(decode_member("n1", old + " values").value() == member);
+  member.version = "0.1.0";
+  member.config_mark = "1a2b";
+  member.users_mark = "3c4d";
+  const std::string full = old + " values version=0.1.0 config=1a2b users=3c4d";
+  CHECK(encode_member(member) == full);
+  CHECK(decode_member("n1", full).value() == member);
+}
+
+TEST_CASE("a later build may add words to the record of a node, and nothing else") {
+  const std::string old = "1 r1 10.0.0.1 6379 0 0 0 100 standby 7 0 0";
+  const auto read = [](const std::string& text) { return decode_member("n1", text).value(); };
+  CHECK(read(old + " later users=3c4d other=1 values ").users_mark == "3c4d");
+  CHECK(read(old + " later users=3c4d other=1 values ").wants_values);
+  CHECK(read(old + " later valuesx users xusers=3c4d") == read(old));
+  // Its version is shown in a line of INFO.
+  CHECK(read(old + " version=a,b users=") == read(old));
+  const auto wrong = [](Bytes text) { return decode_member("n1", text).status().message(); };
+  CHECK(wrong("1 r1 10.0.0.1 6379 0 0 0 100 standby 7 0").ends_with("wrong checkpoint's bytes"));
+  CHECK(wrong("1 r1 10.0.0.1 6379 0 0 0 100 standby 7 0 values").ends_with("checkpoint's bytes"));
+  CHECK(wrong("2" + old.substr(1)).ends_with("wrong version"));
+}
+
 TEST_CASE("texts of pauses compare as their numbers do, and above those of older builds") {
   const std::string old = "1 9700000000000 n2";
   CHECK(decode_pause(old).value() == PauseValue{9'700'000'000'000, "n2", 0});
