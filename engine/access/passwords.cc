@@ -32,6 +32,11 @@ std::string hash_password(Bytes password) {
   return hex(digest, kPasswordHashSize);
 }
 
+std::string difference_mark(Bytes text) {
+  constexpr size_t kDigits = 4;
+  return hash_password(text).substr(0, kDigits);
+}
+
 bool is_password_hash(Bytes text) {
   return text.size() == kPasswordHashSize && std::all_of(text.begin(), text.end(), [](char c) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "engine/access/passwords.h"
 #include "engine/base/check.h"
 #include "engine/commands/families.h"
 
@@ -110,6 +111,21 @@ Config::Pairs Config::get(const std::vector<std::string>& patterns) const {
   MutexLock lock(mutex_);
   for (size_t i = 0; i < found.size(); ++i) found[i].second = current_.values[indexes[i]];
   return found;
+}
+
+std::string Config::mark() const {
+  static const ConfigDraft defaults = default_draft();
+  std::string text;
+  {
+    MutexLock lock(mutex_);
+    for (const Directive& directive : config_directives()) {
+      if (directive.kind == DirectiveKind::kIgnored || directive.may_differ) continue;
+      const size_t index = directive_index(directive);
+      const std::string& value = current_.values[index];
+      if (value != defaults.values[index]) text += directive.name + (' ' + value) + '\n';
+    }
+  }
+  return difference_mark(text);
 }
 
 Status Config::change(const Pairs& pairs, ConfigDraft& draft) {

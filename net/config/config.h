@@ -68,6 +68,9 @@ class Config {
 
   // CONFIG GET: names and values, in the table's order for each pattern, no name twice.
   Pairs get(const std::vector<std::string>& patterns) const;
+  // The difference_mark() of the values that the nodes of a group should share. Defaults are left
+  // out, so that a build with more directives agrees with an older one.
+  std::string mark() const;
 
   // CONFIG SET: all pairs or none.
   Status set(const Pairs& pairs);

@@ -60,9 +60,14 @@ Result<std::string> parse_address(Arguments arguments, ConfigDraft& draft) {
   return draft.settings.replica_announce_ip = arguments[0];
 }
 
-// Most are read once, at the start.
+// Most are read once, at the start. A text is a file of this machine, or who it is to etcd.
 Directive text(const char* name, std::string Settings::*member, const char* summary) {
-  return {.name = name, .kind = kOurs, .change = kRestart, .binding = member, .summary = summary};
+  return {.name = name,
+          .kind = kOurs,
+          .change = kRestart,
+          .may_differ = true,
+          .binding = member,
+          .summary = summary};
 }
 
 Directive flag(const char* name, const char* value, bool Settings::*member, const char* summary) {
@@ -109,6 +114,7 @@ std::vector<Directive> etcd_rows() {
        .kind = kOurs,
        .change = kRestart,
        .multiple = true,
+       .may_differ = true,
        .parse = parse_endpoints,
        .expected = "http://host:port of each member of etcd, or https:// for all of them",
        .summary = "the members of the etcd cluster"},
@@ -141,8 +147,9 @@ std::vector<Directive> node_rows() {
       named("cluster-name", "main", parse_name<&Settings::cluster_name>,
             "name in etcd of all groups that belong together"),
       named("group", "1", parse_name<&Settings::group>, "the group to which this node belongs"),
-      named("node-name", "auto", parse_node_name,
-            "this node's name in the group; auto = made once, kept in the data directory"),
+      may_differ(named("node-name", "auto", parse_node_name,
+                       "this node's name in the group; auto = made once, kept in the data "
+                       "directory")),
       number("failover-timeout", "1000", {300, 3'600'000}, &Settings::failover_timeout_ms,
              "milliseconds of the primary's silence after which a standby takes over"),
       number("watchdog-ms", "15000", {0, kMaxInt}, &Settings::watchdog_ms,
@@ -161,6 +168,7 @@ std::vector<Directive> node_rows() {
        .kind = kOurs,
        .change = kRestart,
        .default_value = "0",
+       .may_differ = true,
        .parse = config_special::parse_port<&Settings::sentinel_port>,
        .expected = "a number from 0 to 65535 (0 = no Sentinel), or auto",
        .summary = "port for clients of Redis Sentinel; 0 = none, auto = any free one"},
@@ -173,6 +181,7 @@ std::vector<Directive> replica_rows() {
   return {
       {.name = "replica-announce-ip",
        .alias = "slave-announce-ip",
+       .may_differ = true,
        .parse = parse_address,
        .expected = "an address or a name, without blanks and commas",
        .summary = "address at which clients reach this node; empty = the local address of the "
@@ -181,12 +190,14 @@ std::vector<Directive> replica_rows() {
        .alias = "slave-announce-port",
        .default_value = "0",
        .high = 65535,
+       .may_differ = true,
        .binding = &Settings::replica_announce_port,
        .summary = "port at which clients reach this node; 0 = port"},
       {.name = "replica-priority",
        .alias = "slave-priority",
        .default_value = "100",
        .high = kMaxInt,
+       .may_differ = true,
        .binding = &Settings::replica_priority,
        .summary = "0 = never takes over; other numbers are shown to clients of Sentinel"},
       {.name = "replica-serve-stale-data",

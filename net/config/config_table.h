@@ -83,6 +83,9 @@ struct Directive {
   bool listens = false;
   // Its values are hidden in SLOWLOG and in messages.
   bool secret = false;
+  // The nodes of a group need not agree in it, because it describes one of them, or because their
+  // users show it: not in Config::mark().
+  bool may_differ = false;
   Binding binding = std::monostate();
   SpecialParser parse = nullptr;
   const char* expected = "";  // With `parse`: describes a valid value.
@@ -92,6 +95,11 @@ struct Directive {
 // Returns the row with its values marked as secret.
 inline Directive secret(Directive row) {
   row.secret = true;
+  return row;
+}
+
+inline Directive may_differ(Directive row) {
+  row.may_differ = true;
   return row;
 }
 

@@ -44,6 +44,7 @@ std::vector<Directive> port_rows() {
       {.name = "tls-port",
        .change = kRestart,
        .default_value = "0",
+       .may_differ = true,
        .parse = config_special::parse_port<&Settings::tls_port>,
        .expected = "a number from 0 to 65535 (0 = no TLS), or auto",
        .summary = "TCP port with TLS; 0 = none, auto = any free one"},
@@ -51,6 +52,7 @@ std::vector<Directive> port_rows() {
        .kind = kOurs,
        .change = kRestart,
        .default_value = "0",
+       .may_differ = true,
        .parse = config_special::parse_port<&Settings::http_tls_port>,
        .expected = "a number from 0 to 65535 (0 = no HTTPS), or auto",
        .summary = "port of the HTTP service with TLS; 0 = none, auto = any free one"},
@@ -84,14 +86,15 @@ std::vector<Directive> client_rows() {
 
 std::vector<Directive> file_rows() {
   return {
-      tls_text("tls-cert-file", &Settings::tls_cert_file, "certificate of the server, in PEM"),
-      tls_text("tls-key-file", &Settings::tls_key_file, "its private key, in PEM"),
-      secret(tls_text("tls-key-file-pass", &Settings::tls_key_file_pass,
-                      "password of the key, if any")),
-      tls_text("tls-ca-cert-file", &Settings::tls_ca_cert_file,
-               "authorities for clients' certificates, in PEM"),
-      tls_text("tls-ca-cert-dir", &Settings::tls_ca_cert_dir,
-               "directory of authorities, named by hash"),
+      may_differ(
+          tls_text("tls-cert-file", &Settings::tls_cert_file, "certificate of the server, in PEM")),
+      may_differ(tls_text("tls-key-file", &Settings::tls_key_file, "its private key, in PEM")),
+      may_differ(secret(tls_text("tls-key-file-pass", &Settings::tls_key_file_pass,
+                                 "password of the key, if any"))),
+      may_differ(tls_text("tls-ca-cert-file", &Settings::tls_ca_cert_file,
+                          "authorities for clients' certificates, in PEM")),
+      may_differ(tls_text("tls-ca-cert-dir", &Settings::tls_ca_cert_dir,
+                          "directory of authorities, named by hash")),
   };
 }
 
@@ -108,8 +111,8 @@ std::vector<Directive> rule_rows() {
                  "number of cached sessions; 0 = no limit"),
       tls_number("tls-session-cache-timeout", "300", &Settings::tls_session_cache_timeout_s,
                  "seconds after which a session expires"),
-      tls_text("tls-dh-params-file", &Settings::tls_dh_params_file,
-               "Diffie-Hellman parameters, in PEM; empty = OpenSSL's"),
+      may_differ(tls_text("tls-dh-params-file", &Settings::tls_dh_params_file,
+                          "Diffie-Hellman parameters, in PEM; empty = OpenSSL's")),
   };
 }
 

@@ -115,5 +115,43 @@ TEST_CASE("endpoints and names of a group are checked") {
   }
 }
 
+TEST_CASE("the mark of a configuration is of what the nodes of a group should share") {
+  const std::string defaults = Config().mark();
+  CHECK_EQ(defaults.size(), 4);
+  const auto mark_of = [](const std::string& line) {
+    Config config;
+    CHECK_EQ(load(config, line), "");
+    return config.mark();
+  };
+  for (const char* shared :
+       {"maxmemory 1gb", "maxclients 9000", "timeout 5", "protected-mode no",
+        "appendfsync everysec", "min-free-disk 1gb", "journal-patience 1", "failover-timeout 500",
+        "replica-serve-stale-data no", "sentinel-name other", "script-memory-limit 1gb",
+        "notify-keyspace-events KEA", "http-token read >a-token-of-the-tests", "http-max-body 1mb",
+        "tls-auth-clients no", "tls-protocols TLSv1.3", "slowlog-max-len 5",
+        "acl-pubsub-default allchannels", "busy-reply-threshold 7"}) {
+    CHECK_MESSAGE(mark_of(shared) != defaults, shared);
+  }
+  const std::string etcd = "journal etcd\netcd-endpoints http://10.0.0.2:2379\n";
+  CHECK_EQ(mark_of(etcd +
+                   "bind 10.0.0.1\nport 7000\ntls-port 7001\nhttp-port 7002\nhttp-bind 10.0.0.1\n"
+                   "http-host n1.example\nsentinel-port 7003\nunixsocket s\nunixsocketperm 700\n"
+                   "io-threads 3\nready-file r\ndir /tmp\nlogfile l\nloglevel debug\npidfile p\n"
+                   "supervised systemd\ntls-cert-file f\ntls-key-file f\ntls-key-file-pass p\n"
+                   "node-name n1\netcd-endpoints http://10.0.0.1:2379\netcd-user u\n"
+                   "etcd-password-file f\nreplication-token-file f\nreplica-announce-ip h\n"
+                   "replica-announce-port 1\nreplica-priority 5\notlp-endpoint http://10.0.0.1\n"),
+           mark_of(etcd));
+  // The users show these; Redis's without effect are not compared.
+  CHECK_EQ(mark_of("requirepass secret\nuser bob on\nrepl-timeout 7\n"), defaults);
+  CHECK_EQ(mark_of("aclfile a"), defaults);
+  CHECK_EQ(mark_of("maxmemory 0"), defaults);
+  Config config;
+  CHECK_EQ(set_one(config, "maxmemory", "1073741824"), "");
+  CHECK_EQ(config.mark(), mark_of("maxmemory 1gb"));
+  CHECK_EQ(set_one(config, "maxmemory", "0"), "");
+  CHECK_EQ(config.mark(), defaults);
+}
+
 }  // namespace
 }  // namespace sluice
