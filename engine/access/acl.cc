@@ -128,6 +128,7 @@ void Acl::put(const std::string& name, AclRules rules) {
   } else {
     users_.emplace(name, std::make_shared<User>(name, std::move(rules)));
   }
+  ++changes_;
 }
 
 Status Acl::set_user(Bytes name, std::span<const Bytes> rules) {
@@ -156,6 +157,7 @@ bool Acl::delete_user(Bytes name) {
   users_.erase(found);
   user->deleted.store(true);
   user->publish(AclRules(false));
+  ++changes_;
   return true;
 }
 
@@ -164,7 +166,7 @@ void Acl::set_default_password(Bytes password) {
   AclRules rules = *default_user_->rules();
   rules.apply("resetpass");
   rules.apply(password.empty() ? std::string("nopass") : ">" + std::string(password));
-  default_user_->publish(std::move(rules));
+  put(default_user_->name, std::move(rules));
 }
 
 // --- At the start ---

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
@@ -65,6 +66,8 @@ class Acl {
   std::vector<std::shared_ptr<User>> users() const;
   // "user alice on ...", as in the configuration file and ACL LIST.
   static std::string line_of(const User& user);
+  // Grows after each change of a user.
+  uint64_t changes() const { return changes_.load(); }
 
   // The error that dispatch replies. REQUIRES: not Denial::kNone.
   static std::string refusal(Denial denial, const Command& command);
@@ -100,6 +103,7 @@ class Acl {
   void put(const std::string& name, AclRules rules) REQUIRES(mutex_);
 
   std::atomic<bool> all_channels_by_default_{false};
+  std::atomic<uint64_t> changes_{0};
   const std::shared_ptr<User> default_user_;
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<User>, std::less<>> users_ GUARDED_BY(mutex_);
