@@ -11,6 +11,7 @@ using nlohmann::json;
 json text_or_null(const std::string& text) { return text.empty() ? json(nullptr) : json(text); }
 
 json member_json(const GroupView& view, const GroupMember& member) {
+  const GroupDifference difference = view.difference(member);
   return {{"name", member.name},
           {"run_id", member.run_id},
           {"primary", !view.is_standby(member)},
@@ -22,7 +23,10 @@ json member_json(const GroupView& view, const GroupMember& member) {
           {"priority", member.priority},
           {"lsn", member.lsn},
           {"checkpoint_lsn", member.checkpoint_lsn},
-          {"checkpoint_bytes", member.checkpoint_bytes}};
+          {"checkpoint_bytes", member.checkpoint_bytes},
+          {"version", text_or_null(member.version)},
+          {"config_differs", difference.config},
+          {"users_differ", difference.users}};
 }
 
 }  // namespace

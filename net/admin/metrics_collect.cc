@@ -2,6 +2,7 @@
 // with sluice_.
 #include "net/admin/metrics_collect.h"
 
+#include <algorithm>
 #include <initializer_list>
 
 #include "engine/base/numbers.h"
@@ -202,6 +203,17 @@ void Collector::group() {
         static_cast<double>(view->epoch));
   gauge("sluice_group_nodes", "Nodes of the group that live.",
         static_cast<double>(view->members.size()));
+  const auto differing = [&](const char* what, bool GroupDifference::*differs) {
+    const auto count =
+        std::count_if(view->members.begin(), view->members.end(),
+                      [&](const GroupMember& member) { return view->difference(member).*differs; });
+    metrics_.gauge("sluice_group_differing_nodes",
+                   "Nodes of the group that differ from its primary.", {{"what", what}},
+                   static_cast<double>(count));
+  };
+  differing("version", &GroupDifference::version);
+  differing("config", &GroupDifference::config);
+  differing("users", &GroupDifference::users);
   gauge("sluice_group_lag_seconds", "How far this standby is behind the primary.",
         seconds(view->lag_ms));
   gauge("sluice_group_lease_seconds", "How long this primary may still answer reads.",

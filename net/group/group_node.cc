@@ -341,11 +341,12 @@ void GroupNode::on_applied(const LogPosition& position, size_t bytes) {
   feed_.note_applied(bytes);
 }
 
-void GroupNode::announce(const std::string& host, uint16_t port, uint32_t priority) {
-  options_.self.host = host;
-  options_.self.port = port;
-  options_.self.priority = priority;
-  election_.set_never_takes(priority == 0);
+void GroupNode::announce(const GroupMember& self) {
+  options_.self.host = self.host;
+  options_.self.port = self.port;
+  options_.self.priority = self.priority;
+  options_.self.config_mark = self.config_mark;
+  election_.set_never_takes(self.priority == 0);
 }
 
 // --- The view ------------------------------------------------------------------------
@@ -365,7 +366,7 @@ GroupMember GroupNode::self() const {
   GroupMember self = options_.self;
   self.primary = leads();
   self.lsn = position().lsn;
-  host_.fill_checkpoint(self);
+  host_.fill_record(self);
   return self;
 }
 

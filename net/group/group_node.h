@@ -60,9 +60,10 @@ class GroupHost {
   virtual bool is_stuck() = 0;
   // The hand-over was given up before RESIGN.
   virtual void resume_writing() = 0;
-  // What the log has acknowledged; where this node's newest checkpoint begins.
+  // What the log has acknowledged.
   virtual LogPosition led_position() = 0;
-  virtual void fill_checkpoint(GroupMember& self) = 0;
+  // What the record of this node tells of its checkpoints and users.
+  virtual void fill_record(GroupMember& self) = 0;
   // Its checkpoint keeps the log long: one is to begin at `lsn` or later, unless one is being made.
   virtual void want_checkpoint(Lsn lsn) = 0;
   // Once, the last call. `exit_code` 0: it has resigned as the server was asked to stop.
@@ -74,7 +75,7 @@ struct GroupNodeOptions {
   std::string cluster;
   std::string group;
   std::string owner;    // the id of the data directory: a process started again has the same
-  GroupMember self;     // name, run id, addresses, priority
+  GroupMember self;     // name, run id, addresses, priority, version, mark of the configuration
   LogPosition begin;    // where the local log ends; cluster_id is empty if it belongs to no group
   bool begins = false;  // `begin` names the group that these data begin, unless it exists
   ElectionOptions election;
@@ -102,8 +103,9 @@ class GroupNode {
   // The host has applied a commit, and written it to the local log.
   void on_applied(const LogPosition& position, size_t bytes);
   void on_promoted();
-  // What the others are told of this node from now on: where clients reach it, and its priority.
-  void announce(const std::string& host, uint16_t port, uint32_t priority);
+  // What the others are told of this node from now on: where clients reach it, its priority, and
+  // the mark of its configuration.
+  void announce(const GroupMember& self);
   // Gives the epoch away, then end(exit_code). `preferred`: the node that may take it at once;
   // empty: any, or with kFencedExitCode the one that has the most of the log. Until `give_up_ms`
   // (INT64_MAX: never) writes may go on instead, if `exit_code` is kFencedExitCode. A node that

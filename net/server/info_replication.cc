@@ -56,6 +56,10 @@ std::string member_text(const GroupView& view, const GroupMember& member) {
   add("lsn", member.lsn);
   add("checkpoint_lsn", member.checkpoint_lsn);
   add("checkpoint_bytes", member.checkpoint_bytes);
+  text += ",version=" + member.version;
+  const GroupDifference difference = view.difference(member);
+  add("config_differs", difference.config ? 1 : 0);
+  add("users_differ", difference.users ? 1 : 0);
   return text;
 }
 

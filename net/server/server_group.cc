@@ -14,8 +14,8 @@
 #include "engine/base/hex.h"
 #include "net/config/token_setting.h"
 #include "net/group/bootstrap.h"
-#include "net/process/logging.h"
 #include "net/process/replace_file.h"
+#include "net/process/version.h"
 #include "net/process/wall_clock.h"
 #include "storage/copy_writer.h"
 #include "storage/etcd/etcd_log.h"
@@ -113,6 +113,7 @@ Result<GroupNodeOptions> ServerGroup::node_options(const Settings& settings) {
   options.self.run_id = shared_.run_id;
   routed_host_ = host_to(settings.etcd_endpoints);
   announce_to(options.self, settings);
+  options.self.version = kSluiceVersion;
   options.self.tls_port = listeners_.tls_port();
   options.self.http_port = listeners_.http_port();
   options.self.sentinel_port = listeners_.sentinel_port();
@@ -140,12 +141,13 @@ Result<GroupNodeOptions> ServerGroup::node_options(const Settings& settings) {
   return options;
 }
 
-// Where the other nodes and clients reach this one.
+// Where the other nodes and clients reach this one, and what they find out by its settings.
 void ServerGroup::announce_to(GroupMember& self, const Settings& settings) const {
   const auto port = static_cast<uint16_t>(settings.replica_announce_port);
   self.host = settings.replica_announce_ip.empty() ? routed_host_ : settings.replica_announce_ip;
   self.port = port != 0 ? port : listeners_.port();
   self.priority = static_cast<uint32_t>(settings.replica_priority);
+  self.config_mark = shared_.config.mark();
 }
 
 void ServerGroup::settings_changed(const Settings& settings) {
@@ -154,7 +156,7 @@ void ServerGroup::settings_changed(const Settings& settings) {
     inbox_.post([this, settings] {
       GroupMember self;
       announce_to(self, settings);
-      node_->announce(self.host, self.port, self.priority);
+      node_->announce(self);
     });
   });
 }
@@ -222,6 +224,7 @@ bool ServerGroup::start() {
       options->self.name, options->group, options->cluster, options->begin.lsn);
   cluster_id_ = options->begin.cluster_id;
   follower_ = std::make_unique<Follower>(*shared_.engine);
+  users_mark_.emplace(shared_.engine->acl());
   watch_.emplace(shared_.io_threads, script_engine(*shared_.engine), settings->watchdog_ms);
   node_ = std::make_unique<GroupNode>(*log_, inbox_, static_cast<GroupHost&>(*this), gate_->lease(),
                                       std::move(*options));
@@ -361,6 +364,7 @@ void ServerGroup::follow(OnView on_view) {
 }
 
 void ServerGroup::view_changed(std::shared_ptr<const GroupView> view) {
+  difference_log_.note(*view);
   shared_.engine->options().log_room.store(view->log_room);
   store_.get().journal().refuse_moves(std::any_of(
       view->members.begin(), view->members.end(),
@@ -442,7 +446,8 @@ LogPosition ServerGroup::led_position() {
   return remote != nullptr ? remote->position() : LogPosition();
 }
 
-void ServerGroup::fill_checkpoint(GroupMember& self) {
+void ServerGroup::fill_record(GroupMember& self) {
+  self.users_mark = users_mark_->step();
   self.wants_values = store_.get().journal().wants_values();
   const CheckpointStatus status = store_.get().checkpointer()->status();
   self.checkpoint_lsn = status.last.begin_lsn;

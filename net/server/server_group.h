@@ -16,14 +16,17 @@
 #include <string>
 #include <vector>
 
+#include "engine/access/users_mark.h"
 #include "engine/base/mutex.h"
 #include "engine/base/thread.h"
 #include "engine/execution/follower.h"
+#include "net/group/difference_log.h"
 #include "net/group/group_node.h"
 #include "net/group/pause_wish.h"
 #include "net/group/serving_gate.h"
 #include "net/group/wall_watch.h"
 #include "net/process/clocks.h"
+#include "net/process/logging.h"
 #include "net/process/wall_clock.h"
 #include "net/server/loading_progress.h"
 #include "net/server/server_life.h"
@@ -80,7 +83,7 @@ class ServerGroup final : public GroupPort, private GroupHost {
   bool is_stuck() override { return watch_->is_stuck(Clocks::boot_ms()); }
   void resume_writing() override;
   LogPosition led_position() override;
-  void fill_checkpoint(GroupMember& self) override;
+  void fill_record(GroupMember& self) override;
   void want_checkpoint(Lsn lsn) override;
   void end(int exit_code, const Status& reason) override;
   void view_changed(std::shared_ptr<const GroupView> view) override;
@@ -127,6 +130,9 @@ class ServerGroup final : public GroupPort, private GroupHost {
   // The I/O threads that may still write after stop_writing(); null: writing is not stopped. Of the
   // group's thread.
   std::shared_ptr<std::atomic<int>> busy_threads_;
+  // The group's thread uses both.
+  std::optional<UsersMark> users_mark_;
+  DifferenceLog difference_log_{storage_log_sink()};
 
   mutable Mutex mutex_;
   // Before the node is started.

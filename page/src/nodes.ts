@@ -45,11 +45,25 @@ function words_of(group: Group, member: GroupMember): string {
   return `standby, ${plural(behind, "change")} behind${late}`;
 }
 
+// In what it differs from the primary, which clients would meet if it took over.
+function difference_of({ primary, members }: Group, member: GroupMember): string | null {
+  const wanted = members.find(({ name }) => name === primary)?.version ?? null;
+  const { version } = member;
+  const parts = [
+    version !== null && wanted !== null && version !== wanted ? `version ${version}` : null,
+    member.config_differs ? "other configuration" : null,
+    member.users_differ ? "other users" : null].filter((part) => part !== null);
+  return parts.length ? parts.join(", ") : null;
+}
+
 function shown_member(group: Group, member: GroupMember): HTMLElement {
   const own = member.name === group.node;
+  const difference = difference_of(group, member);
   return h("span.member", { "data-leads": member.name === group.primary ? "" : null,
     title: `${member.host}:${member.port || member.tls_port}` },
   own ? h("strong", {}, member.name) : link_to(member), ` ${words_of(group, member)}`,
+  difference === null ? null : h("span.pill.warn", {
+    title: "Unlike the primary: compare CONFIG GET * and ACL LIST of both" }, difference),
   own ? h("span.pill", {}, "this page") : null);
 }
 
@@ -126,7 +140,7 @@ export class Nodes {
     // of the news, changes nothing.
     const drawn = JSON.stringify([lost, trouble, took, group.role, group.primary, group.epoch,
       group.members.map((member) => [member.name, member.host, member.http_port,
-        words_of(group, member)])]);
+        words_of(group, member), difference_of(group, member)])]);
     if (drawn === this.drawn) return;
     this.drawn = drawn;
     if (lost) return this.draw_lost(group);

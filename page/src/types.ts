@@ -188,6 +188,11 @@ export interface GroupMember {
   http_port: number;
   // The last unit of the journal that it has applied.
   lsn: number;
+  // Null: not told.
+  version: string | null;
+  // From the primary's.
+  config_differs: boolean;
+  users_differ: boolean;
 }
 
 export interface Group {

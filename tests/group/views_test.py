@@ -152,6 +152,57 @@ def test_pause(options):
                    20, "how long the standby has had no primary")
 
 
+def differences(options, node):
+    """What differs from the primary as INFO, HTTP, `sluice nodes` and /metrics of `node` say it."""
+    words = {"config": "another configuration", "users": "other users"}
+    flags = {"config": "config_differs", "users": "users_differ"}
+    lines = [text for name, text in node.told().items() if name.startswith("sluice_group_member")]
+    with http(node) as client:
+        members = client.get("/api/v1/group").json["group"]["members"]
+        series = client.get("/metrics").body.decode()
+    printed = Sluice(options, None, node.port).must("nodes")
+    says = (lambda what: any(f"{flags[what]}=1" in line for line in lines),
+            lambda what: any(member[flags[what]] for member in members),
+            lambda what: words[what] in printed,
+            lambda what: f'sluice_group_differing_nodes{{what="{what}"}} 1\n' in series)
+    return [{what for what in words if shows(what)} for shows in says]
+
+
+def test_differences(options):
+    """each node shows that one has other settings or users than the primary, until both agree"""
+    with group_of_two(options) as group, contextlib.ExitStack() as stack:
+        primary, standby = group.primary(), group.standby()
+        wait_until_all_are_seen(group)
+        at = {node: stack.enter_context(node.connect()) for node in group.nodes}
+
+        def set_at(nodes, *words):
+            for node in nodes:
+                require_equal(at[node].call(*words).value, b"OK", words)
+
+        def wait_for(*wanted):
+            wait_until(lambda: all(found == set(wanted) for node in group.nodes
+                                   for found in differences(options, node)),
+                       what=f"a difference in {wanted}")
+        wait_for()
+        set_at([standby], "CONFIG", "SET", "maxmemory", "123456789")
+        wait_for("config")
+        # What describes one machine may differ.
+        set_at([standby], "CONFIG", "SET", "loglevel", "verbose")
+        set_at([primary], "ACL", "SETUSER", "alice", "on", ">secret", "~jobs:*", "+@all")
+        wait_for("config", "users")
+        require('Unlike the primary "' + primary.name in standby.log_tail(100), standby.log_tail())
+        set_at([standby], "ACL", "SETUSER", "alice", "on", ">secret", "~jobs:*", "+@all")
+        set_at([primary], "CONFIG", "SET", "maxmemory", "123456789")
+        wait_for()
+        wait_until(lambda: f'agrees with the primary "{primary.name}" again' in
+                   standby.log_tail(100), what="the end of the difference in the log")
+        set_at([standby], "CONFIG", "SET", "loglevel", "notice")
+        set_at(group.nodes, "CONFIG", "SET", "maxmemory", "0")
+        for node in group.nodes:
+            require_equal(at[node].call("ACL", "DELUSER", "alice").value, 1, "ACL DELUSER")
+        wait_for()
+
+
 def answers(port, request, wait_s=1.0):
     """What comes back until the connection ends or is silent."""
     reply = b""

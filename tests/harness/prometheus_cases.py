@@ -67,6 +67,12 @@ def journal_in_etcd(size, primary="1x80"):
             "sluice_group_primary" + SERVER: primary}
 
 
+def differing(count, primary="1x80"):
+    return {'sluice_group_differing_nodes{job="sluice",instance="s",what="config"}': count,
+            'sluice_group_differing_nodes{job="sluice",instance="s",what="users"}': "0x80",
+            "sluice_group_primary" + SERVER: primary}
+
+
 # name: (series that fire the alert, [series that do not])
 TROUBLES = {
     "SluiceDown": (one("up", SERVER, "1x70 0x10"), [one("up", SERVER, "1x80"),
@@ -80,6 +86,9 @@ TROUBLES = {
     "SluiceOneCopy": (copies("2x30 1x50", "2x80"),
                       [copies("2x80", "2x80"), copies("1x80", "1x80"),
                        copies("1x80", "2x80", primary="0x80"), copies("2x60 1x20", "2x80")]),
+    "SluiceNodesDiffer": (differing("1x80"),
+                          [differing("0x80"), differing("1x80", primary="0x80"),
+                           differing("0x60 1x20")]),
     "SluiceJournalInEtcdNearlyFull": (journal_in_etcd("751x80"),
                                       [journal_in_etcd("750x80"),
                                        journal_in_etcd("999x80", primary="0x80")]),

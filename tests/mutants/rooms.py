@@ -6,7 +6,7 @@ OF_QUEUES = ["queue_commands_test", "queue_runs_test", "queue_rules_test", "queu
              "queue_rates_test", "kept_*", "queue_records_test", "queue_recovery_test", "queue_*",
              "event_log_test", "queue_property_test"]
 ROOMS = {
-    "engine/access/": ["acl_test", "tests/transcripts/run.py acl",
+    "engine/access/": ["acl_test", "users_mark_test", "tests/transcripts/run.py acl",
                        "tests/operations/users_test.py"],
     "engine/base/queue_clock": ["queue_clock_test", "queue_time_test",
                                 "tests/operations/clock_test.py"],
@@ -74,8 +74,8 @@ ROOMS = {
     "net/admin/": ["tests/http/api_test.py", "tests/http/*_test.py"],
     "net/admin/history": ["history_test", "tests/http/*_test.py"],
     "net/group/": ["election_test", "election_history_test", "group_*", "bootstrap_test",
-                   "hand_over_test", "log_bound_test", "log_trim_test", "pause_wish_test",
-                   "serving_gate_test", "tests/group/*_test.py"],
+                   "hand_over_test", "difference_log_test", "log_bound_test", "log_trim_test",
+                   "pause_wish_test", "serving_gate_test", "tests/group/*_test.py"],
     "net/http/": ["http_parts_test", "login_sessions_test", "tests/http/access_test.py",
                   "tests/http/tokens_test.py", "tests/http/*_test.py"],
     "net/sentinel/": ["sentinel_test", "tests/group/views_test.py"],

@@ -339,10 +339,17 @@ def test_a_group(options):
         with Client(primary) as client:
             need_page(client)
 
+        def set_timeout(node, seconds):
+            with node.connect() as connection:
+                connection.call("CONFIG", "SET", "timeout", seconds)
+
+        verbs = {"kill": lambda node: node.kill(), "start": lambda node: node.start(wait=False),
+                 "differ": lambda node: set_timeout(node, 9999),
+                 "agree": lambda node: set_timeout(node, 0)}
+
         def do(what):
             verb, name = what.split()
-            node = next(each for each in group.nodes if each.name == name)
-            node.kill() if verb == "kill" else node.start(wait=False)
+            verbs[verb](next(each for each in group.nodes if each.name == name))
 
         run_scenario("group", {"PAGE": address_of(primary), "STANDBY": address_of(standby),
                                "NAMES": f"{primary.name} {standby.name}"}, do=do)

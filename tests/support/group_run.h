@@ -63,6 +63,17 @@ class GroupNodeRun final : private GroupHost {
     filling_.append({records, 1}, crc32c(records), {last_, 1, 0}, nullptr, kMaxUnitBytes);
   }
 
+  // CONFIG SET has changed what others are told of it.
+  void announce(const std::string& host, uint16_t port, uint32_t priority,
+                const std::string& config_mark = "") {
+    GroupMember told;
+    told.host = host;
+    told.port = port;
+    told.priority = priority;
+    told.config_mark = config_mark;
+    node_->announce(told);
+  }
+
   bool leads() const { return alive && role() == GroupRole::kPrimary; }
   bool answers_reads() const { return leads() && lease_.holds(now_); }
   GroupRole role() const { return node_->view()->role; }
@@ -122,7 +133,7 @@ class GroupNodeRun final : private GroupHost {
   void resume_writing() override { writes_stopped = false; }
   LogPosition led_position() override { return commit_->position(); }
   bool is_stuck() override { return stuck; }
-  void fill_checkpoint(GroupMember& self) override {
+  void fill_record(GroupMember& self) override {
     self.checkpoint_lsn = checkpoint;
     self.wants_values = wants_values;
   }

@@ -16,8 +16,10 @@ using nlohmann::json;
 constexpr int64_t kManyPercent = 50;
 
 // Other members are numbers.
-constexpr Bytes kTexts[] = {"cluster",     "group",     "node", "role",   "primary",
-                            "log_kept_by", "waits_for", "name", "run_id", "host"};
+constexpr Bytes kTexts[] = {"cluster",   "group", "node",   "role", "primary", "log_kept_by",
+                            "waits_for", "name",  "run_id", "host", "version"};
+// Members of a member that are 1 or 0.
+constexpr Bytes kFlags[] = {"primary", "config_differs", "users_differ"};
 
 json value_of(Bytes name, Bytes text) {
   const bool is_text = std::find(std::begin(kTexts), std::end(kTexts), name) != std::end(kTexts);
@@ -34,7 +36,8 @@ json member_of(Bytes text) {
     const size_t equals = std::min(part.find('='), part.size());
     const Bytes name = part.substr(0, equals);
     const Bytes value = part.substr(std::min(equals + 1, part.size()));
-    member[std::string(name)] = name == "primary" ? json(value == "1") : value_of(name, value);
+    const bool is_flag = std::find(std::begin(kFlags), std::end(kFlags), name) != std::end(kFlags);
+    member[std::string(name)] = is_flag ? json(value == "1") : value_of(name, value);
   }
   return member;
 }
@@ -56,6 +59,27 @@ bool others_can_lead(const json& group) {
   return std::any_of(group["members"].begin(), group["members"].end(), [](const json& member) {
     return !member.value("primary", false) && number(member, "priority") != 0;
   });
+}
+
+// What clients would meet if another node took over. Nothing while nobody leads.
+void add_differences(const json& group, std::vector<std::string>& lines) {
+  const json* const primary = find_member(group, text(group, "primary"));
+  if (primary == nullptr) return;
+  const std::string wanted = text(*primary, "version");
+  for (const json& member : group["members"]) {
+    const std::string name = text(member, "name");
+    const std::string version = text(member, "version");
+    if (!version.empty() && !wanted.empty() && version != wanted) {
+      lines.push_back(name + " runs version " + version + ", the primary " + wanted);
+    }
+    if (member.value("config_differs", false)) {
+      lines.push_back(name +
+                      " has another configuration than the primary: compare CONFIG GET * of both");
+    }
+    if (member.value("users_differ", false)) {
+      lines.push_back(name + " has other users than the primary: compare ACL LIST of both");
+    }
+  }
 }
 
 }  // namespace
@@ -127,6 +151,7 @@ std::vector<std::string> group_lines(const json& group) {
                     " % of journal-log-bytes" + (kept_by.empty() ? "" : ". What keeps it: ") +
                     kept_by);
   }
+  add_differences(group, lines);
   if (!others_can_lead(group)) lines.emplace_back("no other node can take over");
   if (const int64_t took_ms = number(group, "last_takeover_ms"); took_ms != 0) {
     lines.push_back(node + " took over in " + duration_text(took_ms) + " the last time");

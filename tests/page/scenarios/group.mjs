@@ -17,6 +17,14 @@ async function see_primary(visit) {
   await visit.see_none(".top .banner");
 }
 
+async function see_difference(visit) {
+  tell(`differ ${second}`);
+  await visit.see(".nodes .member .warn", "other configuration");
+  await visit.picture("group-differs-wide-light");
+  tell(`agree ${second}`);
+  await visit.see_none(".nodes .member .warn");
+}
+
 // It shows everything, offers nothing that it would refuse, and says where to do it.
 async function see_standby(visit) {
   const { page } = visit;
@@ -110,6 +118,7 @@ await scenario(async (browser) => {
   await there.log_in();
   await there.open_queue("mail");
   await see_primary(there);
+  await see_difference(there);
   const here = await Visit.open(browser, { at: standby });
   await here.log_in();
   await here.open_queue("mail");

@@ -46,6 +46,31 @@ TEST_CASE("a primary whose server is away is not shown as leading") {
            "group main/1, epoch 7: nobody leads, and n1, which led, is away");
 }
 
+TEST_CASE("people read which nodes differ from the primary, and what to compare") {
+  FakeGroup group("n2");
+  GroupView view = *group.view();
+  for (GroupMember& member : view.members) {
+    member.version = "0.1.0";
+    member.config_mark = member.users_mark = "1111";
+  }
+  group.set(view);
+  CHECK_EQ(group_lines(shown(group)).size(), 2);
+  view.members[1].version = "0.2.0";
+  view.members[1].config_mark = "2222";
+  view.members[2].users_mark = "2222";
+  group.set(view);
+  CHECK_EQ(shown(group), group_json(&group));
+  const std::vector<std::string> lines = group_lines(shown(group));
+  CHECK_EQ(std::vector<std::string>(lines.begin() + 2, lines.end()),
+           std::vector<std::string>{
+               "n2 runs version 0.2.0, the primary 0.1.0",
+               "n2 has another configuration than the primary: compare CONFIG GET * of both",
+               "n3 has other users than the primary: compare ACL LIST of both"});
+  view.holder.clear();
+  group.set(view);
+  CHECK_EQ(group_lines(shown(group)).size(), 2);
+}
+
 TEST_CASE("people read who leads, how far the others are, and what is wrong") {
   FakeGroup group("n2");
   group.apply(2, 99);

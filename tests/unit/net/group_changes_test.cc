@@ -218,7 +218,7 @@ TEST_CASE("what is told of a node changes while it runs, and whether it takes ov
   GroupRun group(19);
   GroupNodeRun& a = group.add_primary();
   GroupNodeRun& b = group.add_standby();
-  b.node().announce("10.0.0.2", 7000, 0);
+  b.announce("10.0.0.2", 7000, 0, "1a2b");
   group.run(500);
   const auto view = a.node().view();
   const GroupMember* const told = view->find("b");
@@ -226,6 +226,7 @@ TEST_CASE("what is told of a node changes while it runs, and whether it takes ov
   CHECK(told->host == "10.0.0.2");
   CHECK(told->port == 7000);
   CHECK(told->priority == 0);
+  CHECK(told->config_mark == "1a2b");
   CHECK(b.node().view()->unlinked_ms < 1000);
   a.kill();
   group.service.expire(RemoteRecordKind::kNode, "a");
@@ -235,7 +236,7 @@ TEST_CASE("what is told of a node changes while it runs, and whether it takes ov
   const int64_t unlinked_ms = b.node().view()->unlinked_ms;
   group.run(3000);
   CHECK(b.node().view()->unlinked_ms >= unlinked_ms + 2900);
-  b.node().announce("10.0.0.2", 7000, 1);
+  b.announce("10.0.0.2", 7000, 1);
   CHECK(group.until([&] { return b.leads(); }, 1500).has_value());
 }
 
@@ -303,7 +304,7 @@ TEST_CASE("a standby whose etcd is restored from an old backup ends, and says so
 TEST_CASE("a primary that resigns hands over to a node that may lead") {
   GroupRun group(20);
   group.begin_three(false);
-  group.nodes[1]->node().announce("127.0.0.1", 7000, 0);
+  group.nodes[1]->announce("127.0.0.1", 7000, 0);
   group.run(500);
   group.nodes[0]->node().resign("", kFencedExitCode, INT64_MAX);
   const auto took = group.until([&] { return group.nodes[2]->answers_reads(); });

@@ -199,7 +199,7 @@ TEST_CASE("a standby that must not take over says so while nobody leads") {
   GroupRun group(16);
   GroupNodeRun& a = group.add_primary();
   GroupNodeRun& b = group.add_standby();
-  b.node().announce("b", 1, 0);
+  b.announce("b", 1, 0);
   group.run(2 * GroupWait::kSayMs);
   CHECK(b.node().view()->waits_for.empty());
   a.kill();
@@ -208,7 +208,7 @@ TEST_CASE("a standby that must not take over says so while nobody leads") {
         "nobody leads, and replica-priority 0 keeps this node from it");
   CHECK(b.said.back() == "waiting: nobody leads, and replica-priority 0 keeps this node from it");
   CHECK(b.role() == GroupRole::kStandby);
-  b.node().announce("b", 1, 100);
+  b.announce("b", 1, 100);
   CHECK(group.until([&] { return b.leads(); }).has_value());
 }
 
@@ -216,7 +216,7 @@ TEST_CASE("a standby that must not take over waits for nothing while the group i
   GroupRun group(17);
   GroupNodeRun& a = group.add_primary();
   GroupNodeRun& b = group.add_standby();
-  b.node().announce("b", 1, 0);
+  b.announce("b", 1, 0);
   group.set_pause(10 * GroupWait::kSayMs);
   a.kill();
   group.run(5 * GroupWait::kSayMs);

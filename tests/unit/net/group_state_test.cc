@@ -91,5 +91,27 @@ TEST_CASE("the group as JSON") {
   CHECK(group_json(nullptr).is_null());
 }
 
+TEST_CASE("a member shows whether it differs from the primary, and not by what marks") {
+  FakeGroup group("n2");
+  GroupView view = *group.view();
+  for (GroupMember& member : view.members) member.config_mark = member.users_mark = "1111";
+  view.members[0].version = "0.1.0";
+  view.members[1].config_mark = "2a2a";
+  view.members[2].users_mark = "3b3b";
+  group.set(view);
+  const json members = group_json(&group)["members"];
+  CHECK_EQ(members[0]["version"], "0.1.0");
+  CHECK(members[1]["version"].is_null());
+  const auto differs = [&](size_t member) {
+    return std::pair(members[member]["config_differs"] == true,
+                     members[member]["users_differ"] == true);
+  };
+  CHECK(differs(0) == std::pair(false, false));
+  CHECK(differs(1) == std::pair(true, false));
+  CHECK(differs(2) == std::pair(false, true));
+  const std::string text = members.dump();
+  for (const char* mark : {"2a2a", "3b3b"}) CHECK(text.find(mark) == std::string::npos);
+}
+
 }  // namespace
 }  // namespace sluice

@@ -35,7 +35,7 @@ std::string member_line(char digit, int primary, int lsn, int checkpoint = 0) {
          ",host=10.0.0." + digit + ",primary=" + std::to_string(primary) +
          ",port=6379,tls_port=0,http_port=8379,sentinel_port=26379,priority=100,lsn=" +
          std::to_string(lsn) + ",checkpoint_lsn=" + std::to_string(checkpoint) +
-         ",checkpoint_bytes=0\r\n";
+         ",checkpoint_bytes=0,version=,config_differs=0,users_differ=0\r\n";
 }
 
 TEST_CASE("a server without a group is a master without slaves") {
