@@ -20,8 +20,8 @@ from harness.python_client import PACKAGE, end_job, raised, url_of
 from harness.sentinels import replying
 from harness.servers import steady_port
 
-from sluice import (AsyncQueue, Cancelled, Queue, ResultTimeout, Unknown, Unreachable, Worker,
-                    errors)
+from sluice import (AsyncJob, AsyncQueue, Cancelled, Queue, ResultTimeout, Unknown, Unreachable,
+                    Worker, errors)
 from sluice.aio import THREADS
 from sluice.codec import encode, RawCodec
 
@@ -347,6 +347,28 @@ def test_patience_begins_with_the_call(options):
         took, said = asyncio.run(add_without_a_server(port, server.start))
         require(took < 30, f"{took:.1f} s")  # One after the other they take 45 s and more.
         require_equal({type(each) for each in said}, {Unreachable})
+
+
+async def add_many(port, count):
+    async with AsyncQueue(EXEC, url_of(port), patience=2) as queue:
+        return await queue.add_many([{"payload": n} for n in range(count)])
+
+
+def test_patience_of_each_pipeline(options):
+    """A pipeline of add_many whose connection is lost is repeated, however long the call takes."""
+    seen = collections.Counter()
+
+    def lose_one(command, _reply):
+        number = command[3] if command[0] == b"Q.ADD" else b""
+        seen[number] += 1
+        if number == b"500":
+            time.sleep(2)
+        return DROP if number == b"1500" and seen[number] == 1 else PASS
+
+    with options.server() as server, Proxy(server.port, lose_one) as proxy:
+        added = asyncio.run(add_many(proxy.port, 3000))
+        require_equal({type(each) for each in added}, {AsyncJob})
+        require_equal(seen[b"1500"], 2, "one was lost")
 
 
 def test_end_of_a_program(_options):

@@ -176,7 +176,7 @@ def test_closed_between_repeats(options):
     decide, _ = drop_first(b"Q.ADD")
     with options.server() as server, Proxy(server.port, decide) as proxy, \
             Queue(EXEC, url_of(proxy.port)) as queue:
-        queue._link.pauses = lambda _patience: lambda: queue.close() or True
+        queue._link.pauses = lambda *_, **__: lambda: queue.close() or True
         raised(Unknown, queue.add, 1, "mine")
 
 
@@ -252,13 +252,27 @@ def test_add_many(options):
 def test_add_many_without_a_server(_options):
     """add_many has the patience of one call: pipelines after it are tried once."""
     tries = []
-    with Queue(EXEC, url_of(1), patience=0.2) as queue:
-        exchange = queue._link.exchange
-        queue._link.exchange = lambda commands: tries.append(commands) or exchange(commands)
-        added = queue.add_many([{"payload": n} for n in range(4000)])
-    require_equal({type(each) for each in added}, {Unreachable})
-    require_equal(len({commands[0] for commands in tries}), 4, "all are tried")
-    require_equal([tries[-3:].count(commands) for commands in tries[-3:]], [1, 1, 1])
+
+    def watch(link):
+        tries.clear()
+        exchange = link.exchange
+        link.exchange = lambda commands: tries.append(commands) or exchange(commands)
+
+    async def in_a_task(jobs):
+        async with AsyncQueue(EXEC, url_of(1), patience=0.2) as queue:
+            watch(queue._queue._link)
+            return await queue.add_many(jobs)
+
+    def in_this_thread(jobs):
+        with Queue(EXEC, url_of(1), patience=0.2) as queue:
+            watch(queue._link)
+            return queue.add_many(jobs)
+
+    for add_many in (in_this_thread, lambda jobs: asyncio.run(in_a_task(jobs))):
+        added = add_many([{"payload": n} for n in range(4000)])
+        require_equal({type(each) for each in added}, {Unreachable})
+        require_equal(len({commands[0] for commands in tries}), 4, "all are tried")
+        require_equal([tries[-3:].count(commands) for commands in tries[-3:]], [1, 1, 1])
 
 
 def test_words(options):

@@ -160,10 +160,11 @@ class Link:
             return None
         return Unreachable(str(failed[1])) if time.monotonic() >= called + patience else None
 
-    def pauses(self, patience: float) -> Callable[[], bool]:
+    def pauses(self, patience: float, anew: bool = False) -> Callable[[], bool]:
         """A function that waits before a repeat. False: `patience` is over, or the link was closed
-        meanwhile."""
-        pauses = Pauses(patience)
+        meanwhile. It began with the call that may have waited for its thread, unless it begins
+        `anew`."""
+        pauses = Pauses(patience, None if anew else called_at.get())
         return lambda: pauses.pause() and not self._closed
 
     def close(self) -> None:
@@ -307,10 +308,11 @@ def is_uncertain(error: Any) -> bool:
 
 
 class Pauses:
-    """Pauses between repeats: they grow to a second, and end `patience` seconds after the call."""
+    """Pauses between repeats: they grow to a second, and end `patience` seconds after `began`, a
+    steady time, or after now."""
 
-    def __init__(self, patience: float) -> None:
-        self._until = (called_at.get() or time.monotonic()) + patience
+    def __init__(self, patience: float, began: Optional[float] = None) -> None:
+        self._until = (time.monotonic() if began is None else began) + patience
         self._next = FIRST_PAUSE
 
     def pause(self) -> bool:

@@ -7,7 +7,7 @@ import dataclasses
 import datetime
 import uuid
 import weakref
-from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from sluice import errors, tracing, wire
 from sluice.codec import Codec, codec_of, decode, encode
@@ -184,14 +184,15 @@ class Queue:
             pri=pri, boost=boost, delay=delay, at=at, group=group, keys=keys, cost=cost, ttl=ttl,
             lease=lease, max_run=max_run, retry=retry, backoff=backoff, needs=needs, after=after,
             tags=tracing.with_parent(tags), max_wait=max_wait))
-        [job] = self._add_all([self._addition(payload, id, if_dup, words)], self.patience)
+        [job] = self._add_all([self._addition(payload, id, if_dup, words)])
         if isinstance(job, BaseException):
             raise job
         return job
 
     def add_many(self, jobs: Iterable[Mapping[str, Any]],
                  **options: Any) -> list[Union[Job, errors.SluiceError]]:
-        """Adds many jobs in pipelines of at most 1,000: for each a job, or what was raised.
+        """Adds many jobs in pipelines of at most 1,000: for each a job, or what was raised. Each
+        pipeline is repeated for `patience` seconds; behind one that has failed, only tried once.
 
         Each is a map of the arguments of `add`; `options` hold for those that do not say else:
 
@@ -212,13 +213,8 @@ class Queue:
                 out.append(errors.Unreachable())
             except errors.CodecError as error:
                 out.append(error)
-        patience = self.patience
-        for start in range(0, len(additions), MAX_PIPELINE):
-            added = self._add_all(additions[start:start + MAX_PIPELINE], patience)
-            for place, job_or_error in zip(places[start:], added):
-                out[place] = job_or_error
-            if any(map(is_outage, added)):
-                patience = 0.0  # It is over: the others are tried once.
+        for place, job_or_error in zip(places, self._add_all(additions)):
+            out[place] = job_or_error
         return out
 
     def _addition(self, payload: Any, id: Optional[str], if_dup: Optional[str],
@@ -231,14 +227,24 @@ class Queue:
                              "IFDUP", mode)
         return _Addition(name, words, mode not in ("update", "replace"), own_id or mode == "keep")
 
-    def _add_all(self, additions: Sequence[_Addition],
-                 patience: float) -> list[Union[Job, errors.SluiceError]]:
-        if (late := self._link.too_late(patience)) is not None:
+    def _add_all(self, additions: Sequence[_Addition]) -> list[Union[Job, errors.SluiceError]]:
+        if (late := self._link.too_late(self.patience)) is not None:
             return [errors.Unreachable(str(late)) for _ in additions]
+        out: list[Union[Job, errors.SluiceError]] = []
+        patience = self.patience
+        for start in range(0, len(additions), MAX_PIPELINE):
+            pause = self._link.pauses(patience, anew=start > 0)
+            added = self._add_some(additions[start:start + MAX_PIPELINE], pause)
+            out += added
+            patience = 0.0 if any(map(is_outage, added)) else self.patience
+        return out
+
+    def _add_some(self, additions: Sequence[_Addition],
+                  pause: Callable[[], bool]) -> list[Union[Job, errors.SluiceError]]:
+        """In one pipeline, which is repeated after a pause."""
         out: dict[int, Union[Job, errors.SluiceError]] = {}
         lost: set[int] = set()  # The server may have added these.
         left = list(range(len(additions)))
-        pause = self._link.pauses(patience)
         while left:
             replies = self._link.exchange([additions[i].words for i in left])
             again = []
