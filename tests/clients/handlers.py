@@ -7,6 +7,8 @@ import signal
 import subprocess
 import time
 
+from sluice import Cancelled
+
 
 def echo(job):
     return job.payload
@@ -17,6 +19,18 @@ def steps(job):
     job.progress("begun")
     job.wait(job.payload)
     return "ended"
+
+
+def hear(job):
+    """Writes to the file of the payload what it knows once it is to stop."""
+    job.progress("begun")
+    try:
+        job.wait(600)
+    except Cancelled as error:
+        with open(job.payload + ".new", "w", encoding="utf-8") as file:
+            json.dump([str(error), job.cancelled, job.lost], file)
+        os.rename(job.payload + ".new", job.payload)
+        raise
 
 
 def sleep(job):

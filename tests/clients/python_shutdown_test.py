@@ -3,6 +3,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import pathlib
 import signal
@@ -343,22 +344,48 @@ def test_child_with_a_codec_of_one_way(options):
             require_equal(completed, [result])
 
 
-def test_stop_while_a_child_is_made(_options):
-    """A job that is stopped while its child is being made ends after grace."""
+def heard(path):
+    """What the handler `hear` has written."""
+    return json.loads(wait_until(lambda: path.exists() and path.read_text(), what="it has heard"))
+
+
+def test_what_a_child_knows(options):
+    """A handler in a child knows the reason of a cancel, and of a lease that is lost."""
+    with scratch() as folder, options.server() as server, \
+            Queue(EXEC, url_of(server.port)) as queue, processes(server, handlers.hear):
+        for grace, known in ((None, ["enough", "enough", False]),
+                             (0, ["the lease is lost", None, True])):
+            path = pathlib.Path(folder, f"heard-{grace}")
+            active(queue, str(path), lease=60).cancel("enough", grace)
+            require_equal(heard(path), known)
+
+
+def stop_while_a_child_is_made(handler, payload, grace):
+    """How the job ends whose child is made while that of another has no end."""
     ended = []
-    slots = ProcessSlots(handlers.crash, codec_of("json"), lambda *end: ended.append(end), 0.5,
-                         lambda: False)
-    first, job = (WorkerJob(Lease(b"q", id_, 1, 1, b'"hang"', 30.0, {}), codec_of("json"))
+    codec = codec_of("json")
+    slots = ProcessSlots(handler, codec, lambda *end: ended.append(end), grace, lambda: False)
+    first, job = (WorkerJob(Lease(b"q", id_, 1, 1, codec.encode(payload), 30.0, {}), codec)
                   for id_ in (b"x", b"y"))
     try:
         slots.start(first)  # It has the child that was there.
         wait_until(lambda: slots._children, what="the first child")
         slots.start(job)
+        job.held.stop = "enough"
         slots.stop(job, "enough")
         wait_until(lambda: ended, what="the end")
         require_equal(ended[0][:2], (job, GIVEN_BACK))
     finally:
         slots.close()
+
+
+def test_stop_while_a_child_is_made(_options):
+    """A job that is stopped while its child is being made knows why, and ends after grace."""
+    with scratch() as folder:
+        path = pathlib.Path(folder, "heard")
+        stop_while_a_child_is_made(handlers.hear, str(path), 60)
+        require_equal(heard(path), ["enough", "enough", False])
+    stop_while_a_child_is_made(handlers.crash, "hang", 0.5)
 
 
 EXIT = """
@@ -534,10 +561,11 @@ UNCLOSED = """
 import os, sys
 from sluice import Queue, testing
 server = testing.Server(sys.argv[1])
-print(server.pid, server._directory.name, flush=True)
+print(server.pid, server._directory, flush=True)
 if os.fork() == 0:
     sys.exit(0)
 os.wait()
+print(os.listdir(server._directory))
 Queue("exec", server.url).add(1)
 raise KeyError
 """
@@ -548,8 +576,9 @@ def test_testing_server_that_is_not_closed(options):
     done = subprocess.run([sys.executable, "-c", UNCLOSED, options.program], text=True,
                           timeout=120, env={**os.environ, "PYTHONPATH": str(PACKAGE)},
                           capture_output=True, check=False)
-    pid, directory = done.stdout.split()
     require("KeyError" in done.stderr, done.stderr)
+    pid, directory, files = done.stdout.split(maxsplit=2)
+    require("ready" in files, f"after the fork: {files}")
     require(not os.path.exists(f"/proc/{pid}"), "it has ended")
     require(not os.path.exists(directory), "its files are gone")
 

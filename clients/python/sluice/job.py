@@ -19,7 +19,7 @@ class WorkerJob:
         self.held = lease  # for the worker
         self._codec = codec
         self._stopped = threading.Event()
-        self._why: Optional[str] = None
+        self.why = ""  # it is to stop, for the worker
         self.queue = wire.to_text(lease.queue)
         self.id = wire.to_text(lease.id)
         self.lease = lease.token  # greater than that of every earlier run: a fencing token
@@ -61,7 +61,7 @@ class WorkerJob:
     def check(self) -> None:
         """Raises Cancelled if the handler is to stop: a cancel, a lost lease, the end of grace."""
         if self._stopped.is_set():
-            raise Cancelled(self._why or "")
+            raise Cancelled(self.why)
 
     def wait(self, seconds: float) -> None:
         """Sleeps. Raises Cancelled at once if the handler is to stop."""
@@ -70,7 +70,7 @@ class WorkerJob:
 
     def stop(self, why: str) -> None:
         """For the worker: from now on `check` raises."""
-        self._why = self._why or why
+        self.why = self.why or why
         self._stopped.set()
 
     @property

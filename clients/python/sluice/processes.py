@@ -66,10 +66,10 @@ class ProcessSlots(ThreadSlots):
 
     def stop(self, job: WorkerJob, why: str) -> None:
         super().stop(job, why)
-        self._stop(job, why, self._grace)
+        self._stop(job, self._grace)
 
     def kill(self, job: WorkerJob) -> None:
-        self._stop(job, "", 0)
+        self._stop(job, 0)
 
     def close(self) -> None:
         atexit.unregister(self.close)
@@ -78,10 +78,10 @@ class ProcessSlots(ThreadSlots):
         for child in list(self._started):
             child.close()
 
-    def _stop(self, job: WorkerJob, why: str, grace: float) -> None:
+    def _stop(self, job: WorkerJob, grace: float) -> None:
         child = self._children.get(job)
         if child is not None:
-            child.stop(job, why, grace)
+            child.stop(job, grace)
 
     def run(self, job: WorkerJob) -> tuple[Outcome, Any]:
         if self._closed:
@@ -161,13 +161,14 @@ class Child:
         self._process.kill()
         self._process.join()
 
-    def stop(self, job: WorkerJob, why: str, grace: float) -> None:
-        """The child is killed if the job has not ended after `grace` seconds."""
+    def stop(self, job: WorkerJob, grace: float) -> None:
+        """The handler knows what this process knows by now. The child is killed if the job has not
+        ended after `grace` seconds."""
         kill_at = time.monotonic() + grace
         with self._lock, contextlib.suppress(OSError):
             if self._job is job:  # not the next one
                 self._kill_at = min(self._kill_at or kill_at, kill_at)
-                self._pipe.send(("stop", why))
+                self._pipe.send(("stop", (job.why, job.cancelled, job.lost)))
 
     def run(self, job: WorkerJob, grace: float) -> Outcome:
         lease = job.held
@@ -179,7 +180,7 @@ class Child:
                 self._runs += 1
                 self._pipe.send(("job", (self._runs, parts)))
             if job.stopped:  # before there was a child to tell
-                self.stop(job, "", grace)
+                self.stop(job, grace)
             return self._wait(lease.notes)
         except (EOFError, OSError):
             return Outcome("FAIL", error=self._end())
@@ -249,7 +250,9 @@ def _serve(pipe: multiprocessing.connection.Connection, handler: Callable[[Worke
                 runs[:] = [(run, job)]
                 more.release()
             elif runs:
-                runs[0][1].stop(value)
+                job = runs[0][1]
+                why, job.held.stop, job.held.lost = value
+                job.stop(why)
 
     slots = ThreadSlots(handler, codec, lambda *_: None)
     threading.Thread(target=receive, daemon=True).start()

@@ -31,15 +31,20 @@ class Server:
         if found is None:
             raise FileNotFoundError("no sluice-server in the PATH; SLUICE_SERVER may name one")
         self._pid = os.getpid()
-        self._directory = tempfile.TemporaryDirectory(prefix="sluice-testing-")
-        self._ready = os.path.join(self._directory.name, "ready")
-        self._log = os.path.join(self._directory.name, "log")
-        with open(self._log, "wb") as log:
-            self._process = subprocess.Popen(
-                [found, "--port", "auto", "--bind", "127.0.0.1", "--http-port", "0",
-                 "--appendonly", "no", "--save", "", "--dir", self._directory.name,
-                 "--ready-file", self._ready, *arguments],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        # A TemporaryDirectory would be removed by a fork, too, when that ends.
+        self._directory = tempfile.mkdtemp(prefix="sluice-testing-")
+        self._ready = os.path.join(self._directory, "ready")
+        self._log = os.path.join(self._directory, "log")
+        try:
+            with open(self._log, "wb") as log:
+                self._process = subprocess.Popen(
+                    [found, "--port", "auto", "--bind", "127.0.0.1", "--http-port", "0",
+                     "--appendonly", "no", "--save", "", "--dir", self._directory,
+                     "--ready-file", self._ready, *arguments],
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        except BaseException:
+            shutil.rmtree(self._directory)
+            raise
         atexit.register(self.close)
         try:
             self.port = self._wait(timeout)
@@ -64,7 +69,7 @@ class Server:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        self._directory.cleanup()
+        shutil.rmtree(self._directory, ignore_errors=True)
 
     def __enter__(self) -> Server:
         return self
