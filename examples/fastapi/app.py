@@ -11,13 +11,14 @@ from typing import AsyncIterator, Optional
 
 import uvicorn
 from fastapi import Depends, FastAPI, Header, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 from pydantic import BaseModel, Field
 
 from sluice import AsyncQueue, errors
 
 PAGE = pathlib.Path(__file__).with_name("index.html")
-ENDS = {"completed", "failed", "cancelled", "expired"}
+ENDS = {"completed", "failed", "cancelled", "expired", "state"}  # messages that may be the last
 
 app = FastAPI(title="Primes")
 queue = AsyncQueue("primes", patience=5)
@@ -55,8 +56,19 @@ async def answer(_: Request, error: errors.SluiceError) -> JSONResponse:
     raise error
 
 
+@app.exception_handler(RequestValidationError)
+async def refuse(_: Request, error: RequestValidationError) -> JSONResponse:
+    """What a request lacks, as a text. What it holds need not be Unicode, and is not repeated."""
+    return JSONResponse({"detail": "; ".join(f"{each['loc'][-1]}: {each['msg']}"
+                                             for each in error.errors())}, 422)
+
+
 @app.post("/runs", status_code=202)
 async def submit(run: Run) -> dict[str, object]:
+    try:
+        run.user.encode()
+    except UnicodeEncodeError as error:  # JSON can name one half of a pair of surrogates.
+        raise HTTPException(422, f"user: {error.reason}") from None
     # Refused at once if it would wait for more than a minute.
     job = await queue.add({"below": run.below}, group=run.user, max_wait=60)
     return {"id": job.id, "position": job.position, "eta": job.eta}
@@ -82,16 +94,24 @@ async def follow(
     return StreamingResponse(stream(id, last_event_id), media_type="text/event-stream")
 
 
+async def heard(id: str, seen: int) -> AsyncIterator[tuple[str, str]]:
+    """What a message begins with, and its type: the state as it is now, which tells an end whose
+    event is no longer kept, then each event after `seen`."""
+    yield "", "state"
+    async for event in queue.events(seen or "-", ids=[id]):
+        yield f"id: {event.seq}\n", event.type
+
+
 async def stream(id: str, seen: int) -> AsyncIterator[str]:
     try:
-        async for event in queue.events(seen or "-", ids=[id]):
+        async for head, type in heard(id, seen):
             job = await queue.get(id, with_=["result"])
             if job is None:
                 return
             shown = {"state": job.state, "progress": job.progress, "result": job.result,
                      "error": job.error}
-            yield f"id: {event.seq}\nevent: {event.type}\ndata: {json.dumps(shown)}\n\n"
-            if event.type in ENDS:
+            yield f"{head}event: {type}\ndata: {json.dumps(shown)}\n\n"
+            if job.ended and type in ENDS:
                 return
     except errors.Trimmed:
         yield "id:\n\n"  # The browser forgets its number, and comes again for what is kept.

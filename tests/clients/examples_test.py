@@ -170,46 +170,88 @@ def wait_until_up(port):
 
 
 def events_of(port, run, last=None):
-    """(number, type, data) of each event until the stream ends."""
+    """(number, type, data) of each message until the stream ends; the state has no number."""
     asked = urllib.request.Request(f"http://localhost:{port}/runs/{run}/events")
     if last is not None:
         asked.add_header("Last-Event-ID", last)
     with urllib.request.urlopen(asked, timeout=TIMEOUT_S) as stream:
-        for block in stream.read().decode().strip().split("\n\n"):
-            fields = dict(line.split(": ", 1) for line in block.splitlines())
-            yield fields["id"], fields["event"], json.loads(fields["data"])
+        fields = {}
+        for line in stream:
+            name, _, value = line.decode().rstrip("\n").partition(": ")
+            if name:
+                fields[name] = value
+                continue
+            yield fields.get("id"), fields["event"], json.loads(fields["data"])
+            fields = {}
+
+
+def submitted(port, below=100):
+    status, run = request(port, "POST", "/runs", {"below": below, "user": "ann"})
+    require_equal(status, 202, run)
+    return run["id"]
+
+
+def cancel(port, run):
+    require_equal(request(port, "DELETE", f"/runs/{run}"), (200, {"outcome": "cancelled"}))
+
+
+def require_over(port, run, last=None):
+    """A browser that comes when the run is over is told that alone."""
+    [(_, kind, data)] = events_of(port, run, last)
+    require_equal((kind, data["state"]), ("state", "cancelled"))
 
 
 def check_cancel(port):
-    """A run is cancelled while no worker is there."""
-    status, run = request(port, "POST", "/runs", {"below": 10_000_000, "user": "ann"})
-    require_equal(status, 202, run)
-    require_equal(request(port, "DELETE", f"/runs/{run['id']}"), (200, {"outcome": "cancelled"}))
-    require_equal([kind for _, kind, _ in events_of(port, run["id"])], ["added", "cancelled"])
+    """A run is cancelled while no worker is there. A browser that reconnects gets the rest."""
+    run = submitted(port)
+    stream = events_of(port, run)
+    (_, state, data), (number, added, _) = next(stream), next(stream)
+    require_equal((state, data["state"], added), ("state", "pending", "added"))
+    again = events_of(port, run, number)
+    require_equal(next(again)[1], "state")
+    cancel(port, run)
+    for rest in (stream, again):
+        require_equal([kind for _, kind, _ in rest], ["cancelled"])
+    require_over(port, run)
 
 
-def check_service(port):
+def check_trimmed(port, connection):
+    """A browser learns the end of a run also when its events are no longer kept."""
+    run = submitted(port)
+    number = next(number for number, kind, _ in events_of(port, run) if kind == "added")
+    cancel(port, run)
+    connection.call("Q.CONFIG", "primes", "SET", "events", 10)
+    for job in range(600):
+        connection.call("Q.ADD", "primes", f"other-{job}", "x")
+        connection.call("Q.CANCEL", "primes", f"other-{job}")
+    connection.call("Q.CONFIG", "primes", "SET", "events", 1000)
+    require(connection.call("Q.EVENTS", "primes", number).is_error, "its events are trimmed")
+    require_over(port, run)
+    require_over(port, run, number)
+
+
+def check_service(port, worker):
     """What both services do when there is a worker."""
-    status, run = request(port, "POST", "/runs", {"below": 300_000, "user": "ann"})
-    require_equal(status, 202, run)
-    seen = list(events_of(port, run["id"]))
-    types = [kind for _, kind, _ in seen]
-    require(types[0] == "added" and types[-1] == "completed" and "progress" in types, types)
-    require_equal(seen[-1][2]["result"], {"primes": 25997})
-    rest = list(events_of(port, run["id"], last=seen[0][0]))
-    require(0 < len(rest) < len(seen), "a browser that reconnects gets the rest")
-    require_equal(rest[-1][0], seen[-1][0])
+    run = submitted(port, 300_000)
+    stream = events_of(port, run)
+    require_equal(next(stream)[2]["state"], "pending")
+    with worker:
+        seen = list(stream)
+        types = [kind for _, kind, _ in seen]
+        require(types[0] == "added" and types[-1] == "completed" and "progress" in types, types)
+        require_equal(seen[-1][2]["result"], {"primes": 25997})
     require_equal(request(port, "POST", "/runs", {"below": 1, "user": "ann"})[0], 422)
     require_equal(request(port, "GET", "/runs/unknown/events")[0], 404)
 
 
 def check_refusals(port):
     """What nobody should send is answered, and the service keeps running."""
-    status, run = request(port, "POST", "/runs", {"below": 100, "user": "ann"})
-    require_equal(status, 202, run)
-    events = f"/runs/{run['id']}/events"
+    run = submitted(port)
+    events = f"/runs/{run}/events"
     for method, path, body, headers, expected in (
             ("POST", "/runs", {"below": 100, "user": "a" * 600}, {}, (422,)),
+            ("POST", "/runs", {"below": 100, "user": "\ud800"}, {}, (422,)),
+            ("POST", "/runs", {"below": "\ud800", "user": "ann"}, {}, (422,)),
             ("DELETE", "/runs/WHERE", None, {}, (400,)),
             ("DELETE", f"/runs/{'a' * 600}", None, {}, (400,)),
             ("GET", f"/runs/{'a' * 600}/events", None, {}, (400,)),
@@ -221,17 +263,15 @@ def check_refusals(port):
     asked = urllib.request.Request(f"http://localhost:{port}{events}",
                                    headers={"Last-Event-ID": str(10 ** 15)})
     with urllib.request.urlopen(asked, timeout=TIMEOUT_S) as stream:
-        require_equal(stream.read(), b"id:\n\n")
-    require_equal(request(port, "DELETE", f"/runs/{run['id']}"), (200, {"outcome": "cancelled"}))
+        require(stream.read().endswith(b"\n\nid:\n\n"), "it forgets the number")
+    cancel(port, run)
 
 
 def followed(port):
     """A stream of a run that waits: it is there for as long as the service."""
-    status, run = request(port, "POST", "/runs", {"below": 100, "user": "ann"})
-    require_equal(status, 202, run)
-    stream = urllib.request.urlopen(f"http://localhost:{port}/runs/{run['id']}/events",
+    stream = urllib.request.urlopen(f"http://localhost:{port}/runs/{submitted(port)}/events",
                                     timeout=TIMEOUT_S)
-    require(stream.readline().startswith(b"id: "), "the first event")
+    require_equal(stream.readline(), b"event: state\n")
     return stream
 
 
@@ -244,13 +284,57 @@ def check_without_queue(port):
 
 
 def test_page(_options):
-    """The page, the same for both services, listens for all events of a run that is kept."""
+    """The page, the same for both services, listens for the state and for all events of a run that
+    is kept."""
     section = (ROOT / "QUEUE.md").read_text(encoding="utf-8").split("\n## Q.EVENTS\n")[1]
     rows = re.findall(r"^\| ((?:`[a-z]+`(?:, )?)+) \|", section.split("\n## ")[0], re.MULTILINE)
     types = set(re.findall("[a-z]+", " ".join(rows)))
     page = (EXAMPLES / "fastapi" / "index.html").read_text(encoding="utf-8")
     listened = re.findall(r"(?:const \w+ =|const type of) \[([^]]*)\]", page)
-    require_equal(set(re.findall("'([a-z]+)'", " ".join(listened))), types - {"forgotten"})
+    require_equal(set(re.findall("'([a-z]+)'", " ".join(listened))),
+                  {"state"} | types - {"forgotten"})
+
+
+RECONNECTING = """
+const form = {}, line = {}, sources = [], said = []
+globalThis.document = {
+  querySelector: (name) => (name === 'form' ? form : { appendChild: () => line }),
+  createElement: () => line,
+}
+globalThis.FormData = class extends Map {
+  constructor() { super([['below', '10'], ['user', 'ann']]) }
+}
+globalThis.fetch = async () => ({ ok: true, json: async () => ({ id: 'a', position: 0 }) })
+globalThis.EventSource = class extends EventTarget {
+  static CLOSED = 2
+  readyState = 0
+  constructor() { super(); sources.push(this) }
+  close() { said.push('closed') }
+}
+eval(process.argv[1])
+await form.onsubmit({ preventDefault() {} })
+const tell = (job) => {
+  sources[0].onerror()
+  said.push(line.textContent)
+  sources[0].dispatchEvent(Object.assign(new Event('state'), { data: JSON.stringify(job) }))
+  said.push(line.textContent)
+}
+tell({ state: 'active', progress: 50 })
+tell({ state: 'completed', result: { primes: 4 } })
+console.log(JSON.stringify(said.map((text) => text.replace('ann, below 10: ', ''))))
+"""
+
+
+def test_page_that_reconnects(_options):
+    """The page shows the state again once it is connected again, and leaves when the run is over.
+    """
+    page = (EXAMPLES / "fastapi" / "index.html").read_text(encoding="utf-8")
+    script = page.split("<script>")[1].split("</script>")[0]
+    done = subprocess.run([need_program("node"), "--input-type=module", "-e", RECONNECTING, script],
+                          capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    require_equal(done.returncode, 0, done.stderr)
+    require_equal(json.loads(done.stdout),
+                  ["connecting", "50 %", "connecting", "closed", "4 primes"])
 
 
 def test_fastapi(options):
@@ -268,8 +352,8 @@ def test_fastapi(options):
             wait_until_up(port)
             check_cancel(port)
             check_refusals(port)
-            with running([python, "worker.py"], environment, folder):
-                check_service(port)
+            check_service(port, running([python, "worker.py"], environment, folder))
+            check_trimmed(port, streams.enter_context(server.connect()))
             streams.enter_context(followed(port))
             server.stop()
             check_without_queue(port)
@@ -298,8 +382,8 @@ def test_express(options):
             wait_until_up(port)
             check_cancel(port)
             check_refusals(port)
-            with running([*link, "dist/worker.js"], environment, folder):
-                check_service(port)
+            check_service(port, running([*link, "dist/worker.js"], environment, folder))
+            check_trimmed(port, streams.enter_context(server.connect()))
             streams.enter_context(followed(port))
             server.stop()
             check_without_queue(port)

@@ -1,6 +1,7 @@
 // A web service: a run is submitted, waits its turn in a queue, and is streamed to the browser.
 import {
   BadField, GroupFull, Queue, QueueFull, ServerError, TooLate, Trimmed, Unknown, Unreachable,
+  type EventsOptions,
 } from '@sluice/queue'
 import express, { type NextFunction, type Request, type Response } from 'express'
 
@@ -27,7 +28,9 @@ function caught(handler: Handler) {
 app.post('/runs', caught(async (request, response) => {
   const { below, user } = request.body as { below?: unknown, user?: unknown }
   const goodNumber = Number.isInteger(below) && Number(below) > 1 && Number(below) <= MOST
-  const goodName = typeof user === 'string' && user !== '' && user.length <= 64
+  // JSON can name one half of a pair of surrogates, which is no character.
+  const goodName = typeof user === 'string' && user !== '' && user.length <= 64 &&
+    !/\p{Surrogate}/u.test(user)
   if (!goodNumber || !goodName) {
     const detail = `below is 2 to ${MOST}, user is a name of at most 64 characters`
     return response.status(422).json({ detail })
@@ -43,22 +46,32 @@ app.delete('/runs/:id', caught(async (request, response) => {
   return response.json({ outcome: await queue.cancel(id, { reason: 'by its user' }) })
 }))
 
+// What a message begins with, and its type: the state as it is now, which tells an end whose event
+// is no longer kept, then each event that the browser has not seen.
+async function* heard(options: EventsOptions): AsyncGenerator<[head: string, type: string]> {
+  yield ['', 'state']
+  for await (const event of queue.events(options)) yield [`id: ${event.seq}\n`, event.type]
+}
+
 // Server-sent events. A browser that reconnects says which it has seen, and gets the rest.
 app.get('/runs/:id/events', caught(async (request, response) => {
   const gone = new AbortController()
   response.on('close', () => gone.abort())
   const id = request.params['id'] ?? ''
+  const from = Number(request.get('Last-Event-ID') ?? 0)
+  if (!Number.isSafeInteger(from) || from < 0) {
+    return response.status(422).json({ detail: 'Last-Event-ID is the number of an event' })
+  }
   if (await queue.get(id) === null) return response.status(404).json({ detail: 'no such run' })
   response.type('text/event-stream')
-  const from = Number(request.get('Last-Event-ID') ?? 0)
   try {
-    for await (const event of queue.events({ from, id: [id], signal: gone.signal })) {
+    for await (const [head, type] of heard({ from, id: [id], signal: gone.signal })) {
       const job = await queue.get(id, { with: ['result'] })
       if (job === null) break
       const { state, progress, result, error } = job
       const data = JSON.stringify({ state, progress, result, error })
-      response.write(`id: ${event.seq}\nevent: ${event.type}\ndata: ${data}\n\n`)
-      if (ENDS.has(event.type)) break
+      response.write(`${head}event: ${type}\ndata: ${data}\n\n`)
+      if (ENDS.has(state) && (ENDS.has(type) || type === 'state')) break
     }
   } catch (error) {
     if (!(error instanceof Trimmed)) throw error
