@@ -52,6 +52,7 @@ export class ResultWaiter {
   #idle: NodeJS.Timeout | undefined
   #following = false
   #reading = false
+  #reads = 0
   #waking = false
   #closed = false
   #turnOver: () => void = () => undefined
@@ -137,6 +138,7 @@ export class ResultWaiter {
     const words: Words = ['Q.EVENTS', this.#queue, this.#after ?? 0, 'COUNT', 1000,
       'BLOCK', BLOCK_MS, ...ENDS, ...chosen]
     this.#reading = true
+    this.#reads += 1
     const reply = await this.#events.call(words, CONNECT_MS, BLOCK_MS + SLACK_MS)
       .finally(() => (this.#reading = false))
     if (reply === null) {
@@ -153,14 +155,17 @@ export class ResultWaiter {
     await this.#look(ended.size === 0 ? ids : [...ended].filter((id) => this.#awaited.has(id)))
   }
 
-  // Ends the waiting Q.EVENTS, which may not have arrived yet, or have no connection yet.
+  // Ends the waiting Q.EVENTS, which may not have arrived yet, or have no connection yet. The reply
+  // may be about one that has ended, behind which another waits without what is fresh by now.
   async #wake(): Promise<void> {
     this.#waking = true
     try {
       while (this.#reading && this.#fresh.size > 0) {
         const { clientId } = this.#events
+        const read = this.#reads
         if (clientId !== null &&
-          numberOf(await this.#ask(['CLIENT', 'UNBLOCK', clientId])) === 1) break
+          numberOf(await this.#ask(['CLIENT', 'UNBLOCK', clientId])) === 1 &&
+          read === this.#reads) break
         await sleep(WAKE_AGAIN_MS)
       }
     } catch {

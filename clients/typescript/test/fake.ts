@@ -21,7 +21,8 @@ export async function fakeServer(answer: Answer): Promise<FakeServer> {
     socket.on('data', (data) => {
       text += data.toString('latin1')
       for (let words = take(); words !== null; words = take()) {
-        const reply = words[0]?.toLowerCase() === 'client' ? ':1\r\n' : asking(words)
+        const beginning = words[0]?.toLowerCase() === 'client' && words[1] !== 'UNBLOCK'
+        const reply = beginning ? ':1\r\n' : asking(words)
         if (reply !== null) socket.write(reply)
       }
     })
