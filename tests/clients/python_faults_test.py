@@ -539,6 +539,33 @@ def test_busy_server(options):
         require_equal(worker.counts["lost"], 0)
 
 
+class Illegible(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+
+class Raises:
+    """A codec that raises the results that it is to encode."""
+
+    def encode(self, value):
+        raise value
+
+    def decode(self, data):
+        return data.decode()
+
+
+def test_errors_of_codecs(options):
+    """What a codec raises fails the job alone, also if its text is no Unicode, or cannot be read.
+    """
+    results = {"surrogate": ValueError("\ud800"), "illegible": Illegible()}
+    with options.server() as server, Queue(EXEC, url_of(server.port), codec="raw") as queue:
+        jobs = [queue.add(name.encode()) for name in results]
+        Worker(EXEC, lambda job: results[job.payload], url_of(server.port), codec=Raises(),
+               burst=True).run()
+        require_equal([job.get().error for job in jobs],
+                      ["result: \\ud800", "result: its text cannot be read"])
+
+
 def test_what_no_server_takes(_options):
     """Bytes beyond every limit are refused before they are sent."""
     error = raised(errors.CodecError, encode, RawCodec(), bytes((512 << 20) + 1), "payload")

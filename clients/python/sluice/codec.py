@@ -97,7 +97,7 @@ def encode(codec: Codec, value: Any, what: str) -> bytes:
         if not isinstance(data, bytes):
             raise TypeError(f"encode() has returned {type(data).__name__}, not bytes")
     except Exception as error:
-        raise CodecError(f"{what}: {error}") from error
+        raise CodecError(f"{what}: {text_of(error)}") from error
     if len(data) > MOST_BYTES:
         raise CodecError(f"{what}: {len(data)} bytes are more than the 512 MB that a server takes")
     return data
@@ -108,4 +108,13 @@ def decode(codec: Codec, data: bytes, what: str) -> Any:
     try:
         return codec.decode(data)
     except Exception as error:
-        raise CodecError(f"{what}: {error}") from error
+        raise CodecError(f"{what}: {text_of(error)}") from error
+
+
+def text_of(error: BaseException) -> str:
+    """What can be sent of the text of an error of others: it may raise, or not be Unicode."""
+    try:
+        text = str(error)
+    except Exception:
+        return "its text cannot be read"
+    return text.encode("utf-8", "backslashreplace").decode()

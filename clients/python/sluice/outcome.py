@@ -7,7 +7,7 @@ import dataclasses
 from typing import Any, Optional
 
 from sluice import wire
-from sluice.codec import Codec, encode
+from sluice.codec import Codec, encode, text_of
 from sluice.errors import CodecError, SluiceError
 
 
@@ -58,17 +58,8 @@ def outcome_of_error(error: BaseException, stopped: bool) -> Outcome:
     if isinstance(error, Cancelled) or (stopped and isinstance(error, asyncio.CancelledError)):
         return GIVEN_BACK
     if isinstance(error, Fatal):
-        return Outcome("FATAL", error=_text_of(error))
+        return Outcome("FATAL", error=text_of(error))
     if isinstance(error, Retry):
-        return Outcome("FAIL", error=_text_of(error), delay=error.delay)
-    text = _text_of(error)
+        return Outcome("FAIL", error=text_of(error), delay=error.delay)
+    text = text_of(error)
     return Outcome("FAIL", error=type(error).__name__ + (f": {text}" if text else ""))
-
-
-def _text_of(error: BaseException) -> str:
-    """What can be sent of its text, which is the handler's: it may raise, or not be Unicode."""
-    try:
-        text = str(error)
-    except Exception:
-        return "its text cannot be read"
-    return text.encode("utf-8", "backslashreplace").decode()
