@@ -86,6 +86,7 @@ def test_help_does_nothing_else(_options):
         machine = Machine(folder)
         for script, words in [("run", ["--help"]), ("run", ["-h"]), ("test", ["--help"]),
                               ("run", ["--demo", "--help"]), ("run", ["--port", "7000", "-h"]),
+                              ("run", ["--cluster-demonstration", "--help"]),
                               ("test", ["-h"]), ("test", ["style", "--help"]),
                               ("setup", ["--help"])]:
             code, out, err = machine.run(script, *words)
