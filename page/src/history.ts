@@ -158,8 +158,10 @@ export class Series {
   }
 
   private trim(): void {
-    if (this.time.length <= MOST_SAMPLES) return;
-    for (const list of [this.time, ...this.values]) list.shift();
+    // A gap is a sample more.
+    const surplus = this.time.length - MOST_SAMPLES;
+    if (surplus <= 0) return;
+    for (const list of [this.time, ...this.values]) list.splice(0, surplus);
   }
 
   // Jobs added or ended a second: in the last moments, else in the last minute.

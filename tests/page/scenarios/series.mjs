@@ -33,6 +33,13 @@ const alone = new Series();
 for (const at of [1000, 1001, 1600]) alone.add(counts(1), null, at * 1000);
 assert.deepEqual(line(alone), [[1000, 1], [1001, 1], [1002, null], [1600, 1]]);
 
+// However long the page is open, and however seldom it looks, it keeps the newest samples only.
+const seldom = new Series();
+const bands = [{ name: "NORMAL", wait_buckets: [] }];
+for (let n = 0; n < 400; ++n) seldom.add(counts(n), bands, (1000 + 40 * n) * 1000);
+assert.equal(line(seldom).length, 150);
+assert.deepEqual(line(seldom).at(-1), [1000 + 40 * 399, 399]);
+
 // With it the server's values are shown there, not the own ones before.
 const known = new Series();
 known.set_past(past(1000, 3));
