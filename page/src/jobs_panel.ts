@@ -219,14 +219,24 @@ export class JobsPanel {
     const at = (this.jobs ?? []).findIndex((job) => segment_of(job, "id") === id);
     if (this.is_still && at >= 0) {
       const { from } = this;
-      const job = await request<Job>(job_path(this.ref, id, "", { progress_bytes: "0" }))
-        .catch(() => null);
+      const job = await this.ask_job(id);
       if (from !== this.from || segment_of(this.jobs?.[at] ?? {}, "id") !== id) return;
-      const leaves = job === null || (this.state !== NEXT && job.state !== this.state);
-      this.jobs!.splice(at, 1, ...leaves ? [] : [job]);
-      if (leaves) this.chosen.delete(id);
+      if (job !== undefined) this.replace_job(at, id, job);
     }
     this.poke();
+  }
+
+  // null: it is gone; undefined: nobody knows.
+  private ask_job(id: string): Promise<Job | null | undefined> {
+    return request<Job>(job_path(this.ref, id, "", { progress_bytes: "0" })).catch((error) =>
+      error instanceof ApiError && error.code === "NOJOB" ? null : undefined);
+  }
+
+  private replace_job(at: number, id: string, job: Job | null): void {
+    const stays = job !== null && (this.state === NEXT || job.state === this.state);
+    this.jobs!.splice(at, 1, ...stays ? [job] : []);
+    if (!stays) this.chosen.delete(id);
+    else if (this.chosen.has(id)) this.chosen.set(id, job.state);
   }
 
   private readonly to_the_start = () => this.from === null ? this.turn(null) : this.go(null);

@@ -205,6 +205,44 @@ async function mixed_selection(visit) {
   await visit.go("#/q/mail?state=failed");
 }
 
+// What a job's own buttons change is seen in a list that stands still, and in what is chosen.
+async function changed_by_its_row(visit) {
+  const { page } = visit;
+  await add("own", "one");
+  await api("PATCH", queue("own"), { paused: "out" });
+  await visit.go("#/q/own?since=1");
+  await visit.see(".job-row", "one");
+  await page.getByLabel("Choose one").check();
+  const act = async (key, button) => {
+    await page.locator('.job-row a[data-row="one"]').focus();
+    await page.keyboard.press(key);
+    await visit.click("dialog button.primary", button);
+    await visit.see_none("dialog");
+  };
+  await act("c", "Cancel the job");
+  await visit.see('.job-row[data-state="cancelled"]', "one");
+  await visit.see(".selection button", "Retry…");
+  await visit.see_none(".selection button", "Cancel…");
+  // That the server does not tell of it is no end of it.
+  const own = (url) => url.pathname === `${queue("own")}/jobs/one`;
+  visit.faults.allowed.push("status of 503");
+  await page.route(own, (route) => route.fulfill({ status: 503,
+    json: { code: "BUSY", detail: "The server is busy." } }));
+  const refused = page.waitForResponse((response) => own(new URL(response.url())));
+  await act("r", "Retry");
+  await refused;
+  for (let look = 0; look < 2; ++look) {
+    await page.waitForResponse((response) => new URL(response.url()).pathname === queue("own"));
+  }
+  assert.deepEqual(await rows(visit), ["one"]);
+  await visit.see(".selection", "1 chosen");
+  await page.unroute(own);
+  await act("r", "Retry");
+  await visit.see('.job-row[data-state="pending"]', "one");
+  await api("POST", `${queue("own")}/jobs/one:cancel`, {});
+  await visit.go("#/q/mail?state=failed");
+}
+
 async function selection(visit) {
   const { page } = visit;
   await page.getByLabel("Choose bad-0").check();
@@ -249,7 +287,7 @@ await scenario(async (browser) => {
   await visit.open_queue("mail");
   await visit.see(".jobs .empty", "No job is waiting");
   await visit.play([filters, wrong_links, purge_a_group, by_error, deep_link, pages,
-    mixed_selection, selection]);
+    mixed_selection, changed_by_its_row, selection]);
   assert.deepEqual((await rows(visit)).length, 1);
   await visit.close();
 });
