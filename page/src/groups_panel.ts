@@ -8,6 +8,7 @@ import { count, plural, short_count } from "./format";
 import { Seldom, draw_soon } from "./live";
 import { failure } from "./notices";
 import { ask_to_pause, ask_to_resume } from "./queue_actions";
+import { path_with_rule } from "./rules";
 import { PAUSED } from "./trouble";
 import type { Group, Pause, Stats } from "./types";
 import { Panel, empty, skeleton } from "./view";
@@ -90,7 +91,7 @@ export class GroupsPanel {
   // What the group's own rule is now is asked for when it is to change.
   private async turn_pause(key: string, now: Pause): Promise<void> {
     const here = stays();
-    const path = queue_path(this.ref, "/config") + (this.ref.db ? "&" : "?") + `group=${key}`;
+    const path = path_with_rule(queue_path(this.ref, "/config"), "group", key);
     let own: Pause | undefined;
     try {
       ({ paused: own } = await request<{ paused?: Pause }>(path));

@@ -8,10 +8,16 @@ import { ask, field } from "./dialogs";
 import { h } from "./dom";
 import { plural } from "./format";
 import { act, failure, notice } from "./notices";
+import { path_with_rule, take_back } from "./rules";
 import type { Job, Pause, QueueAnswer } from "./types";
 
 const PAUSES: Record<Pause, string> = {
   none: "runs", in: "accepts no new jobs", out: "hands out no jobs", all: "is paused" };
+
+const NOT_CHANGED = "The pause was not changed";
+
+const pause_in_words = (of: string, next: Pause) =>
+  `${shown(of)} ${PAUSES[next]}${next === "none" ? " again" : " now"}.`;
 
 // `before`: what is changed, and nothing else that somebody has set meanwhile; "": no rule sets it.
 // `group`: a segment; else the whole queue. `back`: what an undo sets.
@@ -19,11 +25,23 @@ export async function set_pause(ref: QueueRef, before: Pause | "", next: Pause,
                                 changed: () => void, group: string | null = null,
                                 back: Pause = before || "none"): Promise<void> {
   if (!may_operate()) return;
-  const path = queue_path(ref, "", { was: `paused=${before}` })
-    + (group === null ? "" : `&group=${group}`);
-  await act(`${shown(group ?? ref.queue)} ${PAUSES[next]}${next === "none" ? " again" : " now"}.`,
-    "The pause was not changed", () => request(path, { method: "PATCH", body: { paused: next } }),
-    back === next ? undefined : () => void set_pause(ref, next, back, changed, group));
+  const path = queue_path(ref, "", { was: `paused=${before}` });
+  const undo = before === "" && group !== null ? () => unset_pause(ref, group, next, back, changed)
+    : () => set_pause(ref, next, back, changed, group);
+  await act(pause_in_words(group ?? ref.queue, next), NOT_CHANGED,
+    () => request(group === null ? path : path_with_rule(path, "group", group),
+      { method: "PATCH", body: { paused: next } }),
+    back === next ? undefined : () => void undo());
+  changed();
+}
+
+// The undo of a pause that no rule of the group had set. `back`: what is in force then.
+async function unset_pause(ref: QueueRef, group: string, set: Pause, back: Pause,
+                           changed: () => void): Promise<void> {
+  let is_gone = true;
+  await act(pause_in_words(group, back), NOT_CHANGED,
+    async () => { is_gone = await take_back(ref, "group", group, "paused", set, back); },
+    () => void set_pause(ref, is_gone ? "" : back, set, changed, group, back));
   changed();
 }
 
@@ -79,7 +97,7 @@ export function ask_to_add(ref: QueueRef, bands: string[], changed: () => void):
       const added = await request<Job>(queue_path(ref, "/jobs"), { method: "POST", body });
       const own = added.id === null ? null : segment_of_text(added.id);
       notice(`Added ${added.id ?? "a job"}.`, {
-        undo: own === null ? undefined : () => void take_back(ref, own, changed),
+        undo: own === null ? undefined : () => void cancel_added(ref, own, changed),
       });
       changed();
     },
@@ -87,7 +105,7 @@ export function ask_to_add(ref: QueueRef, bands: string[], changed: () => void):
 }
 
 // A worker may have taken it by then.
-async function take_back(ref: QueueRef, id: string, changed: () => void): Promise<void> {
+async function cancel_added(ref: QueueRef, id: string, changed: () => void): Promise<void> {
   try {
     notice((await cancel_job(ref, id, { reason: "added by mistake" })).said);
   } catch (error) {

@@ -1,6 +1,7 @@
 // The rules of a queue for its groups, keys and workers.
 import { queue_path, request } from "./api";
 import type { QueueRef } from "./api";
+import { value_text } from "./setting_fields";
 import type { Config } from "./types";
 
 const PAGE = 1000;
@@ -23,6 +24,27 @@ export interface Rules {
   rules: Rule[];
   // There are more.
   cut: boolean;
+}
+
+// `path`: of the queue. `name`: a segment.
+export function path_with_rule(path: string, scope: Scope, name: string): string {
+  return `${path}${path.includes("?") ? "&" : "?"}${scope}=${name}`;
+}
+
+// Undoes the setting of a field that no rule had for this name: its rule is removed. One that has
+// got other fields since stays, and gets what was in force `before`. Returns whether it is gone.
+export async function take_back(ref: QueueRef, scope: Scope, name: string, field: string,
+                                set: Config[string], before: Config[string]): Promise<boolean> {
+  const path = path_with_rule(queue_path(ref, "/config"), scope, name);
+  const rule = await request<Config>(path);
+  if (value_text(rule[field]) === value_text(set) && Object.keys(rule).length === 1) {
+    await request(path, { method: "DELETE" });
+    return true;
+  }
+  const was = `${field}=${value_text(set)}`;
+  await request(path_with_rule(queue_path(ref, "", { was }), scope, name),
+    { method: "PATCH", body: { [field]: before } });
+  return false;
 }
 
 export async function ask_rules(ref: QueueRef, signal: AbortSignal): Promise<Rules> {

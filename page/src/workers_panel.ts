@@ -10,7 +10,8 @@ import { KeyedList, h, replace, set_text, show } from "./dom";
 import { count, duration, plural } from "./format";
 import { Seldom, draw_soon } from "./live";
 import { act } from "./notices";
-import type { Lease, Worker } from "./types";
+import { path_with_rule, take_back } from "./rules";
+import type { Config, Lease, Worker } from "./types";
 import { Panel, empty, job_anchor, skeleton } from "./view";
 
 const EACH_MS = 2000;
@@ -106,12 +107,22 @@ export class WorkersPanel {
   }
 
   // What it runs continues; it is only given nothing new.
-  private async turn(key: string, quiet: boolean, undoing = false): Promise<void> {
+  private async turn(key: string, quiet: boolean): Promise<void> {
     if (!may_operate()) return;
-    const path = queue_path(this.ref) + (this.ref.db ? "&" : "?") + `worker=${key}`;
+    let had_rule = false;
+    const path = (rest = "") => path_with_rule(queue_path(this.ref, rest), "worker", key);
+    const set = (next: boolean) => request(path(), { method: "PATCH", body: { quiet: next } });
+    await this.change(key, quiet, async () => {
+      had_rule = "quiet" in await request<Config>(path("/config"));
+      await set(quiet);
+    }, () => void this.change(key, !quiet, () => had_rule ? set(!quiet)
+      : take_back(this.ref, "worker", key, "quiet", quiet, !quiet)));
+  }
+
+  private async change(key: string, quiet: boolean, change: () => Promise<unknown>,
+                       undo?: () => void): Promise<void> {
     await act(`${shown(key)} ${quiet ? "gets no new jobs now" : "gets jobs again"}.`,
-      "The worker was not changed", () => request(path, { method: "PATCH", body: { quiet } }),
-      undoing ? undefined : () => void this.turn(key, !quiet, true));
+      "The worker was not changed", change, undo);
     this.seldom.soon();
     this.poke();
   }
