@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -37,6 +38,12 @@ std::vector<CommandRow> all_commands() {
   return rows;
 }
 
+Failure missing_command(std::span<const CommandRow> rows) {
+  Failure failure = usage_error("a command is missing; sluice --help lists them");
+  for (const CommandRow& row : rows) failure.allowed.emplace_back(row.name);
+  return failure;
+}
+
 int run(const std::vector<std::string>& words) {
   const std::vector<CommandRow> rows = all_commands();
   if (words == std::vector<std::string>{"--version"}) {
@@ -54,6 +61,7 @@ int run(const std::vector<std::string>& words) {
     return kDone;
   }
   if (arguments.command() == nullptr) {
+    if (arguments.has("--json")) throw missing_command(rows);
     std::fputs(general_help(rows).c_str(), stderr);
     return kUsageError;
   }
@@ -69,20 +77,7 @@ int print_failure(const Failure& failure, bool as_json) {
     std::fprintf(stderr, "sluice: %s\n", printable(failure.text).c_str());
     return failure.code;
   }
-  const size_t word = failure.text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-  const bool has_code = failure.code == kServerError && word != 0 && word != std::string::npos &&
-                        failure.text[word] == ' ';
-  const char* usual = failure.code == kUsageError     ? "USAGE"
-                      : failure.code == kNoConnection ? "NOCONNECTION"
-                                                      : "FAILED";
-  const std::string code = !failure.word.empty() ? failure.word
-                           : has_code            ? failure.text.substr(0, word)
-                                                 : usual;
-  nlohmann::json error = {{"code", code}, {"detail", text_to_json(failure.text)}};
-  if (!failure.field.empty()) error["field"] = text_to_json(failure.field);
-  if (!failure.allowed.empty()) error["allowed"] = failure.allowed;
-  if (!failure.nearest.empty()) error["nearest"] = failure.nearest;
-  const std::string text = dump_json({{"error", std::move(error)}});
+  const std::string text = dump_json({{"error", to_json(failure)}});
   std::fprintf(stderr, "%s\n", text.c_str());
   return failure.code;
 }
@@ -108,7 +103,10 @@ int main(int count, char** values) {
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     // A closed pipe (head, less) is not worth a message.
-    if (errno != EPIPE) std::perror("sluice: cannot write the output");
+    if (errno != EPIPE) {
+      const std::string why = std::string("cannot write the output: ") + std::strerror(errno);
+      sluice::cli::print_failure({sluice::cli::kServerError, why}, as_json);
+    }
     if (code == 0) code = sluice::cli::kServerError;
   }
   return code;

@@ -101,6 +101,23 @@ void add_retry_after(HttpResponse& response, const json& members) {
   response.headers.emplace_back("Retry-After", std::to_string(seconds));
 }
 
+struct SplitError {
+  Bytes code;
+  Bytes rest;
+};
+
+SplitError split_error(Bytes error) {
+  const size_t end = std::min(error.find(' '), error.size());
+  return {error.substr(0, end), error.substr(std::min(end + 1, error.size()))};
+}
+
+// Null: another code.
+const ErrorStatus* find_status(Bytes code) {
+  const auto* row = std::find_if(std::begin(kStatuses), std::end(kStatuses),
+                                 [&](const ErrorStatus& each) { return each.code == code; });
+  return row == std::end(kStatuses) ? nullptr : row;
+}
+
 }  // namespace
 
 HttpResponse problem(unsigned status, Bytes code, Bytes detail) {
@@ -124,15 +141,11 @@ HttpResponse loopback_only() {
                  "No tokens are configured, so only local clients are served (see http-token).");
 }
 
-HttpResponse problem_of_error(Bytes error) {
-  const size_t end = std::min(error.find(' '), error.size());
-  const Bytes code = error.substr(0, end);
-  Bytes rest = error.substr(std::min(end + 1, error.size()));
-  const auto* row = std::find_if(std::begin(kStatuses), std::end(kStatuses),
-                                 [&](const ErrorStatus& each) { return each.code == code; });
-  if (row == std::end(kStatuses)) return problem(422, "INVALID", rest);
-  if (row->detail.empty()) return problem(row->status, code, rest);
-  json members = members_of(row->status, code, row->detail);
+json hints_of_error(Bytes error) {
+  auto [code, rest] = split_error(error);
+  json hints = json::object();
+  const ErrorStatus* row = find_status(code);
+  if (row == nullptr || row->detail.empty()) return hints;
   while (rest.find('=') != Bytes::npos) {
     const size_t word_end = std::min(rest.find(' '), rest.size());
     const Bytes word = rest.substr(0, word_end);
@@ -140,8 +153,18 @@ HttpResponse problem_of_error(Bytes error) {
     const size_t equals = word.find('=');
     if (equals == Bytes::npos) break;
     const Bytes name = word.substr(0, equals);
-    members[std::string(name)] = hint_value(name, word.substr(equals + 1));
+    hints[std::string(name)] = hint_value(name, word.substr(equals + 1));
   }
+  return hints;
+}
+
+HttpResponse problem_of_error(Bytes error) {
+  const auto [code, rest] = split_error(error);
+  const ErrorStatus* row = find_status(code);
+  if (row == nullptr) return problem(422, "INVALID", rest);
+  if (row->detail.empty()) return problem(row->status, code, rest);
+  json members = members_of(row->status, code, row->detail);
+  members.update(hints_of_error(error));
   for (const BusyReason& busy : kBusyReasons) {
     if (members.value("reason", json()) == busy.reason) members["detail"] = busy.detail;
   }

@@ -22,4 +22,7 @@ HttpResponse not_primary(const nlohmann::json& primary);
 // become members; temporary errors say when to retry.
 HttpResponse problem_of_error(Bytes error);
 
+// These members alone; an empty object if the error has none.
+nlohmann::json hints_of_error(Bytes error);
+
 }  // namespace sluice

@@ -276,13 +276,19 @@ def test_a_plan_that_cannot_be_written(options):
     _, sluice = serve(options)
     with scratch() as folder:
         path = written(folder, FILE)
-        for words in ["diff-config", path], ["diff-config", path, "--json"], ["status"]:
-            with open("/dev/full", "wb") as full:
-                done = subprocess.run(sluice.words(*words), stdout=full, stderr=subprocess.PIPE,
-                                      env=environment(), timeout=30, check=False)
-            require_equal((done.returncode, done.stderr),
-                          (SERVER_ERROR, b"sluice: cannot write the output: "
-                                         b"No space left on device\n"), str(words))
+        why = "cannot write the output: No space left on device"
+        unread = "the plan cannot be printed: nothing was changed"
+        for words, expected in ((["diff-config", path], [why]), (["status"], [why]),
+                                (["apply", path, "--yes"], [unread, why])):
+            for as_json in [], ["--json"]:
+                with open("/dev/full", "wb") as full:
+                    done = subprocess.run(sluice.words(*words, *as_json), stdout=full, text=True,
+                                          stderr=subprocess.PIPE, env=environment(), timeout=30,
+                                          check=False)
+                told = [json.loads(line)["error"]["detail"] if as_json
+                        else line.removeprefix("sluice: ") for line in done.stderr.splitlines()]
+                require_equal((done.returncode, told), (SERVER_ERROR, expected), str(words))
+        require("no queues" in sluice.must("status"), "applied all the same")
 
 
 if __name__ == "__main__":

@@ -40,12 +40,14 @@ def test_errors_as_json(options):
         require_equal((code, out), (expected, ""), f"{words}: {err}")
         return json.loads(err)["error"]
 
-    require_equal(error(SERVER_ERROR, "add", "exec", "x", "--id", "alarm")["code"], "DUPLICATE")
     bad = error(SERVER_ERROR, "config", "exec", "max_actve=4")
     require_equal((bad["code"], bad["field"], bad["nearest"]),
                   ("BADFIELD", "max_actve", "max_active"))
     require("fencing" in bad["allowed"] and len(bad["allowed"]) == 29, str(bad))
     require_equal(error(USAGE_ERROR, "jobs")["code"], "USAGE")
+    require("jobs" in error(USAGE_ERROR)["allowed"], "no command")
+    require_equal(error(USAGE_ERROR, "jbos")["nearest"], "jobs")
+    require_equal(error(USAGE_ERROR, "jobs", "exec", "--stat", "failed")["nearest"], "--state")
     require_equal(error(USAGE_ERROR, "jobs", "exec", "--state", "faild")["nearest"], "failed")
     for words in (["job", "exec", "none"], ["move", "exec", "none", "--back"],
                   ["watch", "exec", "none"]):
@@ -53,9 +55,47 @@ def test_errors_as_json(options):
     require_equal(error(SERVER_ERROR, "job", "exec", "alarm", "--wait", 1)["code"], "FAILED")
     code, out, err = sluice.run("cancel", "exec", "none", "alarm", "--json")
     require_equal((code, err), (SERVER_ERROR, ""), "one of several")
-    require_equal([line.get("error") for line in json.loads(out)], ["gone", None])
+    gone, cancelled = json.loads(out)
+    require_equal((gone["id"], gone["error"]["code"], cancelled),
+                  ("none", "GONE", {"id": "alarm", "state": "cancelled"}), out)
+    code, out, err = sluice.run("retry", "exec", "ALL", "none", "alarm", "--json")
+    require_equal((code, err), (SERVER_ERROR, ""), "retries")
+    no_id, none, retried = json.loads(out)
+    require_equal((no_id["error"]["code"], no_id["error"]["field"]), ("BADFIELD", "id"), out)
+    require_equal((none["error"]["code"], none["error"]["id"]), ("NOJOB", "none"), out)
+    require_equal(retried, {"id": "alarm", "state": "pending"}, out)
     sluice.port = 1
     require_equal(error(NO_CONNECTION, "status")["code"], "NOCONNECTION")
+
+
+def test_the_members_of_an_error(options):
+    """With --json an error has the members that it has over HTTP."""
+    _, sluice = serve(options)
+
+    def error(*words):
+        code, out, err = sluice.run(*words, "--json")
+        require_equal((code, out), (SERVER_ERROR, ""), f"{words}: {err}")
+        members = json.loads(err)["error"]
+        del members["detail"]
+        return members
+
+    sluice.must("config", "exec", "max_waiting=1", "--create")
+    sluice.must("add", "exec", "x", "--id", "a b")
+    require_equal(error("add", "exec", "x", "--id", "a b"),
+                  {"code": "DUPLICATE", "id": "a b", "state": "pending"})
+    full = error("add", "exec", "x")
+    require(isinstance(full.pop("retry_after_ms"), int), str(full))
+    require_equal(full, {"code": "QFULL", "max": 1, "pending": 1})
+    sluice.must("pop", "exec", "--worker", "w")
+    require_equal(error("ack", "exec", "a b", "7777"),
+                  {"code": "STALELEASE", "id": "a b", "state": "active"})
+    require_equal(error("move", "exec", "a b", "--front"), {"code": "NOTWAITING"})
+    sluice.must("config", "exec", "paused=in")
+    require_equal(error("add", "exec", "x"), {"code": "PAUSED", "direction": "in"})
+    sluice.must("config", "few", "events=1", "--create")
+    for name in "abc":
+        sluice.must("add", "few", "x", "--id", name)
+    require_equal(error("events", "few", "--after", "1"), {"code": "TRIMMED", "oldest": 3})
 
 
 def test_notes_are_json(options):

@@ -182,7 +182,7 @@ void apply_to_queue(Connection& connection, const QueuePlan& queue) {
   for (const Words& words : commands) connection.call(words);
   const RespValue replies = connection.call({"EXEC"});
   for (const RespValue& reply : replies.items) {
-    if (reply.is_error()) throw Failure{kServerError, explain_error(reply.text)};
+    if (reply.is_error()) throw failure_of(reply.text);
   }
 }
 
@@ -216,6 +216,10 @@ int run_apply(Context& context) {
   const Queues wanted = read_wanted(context);
   std::vector<QueuePlan> plans = plan(context, wanted);
   print_plan(context, plans);
+  // main says why.
+  if (std::ferror(stdout) != 0) {
+    throw Failure{kServerError, "the plan cannot be printed: nothing was changed"};
+  }
   if (plans.empty()) {
     if (!context.json) std::fprintf(stderr, "sluice: no changes\n");
     return kDone;

@@ -58,12 +58,17 @@ const Option* find_option(const CommandRow* command, Bytes name) {
   return find_in(common_options(), name);
 }
 
-// Returns "; did you mean --pri?", or nothing.
-std::string meant(const std::string& given, const std::vector<std::string>& names) {
-  return suggestion(nearest_word(given, names));
+// `what` says that the given word is not one of the names.
+Failure unknown_word(const std::string& what, const std::string& given,
+                     std::vector<std::string> names) {
+  Failure failure = usage_error(what);
+  failure.nearest = nearest_word(given, names);
+  failure.text += suggestion(failure.nearest);
+  failure.allowed = std::move(names);
+  return failure;
 }
 
-std::string meant_option(const std::string& given, const CommandRow* command) {
+Failure no_option(const std::string& given, const CommandRow* command) {
   std::vector<std::string> names;
   for (const Option& option : kCommonOptions) names.emplace_back(option.name);
   if (command != nullptr) {
@@ -71,7 +76,8 @@ std::string meant_option(const std::string& given, const CommandRow* command) {
       for (const Option& option : group) names.emplace_back(option.name);
     }
   }
-  return meant(given, names);
+  const std::string of = command == nullptr ? "" : std::string(" of ") + command->name;
+  return unknown_word("there is no option " + given + of, given, std::move(names));
 }
 
 // How a value is shown that is refused.
@@ -80,7 +86,7 @@ std::string shown(const std::string& value) { return value.empty() ? "\"\"" : va
 Failure no_command(const std::string& given, std::span<const CommandRow> rows) {
   std::vector<std::string> names;
   for (const CommandRow& row : rows) names.emplace_back(row.name);
-  return usage_error("there is no command " + given + meant(given, names));
+  return unknown_word("there is no command " + given, given, std::move(names));
 }
 
 }  // namespace
@@ -137,10 +143,7 @@ void Arguments::take_option(std::span<const std::string> words, size_t& at, cons
     name.resize(equals);
   }
   const Option* option = find_option(command_, name);
-  if (option == nullptr) {
-    const std::string of = command_ == nullptr ? "" : std::string(" of ") + command_->name;
-    throw usage_error("there is no option " + name + of + meant_option(name, command_));
-  }
+  if (option == nullptr) throw no_option(name, command_);
   if (option->value == nullptr) {
     if (value) throw usage_error(name + " takes no value");
     value = "";

@@ -32,6 +32,13 @@ constexpr Option kCancelOptions[] = {
     {"--grace", "MS", "how long an active job may keep running; 0: stop at once", "GRACE"},
 };
 
+Failure failure_of_one(Context& context, const Words& words, const RespValue& reply) {
+  if (reply.is_error()) return context.connection.explain(words, reply.text);
+  Failure gone{kServerError, "gone: the job has ended or does not exist"};
+  gone.word = "GONE";
+  return gone;
+}
+
 // Changes jobs one by one. Prints a line for each; a failure does not affect the others.
 int change_each(Context& context, const char* command, std::span<const Option> options,
                 nlohmann::json& results) {
@@ -43,17 +50,19 @@ int change_each(Context& context, const char* command, std::span<const Option> o
     const RespValue reply = context.connection.try_call(words);
     // Cancelling a job that has ended or is unknown changes nothing.
     const bool failed = reply.is_error() || reply.text == "gone";
+    nlohmann::json line;
+    put_bytes(line, "id", id);
     if (failed) {
       code = kServerError;
-      const std::string why = reply.is_error() ? context.connection.explain(words, reply.text).text
-                                               : "gone: the job has ended or does not exist";
+      const Failure failure = failure_of_one(context, words, reply);
+      line["error"] = to_json(failure);
       if (!context.json)
-        std::fprintf(stderr, "sluice: %s: %s\n", printable(id).c_str(), why.c_str());
-    } else if (!context.json) {
-      std::printf("%s: %s\n", printable(id).c_str(), printable(reply.text).c_str());
+        std::fprintf(stderr, "sluice: %s: %s\n", printable(id).c_str(), failure.text.c_str());
+    } else {
+      line["state"] = reply.text;
+      if (!context.json)
+        std::printf("%s: %s\n", printable(id).c_str(), printable(reply.text).c_str());
     }
-    nlohmann::json line = {{failed ? "error" : "state", reply.text}};
-    put_bytes(line, "id", id);
     results.push_back(std::move(line));
   }
   return code;

@@ -68,13 +68,26 @@ std::string password_of(const Arguments& arguments) {
   return {};
 }
 
+// The option may be meant as one that the command does not have: --key as that of a job.
+Failure tls_is_missing(const std::string& option, const CommandRow* command) {
+  Failure failure = usage_error(option + " requires --tls");
+  if (option != "--key" || command == nullptr) return failure;
+  for (const auto& group : command->options) {
+    for (const Option& own : group) failure.allowed.emplace_back(own.name);
+  }
+  if (failure.allowed.empty()) return failure;
+  failure.text += ", whose private key it is; " + std::string(command->name) + " takes " +
+                  listed(failure.allowed);
+  return failure;
+}
+
 // Null without --tls.
 std::shared_ptr<const TlsClientContext> tls_of(const Arguments& arguments) {
   const auto given = [&](const char* name) { return arguments.common_value(name).value_or(""); };
   if (!arguments.has("--tls")) {
     for (const Option& option : common_options()) {
       if (option.tls && arguments.common_value(option.name)) {
-        throw usage_error(std::string(option.name) + " requires --tls");
+        throw tls_is_missing(option.name, arguments.command());
       }
     }
     return nullptr;
@@ -188,6 +201,12 @@ std::string explain_error(const std::string& text) {
   return text;
 }
 
+Failure failure_of(const std::string& error) {
+  Failure failure{kServerError, explain_error(error)};
+  failure.reply = error;
+  return failure;
+}
+
 void Connection::Free::operator()(redisContext* context) const { ::redisFree(context); }
 
 Connection::~Connection() = default;
@@ -273,7 +292,7 @@ void Connection::connect() {
     const RespValue reply = try_call(words);
     if (!reply.is_error()) return;
     close();
-    throw Failure{kServerError, explain_error(reply.text)};
+    throw failure_of(reply.text);
   };
   if (!address_.user.empty() || !address_.password.empty()) expect(login);
   if (address_.database != 0) expect({"SELECT", std::to_string(address_.database)});
@@ -357,9 +376,7 @@ RespValue Connection::call(const Words& words) {
 
 Failure Connection::explain(const Words& words, const std::string& text) {
   constexpr Bytes kBadField = "BADFIELD field=";
-  if (!text.starts_with(kBadField) || words.size() < 2) {
-    return {kServerError, explain_error(text)};
-  }
+  if (!text.starts_with(kBadField) || words.size() < 2) return failure_of(text);
   const Bytes rest = Bytes(text).substr(kBadField.size());
   const auto field = percent_decode(rest.substr(0, rest.find(' '))).value_or("");
   std::vector<std::string> bands;
@@ -368,9 +385,12 @@ Failure Connection::explain(const Words& words, const std::string& text) {
     bands = band_names(text_of(reply, "bands"));
   }
   FieldAdvice advice = advise(field, words, bands);
-  std::string why = text + ": " + advice_text(advice);
-  return {kServerError, std::move(why), std::move(advice.allowed), std::move(advice.nearest),
-          std::move(advice.field)};
+  Failure failure = failure_of(text);
+  failure.text = text + ": " + advice_text(advice);
+  failure.allowed = std::move(advice.allowed);
+  failure.nearest = std::move(advice.nearest);
+  failure.field = std::move(advice.field);
+  return failure;
 }
 
 }  // namespace sluice::cli

@@ -102,5 +102,7 @@ class Connection {
 
 // Explains an error of a Q command: the server's own text and the meaning of its code.
 std::string explain_error(const std::string& text);
+// The same, where it ends the program.
+Failure failure_of(const std::string& error);
 
 }  // namespace sluice::cli

@@ -5,6 +5,7 @@
 // (top, events --follow) catch it.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +23,12 @@ struct Failure {
   std::string field = {};
   // As in HTTP.md. Empty: the text begins with it, or it is that of the exit code.
   std::string word = {};
+  // The server's reply, whose hints are members of the JSON.
+  std::string reply = {};
 };
+
+// As --json prints it: code, detail, and the members that HTTP.md has for it.
+nlohmann::json to_json(const Failure& failure);
 
 inline Failure usage_error(std::string text) { return {kUsageError, std::move(text)}; }
 inline Failure no_job(const std::string& shown_id) {

@@ -325,8 +325,11 @@ int run_move(Context& context) {
   const std::string state = text_of(job, "state");
   // Waiting jobs that are not pending have no position either.
   const bool moved = !reply.is_null() || state == "delayed" || state == "blocked";
-  if (!moved)
-    throw Failure{kServerError, printable(id) + ": the job is not waiting, it is " + state};
+  if (!moved) {
+    Failure failure{kServerError, printable(id) + ": the job is not waiting, it is " + state};
+    failure.word = "NOTWAITING";
+    throw failure;
+  }
   if (context.json) {
     print_json(resp_to_json(job));
   } else {

@@ -57,7 +57,7 @@ class ConfigReader {
     RespValue reply = context_.connection.try_call(words);
     if (!reply.is_error()) return as_map(std::move(reply));
     if (!reply.text.starts_with("NOPERM ")) {
-      throw Failure{kServerError, explain_error(reply.text)};
+      throw failure_of(reply.text);
     }
     is_refused_ = true;
     return {};
@@ -347,14 +347,14 @@ std::span<const CommandRow> queue_commands() {
       {"pause",
        "QUEUE [in|out|all]",
        "stop handing out jobs (out, the default), accepting jobs (in), or both",
-       nullptr,
+       "Only queues and groups can be paused.",
        {kGroupOptions, kCreateOptions},
        run_pause,
        "sluice pause exec --group ann"},
       {"resume",
        "QUEUE",
        "end a pause",
-       nullptr,
+       "Only queues and groups can be paused.",
        {kGroupOptions, kCreateOptions},
        run_resume,
        "sluice resume exec"},

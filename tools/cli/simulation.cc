@@ -220,7 +220,7 @@ class Producer {
     constexpr std::array<Bytes, 5> kRefusals = {"QFULL", "GROUPFULL", "PAUSED", "OOM", "DUPLICATE"};
     const Bytes code = Bytes(reply.text).substr(0, reply.text.find(' '));
     if (std::find(kRefusals.begin(), kRefusals.end(), code) == kRefusals.end()) {
-      throw Failure{kServerError, explain_error(reply.text)};
+      throw failure_of(reply.text);
     }
     ++stage_.counts.refused;
   }
@@ -314,7 +314,7 @@ class Worker {
   // The lease expired, an operator ended it, or the queue was deleted.
   void note_lost(const RespValue& error) {
     if (!error.text.starts_with("STALELEASE") && !error.text.starts_with("NOJOB")) {
-      throw Failure{kServerError, explain_error(error.text)};
+      throw failure_of(error.text);
     }
     ++stage_.counts.lost;
   }

@@ -24,9 +24,7 @@ RespValue read_page(Connection& connection, const std::string& queue, int64_t af
       {"Q.EVENTS", queue, std::to_string(after), "COUNT", std::to_string(count)});
 }
 
-[[noreturn]] void fail(const RespValue& error) {
-  throw Failure{kServerError, explain_error(error.text)};
-}
+[[noreturn]] void fail(const RespValue& error) { throw failure_of(error.text); }
 
 // The number and time of the first event after `after`; nothing at the end of the log.
 struct Place {

@@ -90,7 +90,7 @@ class Watcher {
     RespValue log = context_.connection.receive();
     now_ms_ = time_ms_of(context_.connection.receive());
     for (const RespValue* reply : {&job, &log}) {
-      if (reply->is_error()) throw Failure{kServerError, explain_error(reply->text)};
+      if (reply->is_error()) throw failure_of(reply->text);
     }
     const bool has_more = !context_.arguments.has("--no-log") && print_log(log);
     take(std::move(job), had_ended);
@@ -122,7 +122,7 @@ class Watcher {
       after_ = *oldest - 1;
       return;
     }
-    if (reply.is_error()) throw Failure{kServerError, explain_error(reply.text)};
+    if (reply.is_error()) throw failure_of(reply.text);
     const RespValue events = as_events(reply);
     for (const RespValue& event : events.items) {
       after_ = integer_of(event, "seq");

@@ -490,6 +490,11 @@ TEST_CASE("an error of a command becomes a problem with its hints") {
   CHECK_EQ(busy("journal"), "The primary waits for its journal in etcd.");
   CHECK_EQ(problem_of_error("ERR syntax error").status, 422);
   CHECK_EQ(problem_of_error("NOPERM this user has no permissions").status, 403);
+  CHECK_EQ(hints_of_error("DUPLICATE id=a%20b state=active"),
+           json({{"id", "a b"}, {"state", "active"}}));
+  for (const char* none : {"", "QFULL", "ERR no=hint", "NOPERM no keys a=b", "MISCONF disk=full"}) {
+    CHECK_EQ(hints_of_error(none), json::object());
+  }
 }
 
 }  // namespace
