@@ -199,8 +199,6 @@ TEST_CASE("who waits for a job that is replaced is told by the records that it w
   const std::string told = readers.told(end);
   CHECK(has(told, "state=cancelled"));
   CHECK(has(told, "error=replaced"));
-  CHECK(dump_queues(readers.standby->engine, primary.now.queue_ms) ==
-        dump_queues(primary.engine, primary.now.queue_ms));
 }
 
 TEST_CASE("who waits for the end of an adopted member is served by the records") {
@@ -584,9 +582,8 @@ TEST_CASE("the share of a group without jobs counts in its unit only") {
   REQUIRE(standby.follower->apply(2, record.view(), 1, primary.now).ok());
   primary.run({"Q.ADD", "q", "a", "p", "GROUP", "g", "DELAY", "1000"});
   standby.follow(primary.now);
-  const int64_t now_ms = primary.now.queue_ms;
-  CHECK(dump_difference(dump_queues(primary.engine, now_ms), dump_queues(standby.engine, now_ms)) ==
-        "");
+  CHECK(dump_queues(standby.engine, primary.now.queue_ms) ==
+        dump_queues(primary.engine, primary.now.queue_ms));
 }
 
 TEST_CASE("a unit that cannot be decoded is refused") {
