@@ -231,18 +231,25 @@ def test_a_removed_token_takes_its_streams_along(options):
         require_equal((stats["waiting_pops"], stats["pending"]), (0, 1))
 
 
-def added_of_removed_token(client, server, popper, held, queue):
+def is_blocked(connection, number):
+    return b" flags=b " in connection.call("CLIENT", "LIST", "ID", number).value
+
+
+def added_of_removed_token(client, server, held, queue):
     """A token is removed while its request adds 1,000 jobs: returns how many are added if that has
     ended the request. Its answer waits for the disk, for long enough to add all."""
     made = client.expect(201, "POST", TOKENS_PATH, {"role": "operate"}).json
     body = json.dumps([{"payload": ""}] * 1000)
-    popper.send("Q.POP", "1", queue, "BLOCK", "0")
-    with Raw(server) as adder:
-        adder.send(request_text("POST", f"{QUEUES}/{queue}/jobs", made["token"],
-                                f"Content-Length: {len(body)}\r\n", body))
-        popper.read_reply()
+    with Raw(server) as adder, server.connect() as popper, server.connect() as other:
+        number = popper.call("CLIENT", "ID").value
+        popper.send("Q.POP", "1", queue, "BLOCK", "0")
+        wait_until(lambda: is_blocked(other, number), what="a pop that waits")
         with open(held, "wb"):
-            client.expect(200, "DELETE", f"{TOKENS_PATH}/{made['id']}")
+            adder.send(request_text("POST", f"{QUEUES}/{queue}/jobs", made["token"],
+                                    f"Content-Length: {len(body)}\r\n", body))
+        # It has the first job, of which it is told when that is on the disk.
+        wait_until(lambda: not is_blocked(other, number), what="a job")
+        client.expect(200, "DELETE", f"{TOKENS_PATH}/{made['id']}")
         time.sleep(1)
         os.unlink(held)
         answer = adder.answer()
@@ -258,11 +265,10 @@ def test_a_removed_token_adds_no_further_job(options):
         server = serve(options, {"appendonly": "yes", "appendfsync": "always"},
                        environment=environment)
         added = [None]
-        with Client(server, ADMIN_TOKEN) as client, server.connect() as popper:
+        with Client(server, ADMIN_TOKEN) as client:
             # The removal may come too late.
             while len(added) < 10 and added[-1] in (None, 1000):
-                added.append(added_of_removed_token(client, server, popper, held,
-                                                    f"q{len(added)}"))
+                added.append(added_of_removed_token(client, server, held, f"q{len(added)}"))
         require(added[-1] not in (None, 1000), f"of 1,000 jobs are added: {added}")
 
 
