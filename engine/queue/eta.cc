@@ -166,12 +166,12 @@ int64_t Queue::eta_of(const ForecastPlace& place, uint64_t position, const EtaNo
   const bool passes = now.arrived < position && !queues_for_rate(place, now.is_new ? 0 : 1);
   const uint64_t before = passes ? now.arrived : position;
   if (before < capacity.awaited && has_room(place, before + 1)) return 0;
-  // A forecast is of all jobs, so it knows only the pops that accept them all.
-  const Capacity common = this->capacity(now.pops_of_all, has_newcomer);
-  if (by_position || common.slots == 0 ||
-      (count(JobState::kPending) <= capacity.slots && starts_in_one_run(place))) {
+  if (by_position || (count(JobState::kPending) <= capacity.slots && starts_in_one_run(place))) {
     return eta_by_position(position, capacity, now.now_ms);
   }
+  // A forecast is of all jobs, so it knows only the pops that accept them all.
+  const Capacity common = this->capacity(now.pops_of_all, has_newcomer);
+  if (common.slots == 0) return eta_by_position(position, capacity, now.now_ms);
   if (forecast_ == nullptr || !forecast_->holds(*this, now.now_ms)) {
     forecast_ = std::make_unique<Forecast>(*this, common, now.now_ms);
   }
