@@ -31,7 +31,8 @@ from harness.witness import KINDS, Witness, require_each_once, require_ends_know
 from sluice import Queue  # noqa: I100
 
 EXEC = "exec"
-PHASES = ("pop held", "pop dropped", "before the handler", "in the handler", "ack held",
+HELD_S = 0.3  # how long the proxy holds a command or a reply
+PHASES = ("pop held", "pop dropped", "pop late", "before the handler", "in the handler", "ack held",
           "ack dropped", "ack frozen", "nack held", "nack dropped", "touch held", "touch dropped",
           "backing off")
 
@@ -197,10 +198,13 @@ class Fault:
             return PASS
         if self.name == "pop" and not reply.value or not self._terminate():
             return PASS
-        time.sleep(0.3)
+        time.sleep(HELD_S)
         return DROP if self.what == "dropped" else PASS
 
     def asked(self, command):
+        if self.what == "late" and b"BLOCK" in command and self._concerns(command):
+            self._terminate()
+            time.sleep(HELD_S)  # The repeat that is to end this pop overtakes it.
         if self.what == "frozen" and self._concerns(command) and self._terminate():
             os.kill(self.server.pid, signal.SIGSTOP)
             threading.Timer(1, os.kill, (self.server.pid, signal.SIGCONT)).start()
@@ -242,6 +246,8 @@ def sigterm(options, phases, kinds):
                     wait_until(lambda: native.stats(EXEC)["active"] == 3, what="three run")
                     fault.restart()
                 witness.read_to_end()
+                if fault.what == "late":  # It comes to the server after the worker has ended, too.
+                    time.sleep(max(0.0, fault.sent + 2 * HELD_S - time.monotonic()))
             done, count, lost = require_ends_known([witness], given_back=True)
             require_idle(native, EXEC)
             states = [native.state(EXEC, job) for job in ids]
@@ -350,7 +356,7 @@ def take_over(group, how):
         (old.freeze if how == "freeze" else old.crash)()
     group.wait_for_primary(after_epoch=epoch)
     old.thaw()
-    wait_until(lambda: all(node.is_whole() for node in group.nodes), what="two nodes")
+    wait_until(group.is_whole, what="two nodes")
 
 
 def share(options, chance):
@@ -360,9 +366,9 @@ def share(options, chance):
         ("LOADING for longer than the leases", lambda: loading(options, 2)),
         ("a handler that ignores its cancel", lambda: deaf(options)),
         ("every third reply lost, every fourth in half", lambda: lossy(options, third)),
-        ("SIGTERM around the handler", lambda: sigterm(options, PHASES[2:4], KINDS)),
-        ("SIGTERM while it pops", lambda: sigterm(options, PHASES[:2], KINDS)),
-        ("SIGTERM while it acknowledges", lambda: sigterm(options, PHASES[5:7], KINDS)),
+        ("SIGTERM around the handler", lambda: sigterm(options, PHASES[3:5], KINDS)),
+        ("SIGTERM while it pops", lambda: sigterm(options, PHASES[:3], KINDS)),
+        ("SIGTERM while it acknowledges", lambda: sigterm(options, PHASES[6:8], KINDS)),
         ("SIGTERM while it backs off", lambda: sigterm(options, PHASES[-1:], KINDS)),
         ("a takeover", lambda: takeovers(options, ["crash"], chance)),
     ]

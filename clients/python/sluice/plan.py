@@ -6,7 +6,9 @@ gives each reply to `receive`. `blocking_pop` says what to send on the connectio
 return effects: what the worker has to do or to tell. Times are seconds of a steady clock.
 
 At most one pop is outstanding. Its REQID stays until its reply is known: after a lost reply the
-same token gets the same jobs, so no lease is without an owner.
+same token gets the same jobs, so no lease is without an owner. A pop that waits on the connection
+that blocks is ended by its repeat on the other. One that the repeat has overtaken would take jobs
+after all, so a worker that ends repeats it until both have replied.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ MAX_COUNT = 256  # jobs of one pop
 MAX_BYTES = 1 << 20  # of the results in one command, unless it is a single one
 MAX_LOG = 16 * 1024  # bytes of a job's log that one heartbeat carries
 BLOCK = 5.0
+REPEAT = 0.1  # between two repeats of a pop that waits
 SHORTEST_HEARTBEAT = 0.05
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 
@@ -110,12 +113,14 @@ class Effect:
 
 @dataclasses.dataclass(eq=False)
 class Pop:
-    """A pop whose reply is not known yet."""
+    """A pop whose replies are not all known yet."""
 
     token: int
     count: int
     place: str  # command, blocking; unsure: its reply was lost
-    over: bool = False  # its reply is known, from either connection
+    blocks: bool = False  # the connection that blocks has no reply to it yet
+    repeat_at: float = 0.0  # that ends the one that waits; a steady time
+    taken: set[tuple[bytes, int]] = dataclasses.field(default_factory=set)  # queues, leases
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,7 +192,7 @@ class Plan:
         others are given back. A pop that waits would take them: it is ended first."""
         self.draining = True
         self.give_back()
-        pop = self._next_pop(False)
+        pop = self._next_pop(False, 0.0)
         ending = [] if pop is None else [Command("pop", self._pop_words(pop), pop=pop)]
         return ending + self._settles()
 
@@ -229,7 +234,10 @@ class Plan:
         """Seconds until there may be something to send."""
         if self._resume_at > now:
             return self._resume_at - now
-        return max(self._beat_at - now, 0.0) if self._held else 3600.0
+        due = self._beat_at if self._held else now + 3600.0
+        if self.draining and self._pop is not None and self._pop.blocks:
+            due = min(due, self._pop.repeat_at)
+        return max(due - now, 0.0)
 
     def commands(self, now: float) -> list[Command]:
         """The next pipeline for the command connection."""
@@ -242,7 +250,7 @@ class Plan:
         settled = self._settles()
         out += settled
         repeated = self._pop is not None
-        pop = self._next_pop(bool(settled))
+        pop = self._next_pop(bool(settled), now)
         if pop is None:
             return out
         acks = [command for command in settled if command.kind == "ack"]
@@ -263,18 +271,19 @@ class Plan:
         if self.draining or self._free() <= 0:
             return None
         pop = self._pop = self._new_pop("blocking")
+        pop.blocks = True
         words = (*self._pop_words(pop), "BLOCK", wire.milliseconds(BLOCK))
         return Command("pop", words, pop=pop, blocks=True)
 
-    def _next_pop(self, settling: bool) -> Optional[Pop]:
+    def _next_pop(self, settling: bool, now: float) -> Optional[Pop]:
         """The pop that goes to the command connection now."""
         pop = self._pop
         if pop is not None:
-            # Its repeat without BLOCK ends the one that waits.
-            repeats = pop.place == "unsure" or (pop.place == "blocking" and self.draining)
-            if repeats:
-                pop.place = "command"
-            return pop if repeats else None
+            ends = self.draining and pop.blocks and now >= pop.repeat_at
+            if pop.place != "unsure" and not ends:
+                return None
+            pop.place = "command"
+            return pop
         if self.draining or self._free() <= 0:
             return None
         more = self._burst and not (self._empty and self._busy)
@@ -325,6 +334,8 @@ class Plan:
 
     def receive(self, command: Command, reply: Any, now: float) -> list[Effect]:
         """`reply` may be what was raised. Its effects, in their order."""
+        if command.blocks and command.pop is not None:
+            command.pop.blocks = False
         if isinstance(reply, errors.ServerError) and not is_outage(reply):
             return self._refused(command, reply, now)
         if isinstance(reply, errors.SluiceError):
@@ -345,9 +356,7 @@ class Plan:
         effects: list[Effect] = []
         for lease, part in zip(command.leases, parts if command.kind != "pop" else ()):
             effects += self._receive_part(command, lease, value_of(part))
-        # A waiting pop that its repeat has ended says null: what counts is the reply to the repeat.
-        ended = command.blocks and command.pop and command.pop.place != "blocking" and not jobs
-        if command.pop is not None and not ended:
+        if command.pop is not None:
             effects += self._receive_jobs(command.pop, jobs, now)
         return effects
 
@@ -375,7 +384,7 @@ class Plan:
             self._ended += command.leases
         for lease in command.leases if command.kind == "touch" else ():
             lease.notes.restore(is_uncertain(error))
-        if command.pop is not None and self._pop is command.pop and not command.pop.over:
+        if command.pop is not None and self._pop is command.pop:
             command.pop.place = "unsure"
         self._resume_at = now + self._pause
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
@@ -426,16 +435,19 @@ class Plan:
             self._quiet.discard(lease.queue)
 
     def _receive_jobs(self, pop: Pop, jobs: Any, now: float) -> list[Effect]:
-        if pop.over:
-            return []  # The other connection had the same jobs.
-        pop.over = True
-        if self._pop is pop:
+        # A waiting pop that its repeat has ended says null: what counts is the reply to the repeat.
+        if pop.blocks:
+            pop.repeat_at = now + REPEAT
+        elif self._pop is pop and (jobs or pop.place != "unsure"):
             self._pop = None
         self.popped = True
         self._empty = len(jobs or ()) < pop.count
         effects = []
         for job in jobs or ():
             lease = lease_of(job)
+            if (lease.queue, lease.token) in pop.taken:
+                continue  # The other connection had it.
+            pop.taken.add((lease.queue, lease.token))
             self._quiet.discard(lease.queue)
             if self._left is not None:
                 self._left = max(self._left - 1, 0)

@@ -31,6 +31,7 @@ export type Handler<Payload, Result> =
 const BLOCK_MS = 5000
 const SLACK_MS = 2000
 const REPLY_MS = 5000
+const REPEAT_MS = 100  // between two repeats of a pop that waits
 const LAST_WORDS_MS = 5000  // for what is to be said once the grace is over
 
 export class Worker<Payload = unknown, Result = unknown> {
@@ -436,9 +437,14 @@ export class Worker<Payload = unknown, Result = unknown> {
     this.#draining = true
     if (this.#blocking.clientId === null) this.#blocking.close()  // It is not sent any more.
     try {
-      await this.#popOnce(waiting.pop)
+      // One that its repeat has overtaken waits after all, until the next repeat.
+      let answered: boolean | undefined
+      while (answered === undefined) {
+        await this.#popOnce(waiting.pop)
+        answered = await Promise.race([waiting.answered, sleep(REPEAT_MS).then(() => undefined)])
+      }
       // Its own reply: null, or the same jobs. If that is lost it may have been served since.
-      if (!(await waiting.answered)) await this.#popOnce(waiting.pop)
+      if (!answered) await this.#popOnce(waiting.pop)
     } catch (error) {
       this.#refusedAll('Q.POP', error)
     }
