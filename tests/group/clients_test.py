@@ -144,7 +144,7 @@ def kill_primary(group, load, rest_s):
     old.crash()
     group.wait_for_primary(after_epoch=epoch)
     gap_s = load.wait_for_more()
-    wait_until(lambda: all(node.is_whole() for node in group.nodes), what="two nodes")
+    wait_until(group.is_whole, what="two nodes")
     return gap_s
 
 

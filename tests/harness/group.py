@@ -160,8 +160,12 @@ class Node(Server):
     def leads(self):
         return self.role() == "primary"
 
-    def is_whole(self):
-        return self.role() in ("standby", "primary")
+    def is_whole(self, others=0):
+        """It has caught up; and knows of so many others, to which it can hand over, if it leads."""
+        facts = self.facts()
+        role = facts.get("sluice_group_role")
+        return role == "standby" or (
+            role == "primary" and int(facts["connected_slaves"]) >= others)
 
     def lsn(self):
         """Of the last unit that was executed or applied; INFO replication's may be 0.1 s old."""
@@ -205,7 +209,7 @@ class Group:
             for node in self.nodes:
                 wait_until(lambda at=node: self._names_primary(at),
                            what=f"the primary by the Sentinel of {node.name}")
-            wait_until(self._is_whole, what="all nodes")
+            wait_until(self.is_whole, what="all nodes")
             for node in self.nodes:
                 node.exits.clear()   # beside a pause of the machine one may be fenced at once
             return self
@@ -272,8 +276,8 @@ class Group:
             return node if epoch > after_epoch else None
         return wait_until(found, timeout_s, "a primary")
 
-    def _is_whole(self):
-        return all(node.is_whole() for node in self.nodes)
+    def is_whole(self):
+        return all(node.is_whole(len(self.nodes) - 1) for node in self.nodes)
 
     def standbys(self):
         primary = self.primary()
@@ -285,7 +289,7 @@ class Group:
     def wait_in_sync(self, timeout_s=20.0):
         """Until every node has the same lsn; then each has the same state. Returns the lsn."""
         def equal():
-            if not self._is_whole():
+            if not self.is_whole():
                 return None
             before = {node.lsn() for node in self.nodes}
             if len(before) != 1 or -1 in before:
@@ -306,7 +310,7 @@ class Group:
                 reply = connection.call("FLUSHALL")
             require(reply.raw == b"+OK\r\n" or b"NOREPLICAS" in reply.raw, f"{reply.raw}")
             return not reply.is_error
-        wait_until(self._is_whole, what="all nodes")
+        wait_until(self.is_whole, what="all nodes")
         wait_until(flush, what="FLUSHALL")
         self.wait_in_sync()
         for node in self.nodes:
