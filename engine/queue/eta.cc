@@ -116,8 +116,9 @@ int64_t Queue::eta_at(uint64_t position, int64_t now_ms) const {
 }
 
 uint64_t Queue::arrived_since(uint64_t arrival) const {
-  // One that every pop has passed over competes with all others.
-  return arrival < offered_seq_ ? UINT64_MAX : arrival - offered_seq_;
+  // Nothing is known of what the pops have passed over, or they have passed it over: it competes
+  // with all others.
+  return offered_seq_ == 0 || arrival < offered_seq_ ? UINT64_MAX : arrival - offered_seq_;
 }
 
 int64_t Queue::eta_ms(const Job* job, uint64_t position, const EtaView& view) const {
@@ -163,7 +164,10 @@ int64_t Queue::eta_of(const ForecastPlace& place, uint64_t position, const EtaNo
   const bool has_newcomer = now.is_new && has_room(place, 1);
   const Capacity capacity = this->capacity(now.pops, has_newcomer);
   if (capacity.slots == 0) return -1;
-  const bool passes = now.arrived < position && !queues_for_rate(place, now.is_new ? 0 : 1);
+  // A rate that allows more by now has been offered nothing yet.
+  const bool refilled = lanes.next_rate_ms() <= queue_ms;
+  const bool passes =
+      now.arrived < position && !refilled && !queues_for_rate(place, now.is_new ? 0 : 1);
   const uint64_t before = passes ? now.arrived : position;
   if (before < capacity.awaited && has_room(place, before + 1)) return 0;
   if (by_position || (count(JobState::kPending) <= capacity.slots && starts_in_one_run(place))) {

@@ -239,6 +239,48 @@ TEST_CASE("what holds all jobs of a queue holds a new one, although pops wait") 
   }
 }
 
+TEST_CASE("a job that all pops may have passed over competes with those that came after it") {
+  Waiting q("max_active 60 rate 1/60000");
+  q.connect(20);
+  for (size_t connection = 1; connection <= 20; ++connection) q.wait(connection);
+  q.add("runs");
+  CHECK(q.state("runs") == "active");
+  q.add("n", "PRI LOW");
+  q.add_many("high", 200, "PRI HIGH");
+  CHECK(q.job("n", {"position"}) == "200");
+  CHECK(q.eta("n") > 300);
+}
+
+TEST_CASE("a job passes none for which a rate has refilled, although no timer has run yet") {
+  Waiting q("max_active 20");
+  q.say("Q.CONFIG q KEY k SET rate 1/1000");
+  q.wait(1);
+  q.wait(2);
+  q.add_many("k", 6, "KEY k");
+  CHECK(q.state("k0") == "active");
+  CHECK(q.state("k1") == "pending");
+  q.set_clock(q.times().wall_ms + 1000, q.times().steady_ms + 1000);
+  CHECK(q.say("Q.ADD q n x MAXWAIT 0").starts_with("-TOOLATE"));
+  CHECK(q.say("Q.ADD q n x PRI HIGH MAXWAIT 0", "eta_ms") == "0");
+}
+
+TEST_CASE("a job passes none that start as the one before them is replaced") {
+  Waiting q("max_active 20");
+  q.say("Q.CONFIG q KEY k SET max_active 2");
+  q.add("runs", "KEY k");
+  CHECK(q.pop() == "runs");
+  q.add("large", "KEY k COST 2");
+  q.add_many("s", 5, "KEY k");
+  q.wait(1);
+  q.wait(2);
+  q.say("MULTI");
+  q.say("Q.ADD q large x IFDUP REPLACE KEY other");
+  q.say("Q.ADD q n x MAXWAIT 0");
+  CHECK(q.ask("EXEC").items[1].show().starts_with("-TOOLATE"));
+  CHECK(q.state("s0") == "active");
+  CHECK(q.state("large") == "active");
+}
+
 TEST_CASE("in a transaction a new job passes none that may start again") {
   Waiting q("max_active 1");
   q.add("runs");
