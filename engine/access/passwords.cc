@@ -32,10 +32,7 @@ std::string hash_password(Bytes password) {
   return hex(digest, kPasswordHashSize);
 }
 
-std::string difference_mark(Bytes text) {
-  constexpr size_t kDigits = 4;
-  return hash_password(text).substr(0, kDigits);
-}
+std::string difference_mark(Bytes text) { return hash_password(text).substr(0, kMarkSize); }
 
 bool is_password_hash(Bytes text) {
   return text.size() == kPasswordHashSize && std::all_of(text.begin(), text.end(), [](char c) {

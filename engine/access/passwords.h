@@ -12,9 +12,13 @@ inline constexpr size_t kPasswordHashSize = 64;
 
 // The hash that is stored instead of the password: 64 lower-case hexadecimal digits.
 std::string hash_password(Bytes password);
-// Four hexadecimal digits, by which machines find out whether their texts differ, without showing
-// them. The mark lies in etcd, and the text may hold a password: 16 bits of its SHA-256 let a guess
-// of it pass once in 65,536 times, so they must not become more, and clients must not see them.
+inline constexpr size_t kMarkSize = 4;
+
+// Four hexadecimal digits of the text's SHA-256, by which machines find out whether their texts
+// differ, without showing them. The mark lies in etcd. A password is in a text as its own mark:
+// however often the rest of the text changes, no more than 16 bits of its hash are told, which a
+// guess of it passes once in 65,536 times. So they must not become more, and clients must not see
+// them.
 std::string difference_mark(Bytes text);
 // Whether the text has the form of such a hash.
 bool is_password_hash(Bytes text);

@@ -1,8 +1,22 @@
 #include "engine/access/users_mark.h"
 
+#include <algorithm>
+
 #include "engine/access/passwords.h"
 
 namespace sluice {
+
+namespace {
+
+void put_marks_for_hashes(std::string& line) {
+  for (size_t at = line.find(" #"); at != std::string::npos; at = line.find(" #", at + 1)) {
+    const size_t hash = at + 2;
+    if (!is_password_hash(Bytes(line).substr(hash, kPasswordHashSize))) continue;
+    line.erase(hash + kMarkSize, kPasswordHashSize - kMarkSize);
+  }
+}
+
+}  // namespace
 
 // What changes while users are described is described by the next turn.
 const std::string& UsersMark::step() {
@@ -13,9 +27,12 @@ const std::string& UsersMark::step() {
     users_ = acl_.users();
     digest_.clear();
   }
-  for (size_t left = kUsersAtOnce; left != 0 && !users_.empty(); --left) {
-    digest_ = hash_password(digest_ + Acl::line_of(*users_.back()));
-    users_.pop_back();
+  for (size_t left = kDescribedAtOnce; left != 0 && !users_.empty(); users_.pop_back()) {
+    const User& user = *users_.back();
+    left -= std::min(left, 1 + user.rules()->selectors().size());
+    std::string line = Acl::line_of(user);
+    put_marks_for_hashes(line);
+    digest_ = hash_password(digest_ + line);
   }
   if (users_.empty()) mark_ = difference_mark(digest_);
   return mark_;

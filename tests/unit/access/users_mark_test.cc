@@ -2,6 +2,7 @@
 #include "engine/access/users_mark.h"
 
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,8 +14,8 @@
 namespace sluice {
 namespace {
 
-void set_user(Acl& acl, const std::string& name, std::initializer_list<Bytes> rules) {
-  const std::vector<Bytes> words(rules);
+void set_user(Acl& acl, const std::string& name, std::initializer_list<std::string> rules) {
+  const std::vector<Bytes> words(rules.begin(), rules.end());
   REQUIRE(acl.set_user(name, words).ok());
 }
 
@@ -48,6 +49,28 @@ TEST_CASE("equal users have equal marks, whatever was before") {
   CHECK_EQ(mark_of(a), mark_of(b));
 }
 
+TEST_CASE("no more than the mark of a password is told, whatever else changes") {
+  install_commands();
+  std::map<std::string, std::string> by_mark;  // a password of each mark
+  std::string one;
+  std::string other;
+  for (int i = 0; other.empty(); ++i) {
+    one = by_mark[difference_mark("p" + std::to_string(i))];
+    if (one.empty()) by_mark[difference_mark("p" + std::to_string(i))] = "p" + std::to_string(i);
+    if (!one.empty()) other = "p" + std::to_string(i);
+  }
+  Acl a;
+  Acl b;
+  set_user(a, "alice", {"on", ">" + one, ">both", "~jobs:*"});
+  set_user(b, "alice", {"on", ">" + other, ">both", "~jobs:*"});
+  CHECK_EQ(mark_of(a), mark_of(b));
+  set_user(a, "bob", {"on"});
+  set_user(b, "bob", {"on"});
+  CHECK_EQ(mark_of(a), mark_of(b));
+  set_user(b, "alice", {">more"});
+  CHECK(mark_of(a) != mark_of(b));
+}
+
 TEST_CASE("each change of users is counted, and nothing else") {
   install_commands();
   Acl acl;
@@ -77,7 +100,7 @@ TEST_CASE("many users are described a few at a time, and again if they change me
   install_commands();
   Acl acl;
   // With the default user these are two turns and one user.
-  for (size_t i = 0; i < 2 * UsersMark::kUsersAtOnce; ++i) {
+  for (size_t i = 0; i < 2 * UsersMark::kDescribedAtOnce; ++i) {
     set_user(acl, "u" + std::to_string(i), {"on", "~k"});
   }
   UsersMark mark(acl);
@@ -91,6 +114,20 @@ TEST_CASE("many users are described a few at a time, and again if they change me
   set_user(acl, "default", {"off"});  // one that it has described already, or will
   for (int i = 0; i < 5; ++i) mark.step();
   CHECK(mark.step() != first);
+  CHECK_EQ(mark.step(), mark_of(acl));
+}
+
+TEST_CASE("users with many selectors are described one at a time") {
+  install_commands();
+  Acl acl;
+  for (const char* name : {"a", "b", "c"}) {
+    for (size_t i = 0; i < UsersMark::kDescribedAtOnce; ++i) {
+      set_user(acl, name, {"(~" + std::to_string(i) + " +get)"});
+    }
+  }
+  UsersMark mark(acl);
+  CHECK_EQ(mark.step(), "");  // the default user, and one of these
+  CHECK_EQ(mark.step(), "");
   CHECK_EQ(mark.step(), mark_of(acl));
 }
 

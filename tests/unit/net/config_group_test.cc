@@ -133,15 +133,16 @@ TEST_CASE("the mark of a configuration is of what the nodes of a group should sh
     CHECK_MESSAGE(mark_of(shared) != defaults, shared);
   }
   const std::string etcd = "journal etcd\netcd-endpoints http://10.0.0.2:2379\n";
-  CHECK_EQ(mark_of(etcd +
-                   "bind 10.0.0.1\nport 7000\ntls-port 7001\nhttp-port 7002\nhttp-bind 10.0.0.1\n"
-                   "http-host n1.example\nsentinel-port 7003\nunixsocket s\nunixsocketperm 700\n"
-                   "io-threads 3\nready-file r\ndir /tmp\nlogfile l\nloglevel debug\npidfile p\n"
-                   "supervised systemd\ntls-cert-file f\ntls-key-file f\ntls-key-file-pass p\n"
-                   "node-name n1\netcd-endpoints http://10.0.0.1:2379\netcd-user u\n"
-                   "etcd-password-file f\nreplication-token-file f\nreplica-announce-ip h\n"
-                   "replica-announce-port 1\nreplica-priority 5\notlp-endpoint http://10.0.0.1\n"),
-           mark_of(etcd));
+  CHECK_EQ(
+      mark_of(etcd + "bind 10.0.0.1\nport 7000\ntls-port 7001\nhttp-port 7002\nhttp-bind 10.0.0.1\n"
+                     "http-host n1.example\nsentinel-port 7003\nunixsocket s\nunixsocketperm 700\n"
+                     "io-threads 3\nready-file r\ndir /tmp\nlogfile l\nloglevel debug\npidfile p\n"
+                     "supervised systemd\ntls-cert-file f\ntls-key-file f\ntls-key-file-pass p\n"
+                     "node-name n1\netcd-endpoints http://10.0.0.1:2379\netcd-user u\n"
+                     "etcd-password-file f\nreplication-token-file f\nreplica-announce-ip h\n"
+                     "replica-announce-port 1\nreplica-priority 5\notlp-endpoint http://10.0.0.1\n"
+                     "otlp-header k v\notlp-service-name n1\notlp-interval 7\n"),
+      mark_of(etcd));
   // The users show these; Redis's without effect are not compared.
   CHECK_EQ(mark_of("requirepass secret\nuser bob on\nrepl-timeout 7\n"), defaults);
   CHECK_EQ(mark_of("aclfile a"), defaults);
