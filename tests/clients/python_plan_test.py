@@ -200,6 +200,7 @@ class History:
             self.step(True)
             steps += 1
             require(steps < 10000, "it does not drain")
+        require(self.waiting_pop is None, "no pop may still take jobs")
         require_equal(self.server.leases, {}, "leases without an owner")
         require_equal(len(self.server.ended) + len(self.server.waiting), self.jobs)
         # NOJOB on a repeat counts as done, also where another run was acknowledged and forgotten.
@@ -217,6 +218,56 @@ def test_histories(_options):
             History(seed).run()
         except Exception as error:
             raise AssertionError(f"seed {seed}: {error}") from error
+
+
+def waiting():
+    """A plan that takes no more jobs, and its pop that waits."""
+    plan = Plan([QUEUE], 1)
+    [pop] = plan.commands(0.0)
+    plan.receive(pop, None, 0.0)
+    blocking = plan.blocking_pop(0.0)
+    plan.drain()
+    return plan, blocking
+
+
+def job_of(lease):
+    return [QUEUE, b"%d" % lease, lease, 1, b"1", 30000]
+
+
+def test_repeats_of_a_waiting_pop(_options):
+    """While the pop that waits has no reply it is repeated, ever less often, and what each repeat
+    takes is given back; its own reply ends that."""
+    plan, blocking = waiting()
+    now, repeats = 0.0, 0
+    while now < 5:
+        for command in plan.commands(now):
+            repeats += command.kind == "pop"
+            reply = [job_of(repeats)] if command.kind == "pop" else [b"state", b"pending"]
+            plan.receive(command, reply, now)
+        require(not plan.done, "it may still take jobs")
+        now += plan.wait(now) or 1e-3
+    require_equal(repeats, 8)
+    plan.receive(blocking, [job_of(8), job_of(100)], now)
+    [nack] = plan.commands(now)
+    require_equal([lease.token for lease in nack.leases], [8, 100])
+    plan.receive(nack, [None, None], now)
+    require(plan.done, "nothing is left")
+
+
+def test_last_commands(_options):
+    """A worker that is refused repeats the pop that waits, too, until that has replied; one whose
+    pops are refused has nothing left to say."""
+    plan, blocking = waiting()
+    for now in (0.0, 1.0, 2.0):
+        [pop] = plan.last_commands(now)
+        plan.receive(pop, None, now)
+        require_equal(plan.last_commands(now), [])
+    plan.receive(blocking, errors.NoPermission("NOPERM"), 2.0)
+    require(plan.settled, "both have replied")
+    plan, blocking = waiting()
+    plan.receive(blocking, [job_of(1)], 0.0)
+    [nack] = plan.last_commands(0.0)
+    require_equal(nack.kind, "nack")
 
 
 def test_many_leases(_options):

@@ -26,7 +26,7 @@ MAX_COUNT = 256  # jobs of one pop
 MAX_BYTES = 1 << 20  # of the results in one command, unless it is a single one
 MAX_LOG = 16 * 1024  # bytes of a job's log that one heartbeat carries
 BLOCK = 5.0
-REPEAT = 0.1  # between two repeats of a pop that waits
+FIRST_REPEAT, LONGEST_REPEAT = 0.1, 1.0  # between two repeats of a pop that waits
 SHORTEST_HEARTBEAT = 0.05
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 
@@ -119,7 +119,8 @@ class Pop:
     count: int
     place: str  # command, blocking; unsure: its reply was lost
     blocks: bool = False  # the connection that blocks has no reply to it yet
-    repeat_at: float = 0.0  # that ends the one that waits; a steady time
+    repeat_at: float = 0.0  # ends the one that waits; a steady time
+    repeat: float = FIRST_REPEAT
     taken: set[tuple[bytes, int]] = dataclasses.field(default_factory=set)  # queues, leases
 
 
@@ -187,12 +188,12 @@ class Plan:
             self._end(lease, GIVEN_BACK)
         return leases
 
-    def last_commands(self) -> list[Command]:
+    def last_commands(self, now: float) -> list[Command]:
         """What a worker that the server refuses still says: how runs have ended, and that all
         others are given back. A pop that waits would take them: it is ended first."""
         self.draining = True
         self.give_back()
-        pop = self._next_pop(False, 0.0)
+        pop = self._next_pop(False, now)
         ending = [] if pop is None else [Command("pop", self._pop_words(pop), pop=pop)]
         return ending + self._settles()
 
@@ -371,6 +372,8 @@ class Plan:
             self._lost(command, error, now)
             return []
         self.failure = self.failure or error
+        if command.pop is not None and self._pop is command.pop and not command.pop.blocks:
+            self._pop = None  # Nothing was taken.
         for lease in command.leases if command.kind == "ack" else ():
             self._end(lease, GIVEN_BACK)
         return []
@@ -437,7 +440,8 @@ class Plan:
     def _receive_jobs(self, pop: Pop, jobs: Any, now: float) -> list[Effect]:
         # A waiting pop that its repeat has ended says null: what counts is the reply to the repeat.
         if pop.blocks:
-            pop.repeat_at = now + REPEAT
+            pop.repeat_at = now + pop.repeat
+            pop.repeat = min(pop.repeat * 2, LONGEST_REPEAT)
         elif self._pop is pop and (jobs or pop.place != "unsure"):
             self._pop = None
         self.popped = True

@@ -260,11 +260,14 @@ class Worker:
         for job in list(self._jobs.values()):
             slots.stop(job, "the server refuses the worker")
             slots.kill(job)
-        for _ in range(2):  # What a pop returns in the first round is given back in the second.
-            commands = self._plan.last_commands()
+        until = time.monotonic() + END_MARGIN
+        while not self._plan.settled and (now := time.monotonic()) < until:
+            commands = self._plan.last_commands(now)
             replies = link.exchange([command.words for command in commands])
             for command, reply in zip(commands, replies):
                 self._receive(slots, command, reply)
+            if not commands:
+                self._take(slots, END_POLL)  # the reply to the pop that waits
 
     def _wait(self, now: float) -> float:
         wait = self._plan.wait(now)

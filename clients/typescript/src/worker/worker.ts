@@ -31,7 +31,8 @@ export type Handler<Payload, Result> =
 const BLOCK_MS = 5000
 const SLACK_MS = 2000
 const REPLY_MS = 5000
-const REPEAT_MS = 100  // between two repeats of a pop that waits
+const REPEAT_MS = 100  // between the first two repeats of a pop that waits
+const LONGEST_REPEAT_MS = 1000
 const LAST_WORDS_MS = 5000  // for what is to be said once the grace is over
 
 export class Worker<Payload = unknown, Result = unknown> {
@@ -439,9 +440,10 @@ export class Worker<Payload = unknown, Result = unknown> {
     try {
       // One that its repeat has overtaken waits after all, until the next repeat.
       let answered: boolean | undefined
-      while (answered === undefined) {
+      for (let pause = REPEAT_MS; answered === undefined;
+        pause = Math.min(pause * 2, LONGEST_REPEAT_MS)) {
         await this.#popOnce(waiting.pop)
-        answered = await Promise.race([waiting.answered, sleep(REPEAT_MS).then(() => undefined)])
+        answered = await Promise.race([waiting.answered, sleep(pause).then(() => undefined)])
       }
       // Its own reply: null, or the same jobs. If that is lost it may have been served since.
       if (!answered) await this.#popOnce(waiting.pop)
