@@ -43,6 +43,7 @@ const TIMEOUT_MS = 30_000
 const AT_ONCE = 500  // adds of a pipeline
 const PIPELINES = 2
 const PAUSE_MS = 50  // before a repeat
+const ONCE_MS = 250  // for the connection of what is tried once
 
 /**
  * A queue of a Sluice server. All queues of a process that name the same server share one
@@ -86,7 +87,9 @@ export class Queue<Payload = unknown, Result = unknown> {
 
   /**
    * Adds many jobs, at most 1,000 of them in flight. In place of each stands what `add` gives for
-   * it, in the form of `Promise.allSettled`: one that is refused does not hinder the others.
+   * it, in the form of `Promise.allSettled`: one that is refused does not hinder the others. Each
+   * pipeline may take `timeout`; one that begins after one was lost to a server that is away is
+   * tried once.
    */
   async addMany(
     jobs: Iterable<NewJob<Payload>>,
@@ -94,12 +97,14 @@ export class Queue<Payload = unknown, Result = unknown> {
     const source = [...jobs]
     const outcomes: PromiseSettledResult<Job<Payload, Result>>[] = []
     let next = 0
+    let timeoutMs = this.#timeout
     const pipeline = async (): Promise<void> => {
       while (next < source.length) {
         const first = next
         next += AT_ONCE
-        const added = await this.#addAtOnce(source.slice(first, next))
+        const added = await this.#addAtOnce(source.slice(first, next), timeoutMs)
         added.forEach((outcome, at) => (outcomes[first + at] = outcome))
+        timeoutMs = added.some(isLost) ? 0 : this.#timeout
       }
     }
     await Promise.all(Array.from({ length: PIPELINES }, pipeline))
@@ -217,9 +222,9 @@ export class Queue<Payload = unknown, Result = unknown> {
 
   // One pipeline; what it does not settle is sent again, each job by itself.
   async #addAtOnce(
-    jobs: readonly NewJob<Payload>[],
+    jobs: readonly NewJob<Payload>[], timeoutMs: number,
   ): Promise<PromiseSettledResult<Job<Payload, Result>>[]> {
-    const deadline = performance.now() + this.#timeout
+    const deadline = performance.now() + timeoutMs
     const outcomes: PromiseSettledResult<Job<Payload, Result>>[] = []
     const additions: Addition[] = []
     const places: number[] = []
@@ -231,7 +236,7 @@ export class Queue<Payload = unknown, Result = unknown> {
         outcomes[at] = { status: 'rejected', reason }
       }
     })
-    const replies = await this.#sendAtOnce(additions.map(({ first }) => first))
+    const replies = await this.#sendAtOnce(additions.map(({ first }) => first), timeoutMs)
     await Promise.all(additions.map((addition, at) => {
       const place = places[at] ?? 0
       const reply = replies[at]
@@ -249,9 +254,11 @@ export class Queue<Payload = unknown, Result = unknown> {
     return outcomes
   }
 
-  async #sendAtOnce(commands: readonly Words[]): Promise<PromiseSettledResult<Reply>[]> {
+  async #sendAtOnce(
+    commands: readonly Words[], connectMs: number,
+  ): Promise<PromiseSettledResult<Reply>[]> {
     try {
-      return await this.#commands().pipeline(commands, this.#timeout, TRY_MS)
+      return await this.#commands().pipeline(commands, Math.max(connectMs, ONCE_MS), TRY_MS)
     } catch (reason) {
       return commands.map(() => ({ status: 'rejected', reason }))
     }
@@ -321,4 +328,10 @@ export class Queue<Payload = unknown, Result = unknown> {
       waiter.add(awaited)
     })
   }
+}
+
+// Whether the server was away for it.
+function isLost(outcome: PromiseSettledResult<unknown>): boolean {
+  return outcome.status === 'rejected' &&
+    (isOutage(outcome.reason) || outcome.reason instanceof Unknown)
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { afterEach, test } from 'node:test'
-import { Queue, Unknown, Worker } from '../src/index.js'
+import { Queue, Unknown, Unreachable, Worker } from '../src/index.js'
 import { Closed, Interrupted, Link } from '../src/link.js'
 import { sleep } from '../src/time.js'
 import { bulk, fakeServer, silentServer, type Answer, type FakeServer } from './fake.js'
@@ -140,4 +140,18 @@ test('an add whose reply is lost is repeated', async () => {
   const server = await serve(losing('Q.ADD', ADDED))
   assert.equal((await queueOf(server).add(1)).state, 'pending')
   assert.equal(server.asked.length, 2)
+})
+
+test('addMany waits for a server that is away once, and not for each pipeline', async () => {
+  const { url, close } = await fakeServer(() => null)
+  close()
+  const queue = new Queue('q', { url, timeout: 2000 })
+  ending.push(() => queue.close())
+  const began = performance.now()
+  const outcomes = await queue.addMany(Array.from({ length: 5000 }, (_, payload) => ({ payload })))
+  const tookMs = performance.now() - began
+  assert.ok(tookMs < 9000, `${tookMs} ms`)  // Five times the timeout are 10 s.
+  const reasons = new Set(outcomes.map((outcome) =>
+    outcome.status === 'rejected' && outcome.reason instanceof Unreachable))
+  assert.deepEqual([outcomes.length, ...reasons], [5000, true])
 })
