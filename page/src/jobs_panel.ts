@@ -216,14 +216,18 @@ export class JobsPanel {
 
   // The user has changed this job: a list that stays as it is shows that, too.
   async changed(id: string): Promise<void> {
-    const at = (this.jobs ?? []).findIndex((job) => segment_of(job, "id") === id);
-    if (this.is_still && at >= 0) {
+    if (this.is_still && this.place_of(id) >= 0) {
       const { from } = this;
       const job = await this.ask_job(id);
-      if (from !== this.from || segment_of(this.jobs?.[at] ?? {}, "id") !== id) return;
+      const at = this.place_of(id);
+      if (from !== this.from || at < 0) return;
       if (job !== undefined) this.replace_job(at, id, job);
     }
     this.poke();
+  }
+
+  private place_of(id: string): number {
+    return (this.jobs ?? []).findIndex((job) => segment_of(job, "id") === id);
   }
 
   // null: it is gone; undefined: nobody knows.
