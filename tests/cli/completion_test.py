@@ -10,6 +10,7 @@ import sys
 from commands_test import COMMANDS
 from harness import Skipped, require, require_equal, run, scratch
 from harness.cli import USAGE_ERROR, Sluice, Terminal, environment, serve
+from harness.holds import measured
 from harness.servers import ROOT
 
 # What is typed, and what it becomes; {} is a folder with a file in it.
@@ -40,8 +41,7 @@ def bash_completion(sluice, *before):
     """The function that completes words behind these by the script of bash."""
     script = sluice.must("completion", "bash")
 
-    def complete(*words):
-        words = (*before, *words)
+    def complete_once(*words):
         lines = [script, "COMP_WORDS=(sluice " + " ".join(f"'{word}'" for word in words) + ")",
                  f"COMP_LINE='sluice {' '.join(words)}'", "COMP_POINT=${#COMP_LINE}",
                  f"COMP_CWORD={len(words)}", "_sluice", 'printf "%s\\n" "${COMPREPLY[@]}"']
@@ -50,7 +50,8 @@ def bash_completion(sluice, *before):
         require_equal((done.returncode, done.stderr), (0, b""), f"bash, {words}")
         return done.stdout.decode().split()
 
-    return complete
+    # What a server does not answer within a second is not offered.
+    return lambda *words: measured(lambda: complete_once(*before, *words), bool)[-1]
 
 
 def test_bash_by_its_function(options):
@@ -128,10 +129,14 @@ def check_on_terminal(sluice, shell, words, prepare):
         os.write(terminal.mine, "".join(line + "\n" for line in lines).encode())
         terminal.read_until("ready-2")
         for typed, became in [*cases, GOES_ON]:
-            terminal.text = ""
-            os.write(terminal.mine, f"sluice {typed}\t\n".encode())
-            terminal.read_until(r"<[^>\n]+>\r\n")
-            require(f"<{became}>" in terminal.text, f"{shell}, {typed}: {terminal.text!r}")
+            def complete(line=f"sluice {typed}\t\n"):
+                terminal.text = ""
+                os.write(terminal.mine, line.encode())
+                terminal.read_until(r"<[^>\n]+>\r\n")
+                return terminal.text
+
+            told = measured(complete, lambda text, line=became: f"<{line}>" in text)
+            require(f"<{became}>" in told[-1], f"{shell}, {typed}: {told}")
         os.write(terminal.mine, b"exit\n")
         terminal.end()
 
@@ -165,8 +170,7 @@ def test_fish(options):
             return [line.split("\t")[0] for line in done.stdout.decode().splitlines()]
 
         for typed, became in cases:
-            # What a server does not answer within a second is not offered.
-            found = next(filter(None, (offered(typed) for _ in range(5))), [])
+            found = measured(lambda line=typed: offered(line), bool)[-1]
             require_equal(found, [became.rsplit(" ", 1)[-1]], typed)
 
 

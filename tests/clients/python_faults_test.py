@@ -350,7 +350,7 @@ def test_patience_begins_with_the_call(options):
 
 
 async def add_many(port, count):
-    async with AsyncQueue(EXEC, url_of(port), patience=2) as queue:
+    async with AsyncQueue(EXEC, url_of(port), patience=8) as queue:
         return await queue.add_many([{"payload": n} for n in range(count)])
 
 
@@ -361,8 +361,8 @@ def test_patience_of_each_pipeline(options):
     def lose_one(command, _reply):
         number = command[3] if command[0] == b"Q.ADD" else b""
         seen[number] += 1
-        if number == b"500":
-            time.sleep(2)
+        if number in (b"100", b"300", b"500", b"700"):
+            time.sleep(2.1)
         return DROP if number == b"1500" and seen[number] == 1 else PASS
 
     with options.server() as server, Proxy(server.port, lose_one) as proxy:

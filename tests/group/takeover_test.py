@@ -226,7 +226,7 @@ def hand_over(group, load, how, code):
         require(new is not old, "another node leads")
         require_equal(old.wait_for_exit(exits[old] + 1), code, "the exit code")
         old.start()
-        wait_until(old.is_whole, what="the old one as a standby")
+        wait_until(group.is_whole, what="the old one as a standby")
         return gap_s
     return min(measured(gap, lambda gap_s: gap_s < PLANNED_GAP_S))
 

@@ -10,9 +10,9 @@ import time
 import types
 
 import harness
-from harness import closes, require, require_equal, wait_until
+from harness import allow_files, closes, require, require_equal, wait_until
 from harness.cli import Sluice
-from harness.group import Group, kept_group
+from harness.group import PATIENT, Group, kept_group
 from harness.http_client import OPERATE_TOKEN, Client, require_problem
 from harness.resp import Connection, encode
 from harness.servers import LOOPBACK, steady_port
@@ -20,7 +20,6 @@ from harness.servers import LOOPBACK, steady_port
 ROUNDS = 300  # of malformed requests
 TRUSTED_S = 2.0
 MOST_AT_SENTINEL = 1000  # connections
-PATIENT = {"failover-timeout": 3000}  # where no node is to take over beside a pause of the machine
 # What changes while one looks.
 MOVING = ("age_ms", "lag_ms", "lease_ms", "log_frames", "log_bytes", "log_kept_by", "seq", "lsn",
           "members")
@@ -103,7 +102,7 @@ def test_wait(options):
 
 def test_command_line(options):
     """sluice finds the primary by Sentinel, shows the nodes, and lets a chosen one lead"""
-    with Group(options.program, nodes=3) as group:
+    with Group(options.program, nodes=3, directives=PATIENT) as group:
         epoch, primary = group.leadership()
         wait_until_all_are_seen(group)
         to = group.standbys()[1]
@@ -123,7 +122,7 @@ def test_command_line(options):
 
 def test_pause(options):
     """a paused group keeps its primary; CONFIG SET changes what is told of a node"""
-    with Group(options.program) as group:
+    with Group(options.program, directives=PATIENT) as group:
         epoch, primary = group.leadership()
         standby = group.standby()
         wait_until_all_are_seen(group)
@@ -263,6 +262,7 @@ def test_strangers(options):
 
 def test_many_at_sentinel(options):
     """where the port of Sentinel has no room, the oldest goes that does not wait for a message"""
+    allow_files(MOST_AT_SENTINEL)
     with Group(options.program, nodes=1) as group, contextlib.ExitStack() as stack:
         def connected():
             connection = Connection(LOOPBACK, group.nodes[0].sentinel_port, 20)
@@ -279,7 +279,7 @@ def test_many_at_sentinel(options):
 
 def test_without_etcd(options):
     """a node that has lost etcd names nobody by Sentinel; /standby is 503 if it refuses reads"""
-    with Group(options.program, relayed=True, of_node=http_directives) as group:
+    with Group(options.program, relayed=True, directives=PATIENT, of_node=http_directives) as group:
         primary, standby = group.primary(), group.standby()
         require_equal(group.asks_sentinel(standby.sentinel_port), primary.port, "before")
         group.cut(standby)

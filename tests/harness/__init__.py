@@ -15,6 +15,7 @@ import contextlib
 import itertools
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import socket
@@ -132,6 +133,13 @@ def open_files(pid):
     return [int(number) for number in os.listdir(f"/proc/{pid}/fd")]
 
 
+def allow_files(count):
+    """This process may have so many files open, and a hundred more."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    require(hard >= count + 100, f"{hard} open files are allowed")
+
+
 def open_paths(pid):
     """What they refer to: a path, or words such as `socket:[4711]`."""
     paths = []
@@ -153,9 +161,12 @@ def all_stopped(pid):
 @contextlib.contextmanager
 def stopped(pid):
     """None of the process's threads runs: whatever is sent to them waits, in its order."""
-    os.kill(pid, signal.SIGSTOP)
+    def is_stopped():
+        os.kill(pid, signal.SIGSTOP)  # Others may continue it meanwhile.
+        return all_stopped(pid)
+
     try:
-        wait_until(lambda: all_stopped(pid), what="the stop")
+        wait_until(is_stopped, what="the stop")
         yield
     finally:
         os.kill(pid, signal.SIGCONT)

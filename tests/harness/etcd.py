@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 
 from harness import need_program, wait_until
 from harness.servers import LOOPBACK, die_with_parent, steady_port
@@ -123,7 +124,7 @@ class EtcdCluster:
     # -- etcdctl ------------------------------------------------------------------------------
 
     def ctl(self, *arguments, endpoints=None, check=True):
-        """What etcdctl prints."""
+        """What etcdctl prints. `get` and `del` are repeated for a while: there may be no leader."""
         command = [need_program("etcdctl"), "--command-timeout", "5s", "--endpoints",
                    ",".join(endpoints or self.endpoints()), *map(str, arguments)]
         if self.certificates:
@@ -132,11 +133,14 @@ class EtcdCluster:
                         "--key", self.certificates.key("client")]
         if self.user:
             command += ["--user", self.user]
-        done = subprocess.run(command, env=dict(os.environ, ETCDCTL_API="3"), check=False,
-                              capture_output=True, text=True, timeout=30)
-        if check and done.returncode != 0:
-            raise AssertionError(f"etcdctl {arguments}: {done.stderr}")
-        return done.stdout
+        deadline = time.monotonic() + 20
+        while True:
+            done = subprocess.run(command, env=dict(os.environ, ETCDCTL_API="3"), check=False,
+                                  capture_output=True, text=True, timeout=30)
+            if done.returncode == 0 or not check:
+                return done.stdout
+            if arguments[0] not in ("get", "del") or time.monotonic() >= deadline:
+                raise AssertionError(f"etcdctl {arguments}: {done.stderr}")
 
     def leader(self):
         """The member that leads, of those that run; None: nobody."""

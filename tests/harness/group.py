@@ -25,6 +25,7 @@ FENCED = 76  # the exit code of a primary whose epoch another node has taken
 RESTARTED = (75, FENCED, -signal.SIGKILL)
 RESTART_S = 0.1
 SENTINEL_NAME = "mymaster"
+PATIENT = {"failover-timeout": 3000}  # where no node is to take over beside a pause of the machine
 LOOK_S = 0.3  # how long an answer about a node's role may take
 ASK_S = 0.1   # and one to a client that looks for the primary
 

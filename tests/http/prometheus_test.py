@@ -232,7 +232,8 @@ def test_the_dashboard_shows_data_and_a_stall_raises_its_alert(options):
             wait_for_data(prometheus)
             wait_for_variables(prometheus)
             require_equal(prometheus.query('up{job="sluice"}')[0][1], 1, "up")
-            require_equal(prometheus.firing(), set(), "alerts of a healthy server")
+            # A rule that is wrong fires all the time; a slow disk may raise one for a while.
+            wait_until(lambda: prometheus.firing() == set(), 40, "no alert of a healthy server")
             work.works.clear()
             wait_until(lambda: "SluiceQueueStalled" in prometheus.firing(), 40, "the alert")
             work.works.set()

@@ -189,11 +189,11 @@ def test_a_time_out_during_a_script(options):
     with server, runner:
         blocked = [server.connect() for _ in range(8)]
         for connection in blocked:
-            connection.send("BLPOP", "nothing", "1")
+            connection.send("BLPOP", "nothing", "3")
         wait_until(lambda: info(runner, "clients")["blocked_clients"] == "8", what="the blocking")
         runner.send("EVAL", "while true do end", "0")
         wait_until_busy(server)
-        time.sleep(1.1)
+        time.sleep(3.1)
         with server.connect() as other:
             require_equal(other.call("SCRIPT", "KILL").raw, b"+OK\r\n")
         require(runner.read_reply().is_error, "the script ends with an error")
