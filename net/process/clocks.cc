@@ -64,26 +64,26 @@ int64_t Clocks::steady_us() { return read_us(CLOCK_MONOTONIC); }
 
 Times Clocks::read() {
   const int64_t wall_us = read_us(CLOCK_REALTIME);
-  const int64_t wall_ms = wall_us / 1000;
   const int64_t since_ms = serving_since_ms_.load(std::memory_order_acquire);
-  if (since_ms == 0) return Times::agreeing(wall_ms);
+  if (since_ms == 0) return Times::agreeing(wall_us / 1000);
   const int64_t now_us = steady_us();
-  QueueClock& clock = *queue_clock_;
-  // The milliseconds of the steady clock begin with those of the wall clock, so that a steady timer
-  // does not end before a deadline given in wall clock time. The first such millisecond may begin
-  // before start().
-  const int64_t served_ms = std::max<int64_t>(0, (now_us - wall_us % 1000) / 1000 - since_ms);
-  Times now{wall_ms, clock.now_ms(now_us), served_ms, clock.ahead_ms()};
-  if (!clock.must_follow(now_us, wall_ms, now.queue_ms)) [[likely]]
+  const Times now = times_at(wall_us, now_us, since_ms);
+  if (!queue_clock_->must_follow(now_us, now.wall_ms, now.queue_ms)) [[likely]]
     return now;
   const auto [together, took_us] = read_together(kTries, moment_us_);
   // The thread was preempted; the next reading may be better.
   if (took_us > moment_us_) return now;
-  now.ahead_ms = clock.follow(together);
-  now.wall_ms = together.wall_us / 1000;
-  now.queue_ms = clock.now_ms(together.steady_us);
-  tell_difference(now.ahead_ms);
-  return now;
+  tell_difference(queue_clock_->follow(together));
+  return times_at(wall_us, now_us, since_ms);
+}
+
+// REQUIRES: the wall clock was read before the steady one.
+Times Clocks::times_at(int64_t wall_us, int64_t now_us, int64_t since_ms) {
+  // The milliseconds of the steady clock begin with those of the wall clock, so that a steady timer
+  // does not end before a deadline given in wall clock time. The first such millisecond may begin
+  // before start().
+  const int64_t served_ms = std::max<int64_t>(0, (now_us - wall_us % 1000) / 1000 - since_ms);
+  return {wall_us / 1000, queue_clock_->now_ms(now_us), served_ms, queue_clock_->ahead_ms()};
 }
 
 int64_t Clocks::steady_ms_at(const Times& times) const {

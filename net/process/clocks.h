@@ -26,6 +26,7 @@ class Clocks {
   static int64_t boot_ms();
 
  private:
+  Times times_at(int64_t wall_us, int64_t now_us, int64_t since_ms);
   void tell_difference(int64_t ahead_ms);
 
   QueueClock* queue_clock_ = nullptr;
