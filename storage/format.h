@@ -152,7 +152,6 @@ bool is_position_key(Bytes key);
 // Checkpoints sort after all commits, since no lsn begins with this byte. A summary's key sorts
 // after every piece of its checkpoint.
 inline constexpr char kCheckpointPrefix = '\xff';
-inline constexpr Lsn kMaxLsn = (Lsn{0xff} << 56) - 1;
 inline constexpr uint32_t kSummaryNumber = UINT32_MAX;
 using PieceKey = std::array<char, 13>;
 PieceKey encode_piece_key(uint64_t checkpoint, uint32_t number);

@@ -166,8 +166,4 @@ void RespReply::close_map(size_t mark, size_t pairs) {
   insert_header(mark, '%', pairs);
 }
 
-void RespReply::close_set(size_t mark, size_t count) {
-  insert_header(mark, protocol_ == 2 ? '*' : '~', count);
-}
-
 }  // namespace sluice

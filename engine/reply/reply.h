@@ -42,7 +42,6 @@ class Reply {
   virtual size_t open_array() = 0;
   virtual void close_array(size_t mark, size_t count) = 0;
   virtual void close_map(size_t mark, size_t pairs) = 0;
-  virtual void close_set(size_t mark, size_t count) = 0;
 
   // 2 or 3. Some commands reply a different structure in RESP3, not only other types.
   virtual int protocol() const = 0;
@@ -110,7 +109,6 @@ class RespReply final : public Reply {
   size_t open_array() override { return out_.size(); }
   void close_array(size_t mark, size_t count) override;
   void close_map(size_t mark, size_t pairs) override;
-  void close_set(size_t mark, size_t count) override;
   int protocol() const override { return protocol_; }
 
   ByteBuffer* buffer() override { return &out_; }

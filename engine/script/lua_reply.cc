@@ -116,28 +116,11 @@ void LuaReply::close_map(size_t mark, size_t pairs) {
     lua_rawgeti(stack_, -3, static_cast<int>(2 * i + 2));
     lua_rawset(stack_, -3);
   }
-  wrap_closed("map");
-}
-
-void LuaReply::close_set(size_t mark, size_t count) {
-  if (protocol_ == 2) return close_array(mark, count);
-  if (!has_room(2 * count * kValueBytes)) return;
-  end_open_array(mark);
-  lua_createtable(stack_, 0, static_cast<int>(count));
-  for (size_t i = 0; i < count; ++i) {
-    lua_rawgeti(stack_, -2, static_cast<int>(i + 1));
-    lua_pushboolean(stack_, 1);
-    lua_rawset(stack_, -3);
-  }
-  wrap_closed("set");
-}
-
-// Puts the table on top, which takes the place of the array below it, into one with this field.
-void LuaReply::wrap_closed(const char* name) {
+  // The table takes the place of the array below it.
   lua_remove(stack_, -2);
   lua_createtable(stack_, 0, 1);
   lua_insert(stack_, -2);
-  field(name);
+  field("map");
   value_done();
 }
 

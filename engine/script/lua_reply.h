@@ -59,7 +59,6 @@ class LuaReply final : public Reply {
   size_t open_array() override;
   void close_array(size_t mark, size_t count) override;
   void close_map(size_t mark, size_t pairs) override;
-  void close_set(size_t mark, size_t count) override;
   int protocol() const override { return protocol_; }
 
  private:
@@ -83,7 +82,6 @@ class LuaReply final : public Reply {
   // Removes `mark`'s frame, which has collected `values` values as an array.
   void end_open_array(size_t mark);
   void field(const char* name);
-  void wrap_closed(const char* name);
 
   LuaMachine* machine_ = nullptr;
   lua_State* stack_ = nullptr;
