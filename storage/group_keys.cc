@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "engine/base/characters.h"
 #include "engine/base/hex.h"
 #include "engine/base/numbers.h"
 
@@ -235,8 +236,7 @@ constexpr auto kMemberFields = [](auto& fields, auto& value) {
 bool is_group_name(Bytes name) {
   if (name.empty() || name.size() > kMaxNameBytes || name == "-") return false;
   return std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
-           c == '_' || c == '-';
+    return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-';
   });
 }
 

@@ -18,6 +18,12 @@ std::string to_lower(Bytes text) {
   return out;
 }
 
+std::string to_upper(Bytes text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+  return out;
+}
+
 namespace {
 
 // Matches one `[...]` class that begins at pattern[at] and moves `at` past it.

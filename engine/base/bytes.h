@@ -47,6 +47,7 @@ inline bool equals_ignore_case(Bytes a, Bytes b) {
 }
 
 std::string to_lower(Bytes text);
+std::string to_upper(Bytes text);
 
 // Redis's glob: `*`, `?`, `[a-c]`, `[^x]`, `\` escapes. Each star costs time linear in pattern
 // times text. The recursion is at most as deep as the number of stars that can still match.

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "engine/base/hex.h"
+#include "engine/base/characters.h"
 #include "engine/base/limits.h"
 #include "engine/base/numbers.h"
 

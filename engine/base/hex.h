@@ -6,14 +6,13 @@
 #include <string>
 
 #include "engine/base/bytes.h"
+#include "engine/base/characters.h"
 
 namespace sluice {
 
 inline constexpr char kHexDigits[] = "0123456789abcdef";
 // The digits of percent-encoding.
 inline constexpr char kUpperHexDigits[] = "0123456789ABCDEF";
-
-constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // The value of a hexadecimal digit in either case, or -1 if `c` is not a digit.
 constexpr int hex_value(char c) {

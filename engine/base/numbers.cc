@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "engine/base/characters.h"
+
 namespace sluice {
 
 namespace {
@@ -57,7 +59,7 @@ std::optional<double> parse_double(Bytes text) {
   if (text.empty()) return std::nullopt;
   // Most scores are plain decimals, which from_chars reads several times faster than strtod.
   const char first = text[0] == '-' && text.size() > 1 ? text[1] : text[0];
-  if (first >= '0' && first <= '9') {
+  if (is_digit(first)) {
     double value = 0;
     const char* end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, value);

@@ -43,9 +43,8 @@ std::string unknown_command(std::span<const Bytes> args) {
 }
 
 std::string unknown_subcommand(const Command& container, Bytes name) {
-  std::string upper(container.name);
-  for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
-  return "ERR unknown subcommand '" + shown(name, 128) + "'. Try " + upper + " HELP.";
+  return "ERR unknown subcommand '" + shown(name, 128) + "'. Try " + to_upper(container.name) +
+         " HELP.";
 }
 
 bool may_run_while_subscribed(const Command& command) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/durations.h"
+#include "engine/base/edit_distance.h"
 #include "engine/base/limits.h"
 #include "engine/base/numbers.h"
 #include "engine/queue/queue_config_fields.h"
@@ -178,25 +179,6 @@ std::vector<std::string> bands_of(std::span<const std::string> command,
   return set.empty() ? std::vector(bands.begin(), bands.end()) : band_names(set[0]);
 }
 
-// The edit distance without regard to case, or `most` + 1 if it is greater.
-size_t distance(Bytes a, Bytes b, size_t most) {
-  const size_t apart = a.size() > b.size() ? a.size() - b.size() : b.size() - a.size();
-  if (apart > most) return most + 1;
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const bool same = equals_ignore_case(a.substr(i - 1, 1), b.substr(j - 1, 1));
-      const size_t replaced = diagonal + (same ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 // The level whose fields a Q.CONFIG is about.
 ConfigLevel level_of(std::span<const std::string> command) {
   if (command.size() < 3) return ConfigLevel::kQueue;
@@ -312,7 +294,7 @@ std::string nearest_word(Bytes given, std::span<const std::string> words) {
   std::string nearest;
   size_t least = kMost + 1;
   for (const std::string& word : words) {
-    const size_t away = distance(given, word, kMost);
+    const size_t away = edit_distance(given, word, kMost);
     // At this distance a word of two letters would be replaced entirely.
     if (away >= least || away >= word.size()) continue;
     least = away;

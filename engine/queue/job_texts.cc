@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/base/characters.h"
 #include "engine/base/hex.h"
 #include "engine/base/quoting.h"
 #include "engine/queue/job.h"
@@ -11,8 +12,6 @@ namespace sluice {
 namespace {
 
 bool is_hex(char c) { return hex_value(c) >= 0; }
-
-bool is_of_word(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 bool has_digit(Bytes word) { return std::any_of(word.begin(), word.end(), is_digit); }
 
@@ -26,7 +25,7 @@ bool is_hex_word(Bytes word) {
 
 Bytes word_at(Bytes line, size_t at) {
   size_t end = at;
-  while (end < line.size() && is_of_word(line[end])) ++end;
+  while (end < line.size() && is_letter_or_digit(line[end])) ++end;
   return line.substr(at, end - at);
 }
 

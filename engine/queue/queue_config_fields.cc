@@ -4,6 +4,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "engine/base/characters.h"
 #include "engine/base/check.h"
 #include "engine/base/numbers.h"
 
@@ -84,14 +85,12 @@ int read_word(Bytes text, std::span<const Bytes> words) {
 
 // --- Bands ---
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
 // A name begins with a letter, so that it is not a number, and has none of the separators of other
 // fields.
 bool is_band_name(Bytes name) {
   if (name.empty() || name.size() > kMaxBandName || !is_letter(name.front())) return false;
   return std::all_of(name.begin(), name.end(), [](char c) {
-    return is_letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
+    return is_letter_or_digit(c) || c == '_' || c == '-' || c == '.';
   });
 }
 

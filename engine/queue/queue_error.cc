@@ -1,5 +1,6 @@
 #include "engine/queue/queue_error.h"
 
+#include "engine/base/characters.h"
 #include "engine/base/hex.h"
 #include "engine/base/numbers.h"
 
@@ -10,8 +11,7 @@ namespace {
 constexpr size_t kMaxValueBytes = 64;
 
 bool is_plain(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-         c == '_' || c == ':' || c == '-';
+  return is_letter_or_digit(c) || c == '.' || c == '_' || c == ':' || c == '-';
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "engine/base/characters.h"
 #include "engine/base/quoting.h"
 #include "engine/base/varint.h"
 
@@ -46,9 +47,7 @@ std::string FunctionSet::clash(const FunctionLibrary& library) const {
 // --- The first line ---
 
 bool is_library_name(Bytes name) {
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  };
+  const auto fits = [](char c) { return is_letter_or_digit(c) || c == '_'; };
   return !name.empty() && std::all_of(name.begin(), name.end(), fits);
 }
 

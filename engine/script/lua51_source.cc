@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/base/hex.h"
+#include "engine/base/characters.h"
 
 namespace sluice {
 
@@ -18,7 +18,7 @@ struct Token {
   size_t end = 0;
 };
 
-bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_name_start(char c) { return is_letter(c) || c == '_'; }
 
 // Lua's tokens, as far as finding calls needs them. Invalid source gives tokens as well; the
 // compiler reports its errors.

@@ -6,7 +6,7 @@
 // the number before it when unpacking).
 #include <bit>
 
-#include "engine/base/hex.h"
+#include "engine/base/characters.h"
 #include "engine/script/lua_headers.h"
 #include "engine/script/lua_result.h"
 #include "engine/script/lua_sandbox.h"
@@ -18,8 +18,6 @@ namespace {
 
 constexpr size_t kMaxIntegerSize = 32;
 constexpr int kDefaultAlignment = 8;
-
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 // Converts a number as the processor does, even if it does not fit into 64 unsigned bits, as in
 // Redis.
@@ -311,7 +309,7 @@ int struct_size(lua_State* lua) {
       return luaL_argerror(lua, 1, "option 'c0' has no fixed size");
     }
     // Letters without a meaning are ignored here.
-    if (!is_letter(option.letter) && !is_digit(option.letter)) format.control(option.letter);
+    if (!is_letter_or_digit(option.letter)) format.control(option.letter);
     position += option.padding + option.size;
   }
   lua_pushinteger(lua, static_cast<lua_Integer>(position));

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "engine/base/characters.h"
 #include "engine/base/numbers.h"
 #include "engine/base/varint.h"
 
@@ -39,7 +40,7 @@ size_t listpack_bytes_of(int64_t number) {
 
 size_t listpack_bytes_of(Bytes text) {
   const size_t size = text.size();
-  if (size != 0 && size <= 20 && (text[0] == '-' || (text[0] >= '0' && text[0] <= '9'))) {
+  if (size != 0 && size <= 20 && (text[0] == '-' || is_digit(text[0]))) {
     if (const auto number = parse_i64(text)) return listpack_bytes_of(*number);
   }
   return with_back_length(size + (size < 64 ? 1 : size < 4096 ? 2 : 5));

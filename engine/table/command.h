@@ -172,6 +172,11 @@ struct KeyPosition {
   uint32_t flags;
 };
 
+// `arity`: as in Command. Whether it accepts this number of arguments.
+inline bool arity_takes(int arity, size_t count) {
+  return arity < 0 ? count >= static_cast<size_t>(-arity) : count == static_cast<size_t>(arity);
+}
+
 struct Command {
   const char* name = "";
   // With the name itself; negative: at least. By default as the syntax says.
@@ -212,9 +217,7 @@ struct Command {
   const Command* container = nullptr;
 
   // Whether it accepts this number of arguments, its name included.
-  bool takes(size_t count) const {
-    return arity < 0 ? count >= static_cast<size_t>(-arity) : count == static_cast<size_t>(arity);
-  }
+  bool takes(size_t count) const { return arity_takes(arity, count); }
 
   // Whether it writes with these arguments, which it takes. What a script does is not known.
   bool writes(std::span<const Bytes> args) const {

@@ -50,6 +50,7 @@ std::string range_text(const char* what, int64_t low, int64_t high) {
   return text + " from " + std::to_string(low) + " to " + std::to_string(high);
 }
 
+constexpr const char* kIntegerForm = "an integer";
 constexpr const char* kDurationForm = "milliseconds, or a text with units (250ms, 5s, 1h30m)";
 
 std::optional<int64_t> integer_of(const json& value) {
@@ -214,6 +215,24 @@ void respond_bad_field(Exchange& exchange, const BadField& bad) {
   exchange.respond(problem_of_field(bad));
 }
 
+// --- Bodies and queries ---
+
+void FieldReader::fail(Bytes field, Bytes why) {
+  if (!bad_) bad_ = {std::string(field), std::string(why)};
+}
+
+void FieldReader::fail(Bytes field, Bytes given, std::vector<std::string> allowed) {
+  if (!bad_) bad_ = wrong_word(field, given, std::move(allowed));
+}
+
+std::optional<int64_t> FieldReader::in_range(const std::string& name, const char* form,
+                                             std::optional<int64_t> number, int64_t low,
+                                             int64_t high) {
+  if (number && *number >= low && *number <= high) return number;
+  fail(name, range_text(form, low, high));
+  return std::nullopt;
+}
+
 // --- Bodies ---
 
 json body_of(const Exchange& exchange) {
@@ -222,16 +241,8 @@ json body_of(const Exchange& exchange) {
 }
 
 BodyReader::BodyReader(Exchange& exchange, json members)
-    : exchange_(exchange), members_(std::move(members)), malformed_(!members_.is_object()) {
+    : FieldReader(exchange), members_(std::move(members)), malformed_(!members_.is_object()) {
   if (malformed_) members_ = json::object();
-}
-
-void BodyReader::fail(Bytes field, Bytes why) {
-  if (!bad_) bad_ = {std::string(field), std::string(why)};
-}
-
-void BodyReader::fail(Bytes field, Bytes given, std::vector<std::string> allowed) {
-  if (!bad_) bad_ = wrong_word(field, given, std::move(allowed));
 }
 
 const json* BodyReader::take(const std::string& name) {
@@ -276,10 +287,7 @@ std::optional<std::string> BodyReader::text(const std::string& name) {
 std::optional<int64_t> BodyReader::integer(const std::string& name, int64_t low, int64_t high) {
   const json* value = take(name);
   if (value == nullptr) return std::nullopt;
-  const auto number = integer_of(*value);
-  if (number && *number >= low && *number <= high) return number;
-  fail(name, range_text("an integer", low, high));
-  return std::nullopt;
+  return in_range(name, kIntegerForm, integer_of(*value), low, high);
 }
 
 std::optional<int64_t> BodyReader::duration(const std::string& name, int64_t low, int64_t high) {
@@ -287,9 +295,7 @@ std::optional<int64_t> BodyReader::duration(const std::string& name, int64_t low
   if (value == nullptr) return std::nullopt;
   const auto ms =
       value->is_string() ? parse_duration_ms(value->get<std::string>()) : integer_of(*value);
-  if (ms && *ms >= low && *ms <= high) return ms;
-  fail(name, range_text(kDurationForm, low, high));
-  return std::nullopt;
+  return in_range(name, kDurationForm, ms, low, high);
 }
 
 std::optional<bool> BodyReader::boolean(const std::string& name) {
@@ -402,17 +408,9 @@ bool BodyReader::failed() {
 
 // --- Queries ---
 
-QueryReader::QueryReader(Exchange& exchange, Selects selects) : exchange_(exchange) {
+QueryReader::QueryReader(Exchange& exchange, Selects selects) : FieldReader(exchange) {
   if (selects == Selects::kNothing) return;
   exchange.select(static_cast<int>(integer("db", 0, kDatabases - 1).value_or(0)));
-}
-
-void QueryReader::fail(Bytes field, Bytes why) {
-  if (!bad_) bad_ = {std::string(field), std::string(why)};
-}
-
-void QueryReader::fail(Bytes field, Bytes given, std::vector<std::string> allowed) {
-  if (!bad_) bad_ = wrong_word(field, given, std::move(allowed));
 }
 
 std::optional<std::string> QueryReader::text(const std::string& name) {
@@ -424,19 +422,13 @@ std::optional<std::string> QueryReader::text(const std::string& name) {
 std::optional<int64_t> QueryReader::integer(const std::string& name, int64_t low, int64_t high) {
   const auto value = text(name);
   if (!value) return std::nullopt;
-  const auto number = parse_i64(*value);
-  if (number && *number >= low && *number <= high) return number;
-  fail(name, range_text("an integer", low, high));
-  return std::nullopt;
+  return in_range(name, kIntegerForm, parse_i64(*value), low, high);
 }
 
 std::optional<int64_t> QueryReader::duration(const std::string& name, int64_t low, int64_t high) {
   const auto value = text(name);
   if (!value) return std::nullopt;
-  const auto ms = parse_duration_ms(*value);
-  if (ms && *ms >= low && *ms <= high) return ms;
-  fail(name, range_text(kDurationForm, low, high));
-  return std::nullopt;
+  return in_range(name, kDurationForm, parse_duration_ms(*value), low, high);
 }
 
 std::optional<bool> QueryReader::boolean(const std::string& name) {

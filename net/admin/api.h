@@ -121,8 +121,28 @@ struct OptionRow {
 // The parsed body of a request; an empty one counts as an empty object.
 nlohmann::json body_of(const Exchange& exchange);
 
+// What the readers of bodies and of parameters share.
+class FieldReader {
+ public:
+  void fail(Bytes field, Bytes why);
+  // The same with a list of the allowed words.
+  void fail(Bytes field, Bytes given, std::vector<std::string> allowed);
+
+ protected:
+  explicit FieldReader(Exchange& exchange) : exchange_(exchange) {}
+
+  // The number, if there is one and it is in the range; otherwise the field is invalid.
+  // `form`: what it has to be.
+  std::optional<int64_t> in_range(const std::string& name, const char* form,
+                                  std::optional<int64_t> number, int64_t low, int64_t high);
+
+  Exchange& exchange_;
+  std::vector<std::string> taken_;  // names that were read
+  std::optional<BadField> bad_;
+};
+
 // The JSON object in a request's body, read member by member.
-class BodyReader {
+class BodyReader : public FieldReader {
  public:
   explicit BodyReader(Exchange& exchange) : BodyReader(exchange, body_of(exchange)) {}
   // The same for a part of it.
@@ -150,25 +170,19 @@ class BodyReader {
   void allow_others() { others_allowed_ = true; }
   // All fields with plain values, as texts for a configuration.
   Words fields();
-  void fail(Bytes field, Bytes why);
-  // The same with a list of the allowed words.
-  void fail(Bytes field, Bytes given, std::vector<std::string> allowed);
 
  private:
   const nlohmann::json* take(const std::string& name);
   void option(const OptionRow& row, Words& words);
   std::optional<std::string> text_of(const nlohmann::json& value);
 
-  Exchange& exchange_;
   nlohmann::json members_;
-  std::vector<std::string> taken_;  // names that were read
-  std::optional<BadField> bad_;
   bool malformed_ = false;
   bool others_allowed_ = false;
 };
 
 // Query parameters in the same way.
-class QueryReader {
+class QueryReader : public FieldReader {
  public:
   enum class Selects : uint8_t {
     kDatabase,  // reads `db` and selects it
@@ -182,13 +196,6 @@ class QueryReader {
   std::optional<std::string> text(const std::string& name);
   std::optional<bool> boolean(const std::string& name);
   bool failed();
-  void fail(Bytes field, Bytes why);
-  void fail(Bytes field, Bytes given, std::vector<std::string> allowed);
-
- private:
-  Exchange& exchange_;
-  std::vector<std::string> taken_;
-  std::optional<BadField> bad_;
 };
 
 // Appends what the parameter `progress_bytes` means to the words of Q.GET or Q.LIST.

@@ -10,6 +10,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "engine/base/edit_distance.h"
 #include "engine/base/quoting.h"
 #include "net/config/config.h"
 #include "net/config/config_special.h"
@@ -36,29 +37,14 @@ std::string trimmed(const std::string& line) {
   return line.substr(from, line.find_last_not_of(" \t\r\n") - from + 1);
 }
 
-// The number of single-character edits between two names, for "did you mean".
-size_t edit_distance(Bytes a, Bytes b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
-}
-
 std::string similar_directive(const std::string& name) {
   constexpr size_t kLongestName = 64;
   if (name.size() > kLongestName) return "";
-  size_t best = 3;  // More edits than that are no typing error.
+  constexpr size_t kMost = 2;  // More edits than that are no typing error.
+  size_t best = kMost + 1;
   std::string found;
   for (const Directive& directive : config_directives()) {
-    const size_t distance = edit_distance(to_lower(name), directive.name);
+    const size_t distance = edit_distance(name, directive.name, kMost);
     if (distance >= best) continue;
     best = distance;
     found = directive.name;

@@ -1,6 +1,7 @@
 // Parsers of Redis's directives that have no effect here and are more than one plain value.
 #include <algorithm>
 
+#include "engine/base/characters.h"
 #include "engine/base/numbers.h"
 #include "net/config/config_special.h"
 
@@ -70,8 +71,7 @@ Result<std::string> parse_hostname(Arguments arguments, ConfigDraft&) {
   const std::string& name = arguments[0];
   if (name.size() > kMaxHostnameBytes) return invalid("Hostnames must be less than 256 characters");
   const bool good = std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '.';
+    return is_letter_or_digit(c) || c == '-' || c == '.';
   });
   if (!good) return invalid("Hostnames may only contain alphanumeric characters, hyphens or dots");
   return name;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/base/characters.h"
 #include "engine/base/limits.h"
 #include "engine/base/numbers.h"
 
@@ -16,8 +17,7 @@ bool all_of(Bytes text, bool (*holds)(char)) {
 }
 
 bool is_token(char c) {
-  const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  return letter || (c >= '0' && c <= '9') || Bytes("!#$%&'*+-.^_`|~").find(c) != Bytes::npos;
+  return is_letter_or_digit(c) || Bytes("!#$%&'*+-.^_`|~").find(c) != Bytes::npos;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/base/characters.h"
 #include "engine/base/hex.h"
 
 namespace sluice {

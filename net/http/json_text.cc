@@ -5,6 +5,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "engine/base/hex.h"
+
 namespace sluice {
 
 namespace {
@@ -219,7 +221,6 @@ void put_value(json& object, const std::string& name, const RespValue& value) {
 namespace {
 
 void append_escaped(char c, std::string& to) {
-  constexpr Bytes kHex = "0123456789abcdef";
   constexpr Bytes kSpecial = "\"\\\b\f\n\r\t";
   constexpr Bytes kNames = "\"\\bfnrt";
   const size_t special = kSpecial.find(c);
@@ -228,8 +229,8 @@ void append_escaped(char c, std::string& to) {
     to += kNames[special];
   } else if (static_cast<unsigned char>(c) < 0x20) {
     to += "\\u00";
-    to += kHex[static_cast<size_t>(c) >> 4U];
-    to += kHex[static_cast<size_t>(c) & 15U];
+    to += kHexDigits[static_cast<size_t>(c) >> 4U];
+    to += kHexDigits[static_cast<size_t>(c) & 15U];
   } else {
     to += c;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/beast/http/status.hpp>
 
+#include "engine/base/characters.h"
 #include "engine/base/hex.h"
 
 namespace sluice {
@@ -10,8 +11,7 @@ namespace sluice {
 namespace {
 
 bool is_unreserved(char c) {
-  return (c >= '0' && c <= '9') || (ascii_lower(c) >= 'a' && ascii_lower(c) <= 'z') || c == '-' ||
-         c == '.' || c == '_' || c == '~';
+  return is_letter_or_digit(c) || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
 // The characters of RFC 3986 that a path may contain, encoded or not.

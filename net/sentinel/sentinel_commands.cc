@@ -32,10 +32,6 @@ int64_t sentinels_of(const GroupView& view) {
                        [](const GroupMember& member) { return member.sentinel_port != 0; });
 }
 
-bool takes(int arity, size_t count) {
-  return arity < 0 ? count >= static_cast<size_t>(-arity) : count == static_cast<size_t>(arity);
-}
-
 }  // namespace
 
 const SentinelCommands::Row SentinelCommands::kRows[] = {
@@ -90,7 +86,7 @@ void SentinelCommands::dispatch(std::span<const Row> rows, Bytes container, Clie
     return equals_ignore_case(row.name, name);
   });
   if (found == rows.end()) return reply.error(unknown(rows, container, name));
-  if (!takes(found->arity, args.size())) {
+  if (!arity_takes(found->arity, args.size())) {
     const std::string full = (container.empty() ? "" : std::string(container) + '|') + found->name;
     return reply.error("ERR wrong number of arguments for '" + full + "' command");
   }

@@ -75,8 +75,7 @@ void q_ack_command(Call& call) {
   // the worker still holds the popped ones.
   const bool repeated = ack.pops && (drop_older_pop(call, keys, ack.pop.spec) ||
                                      is_repeated_pop(queue, ack.pop.spec));
-  std::optional<QueueWork> work;
-  if (queue != nullptr) work.emplace(call.database(key), key, *queue, call.unit);
+  std::optional<QueueWork> work = queue_work_if_any(call, key, queue);
   QueueWork* const present = work ? &*work : nullptr;
   if (several) {
     Answers answers = acknowledge_all(present, ack, repeated);

@@ -41,6 +41,11 @@ void drop_new_queue(Call& call, const KeyRef& key, bool existed);
 inline QueueWork queue_work(Call& call, const KeyRef& key, Queue& queue) {
   return QueueWork(call.database(key), key, queue, call.unit);
 }
+// Nothing if there is no queue.
+inline std::optional<QueueWork> queue_work_if_any(Call& call, const KeyRef& key, Queue* queue) {
+  if (queue == nullptr) return std::nullopt;
+  return std::optional<QueueWork>(std::in_place, call.database(key), key, *queue, call.unit);
+}
 // The holder of leases that this call takes.
 Holder holder_of(const Client& client);
 

@@ -134,8 +134,7 @@ void q_nack_command(Call& call) {
   const KeyRef key = call.key(1);
   const Found<Queue> queue = find_own_queue(call, key);
   if (queue.refused()) return;
-  std::optional<QueueWork> work;
-  if (queue != nullptr) work.emplace(call.database(key), key, *queue, call.unit);
+  std::optional<QueueWork> work = queue_work_if_any(call, key, queue);
   QueueWork* const present = work ? &*work : nullptr;
   if (pairs.several()) call.reply.array(pairs.size());
   pairs.for_each([&](const NackPair& pair) { reply_nack(call, nack(present, pair)); });
@@ -150,8 +149,7 @@ void q_touch_command(Call& call) {
   const KeyRef key = call.key(1);
   const Found<Queue> queue = find_own_queue(call, key);
   if (queue.refused()) return;
-  std::optional<QueueWork> work;
-  if (queue != nullptr) work.emplace(call.database(key), key, *queue, call.unit);
+  std::optional<QueueWork> work = queue_work_if_any(call, key, queue);
   QueueWork* const present = work ? &*work : nullptr;
   if (work) work->queue().hear_worker(request.worker);
   const bool quiet = work && work->queue().config.quiet(request.worker);
