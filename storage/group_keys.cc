@@ -13,7 +13,7 @@ namespace sluice {
 namespace {
 
 constexpr size_t kDigits = 16;  // hexadecimal
-constexpr size_t kMaxNameBytes = 64;
+constexpr size_t kMaxGroupNameBytes = 64;
 constexpr const char* kValueVersion = "1";
 
 // So many that texts compare as their numbers do.
@@ -234,7 +234,7 @@ constexpr auto kMemberFields = [](auto& fields, auto& value) {
 }  // namespace
 
 bool is_group_name(Bytes name) {
-  if (name.empty() || name.size() > kMaxNameBytes || name == "-") return false;
+  if (name.empty() || name.size() > kMaxGroupNameBytes || name == "-") return false;
   return std::all_of(name.begin(), name.end(), [](char c) {
     return is_letter_or_digit(c) || c == '.' || c == '_' || c == '-';
   });

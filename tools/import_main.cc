@@ -32,15 +32,13 @@
 #include "storage/copy_stream.h"
 #include "storage/copy_writer.h"
 #include "storage/data_directory.h"
+#include "tools/import/limits.h"
 #include "tools/import/progress.h"
 #include "tools/import/redis_source.h"
 #include "tools/import/target.h"
 
 namespace sluice::import {
 namespace {
-
-// The largest value that an import takes; clients' values are at most proto-max-bulk-len.
-constexpr uint64_t kMaxStringBytes = (uint64_t{1} << 31) - 1;
 
 constexpr const char* kHelp =
     "\nCreates a data directory from an RDB file of Redis 2.8 to 7.0, from a running Redis, or "

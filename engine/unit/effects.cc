@@ -10,7 +10,7 @@ namespace sluice {
 namespace {
 
 // An entry stores the size of its value in 32 bits.
-constexpr uint64_t kMaxStringBytes = UINT32_MAX;
+constexpr uint64_t kMaxEntryValueBytes = UINT32_MAX;
 
 // Decodes the bounds of a list. The limits ensure that computing with them does not overflow.
 bool take_bounds(Bytes& from, Effect& effect) {
@@ -166,7 +166,7 @@ bool decode_effect(Bytes& records, Effect& effect) {
     case EffectType::kWriteString:
       return take_signed(records, effect.number) && take_bytes(records, effect.value) &&
              take_varint(records, effect.size) && effect.number >= 0 &&
-             effect.size <= kMaxStringBytes &&
+             effect.size <= kMaxEntryValueBytes &&
              static_cast<uint64_t>(effect.number) <= effect.size &&
              effect.value.size() <= effect.size - static_cast<uint64_t>(effect.number);
     case EffectType::kDeleteKey:

@@ -20,7 +20,7 @@ namespace {
 using nlohmann::json;
 using OptionType = OptionRow::Type;
 
-constexpr const char* kBase64 = "_base64";
+constexpr const char* kBase64Suffix = "_base64";
 
 void begin_option(Exchange& exchange, const OptionRow& row, Words& words) {
   if (*row.word == '\0') return;
@@ -71,7 +71,7 @@ BadField wrong_word(Bytes field, Bytes given, std::vector<std::string> allowed) 
 BadField unknown_name(const std::string& name, const std::vector<std::string>& asked_for) {
   BadField bad{name, "is not supported"};
   for (const std::string& each : asked_for) {
-    if (!each.ends_with(kBase64) && !contains(bad.allowed, each)) bad.allowed.push_back(each);
+    if (!each.ends_with(kBase64Suffix) && !contains(bad.allowed, each)) bad.allowed.push_back(each);
   }
   bad.nearest = nearest_word(name, bad.allowed);
   bad.why += suggestion(bad.nearest);
@@ -263,12 +263,12 @@ std::optional<std::string> BodyReader::text_of(const json& value) {
 
 std::optional<std::string> BodyReader::bytes(const std::string& name) {
   const json* plain = take(name);
-  const json* coded = take(name + kBase64);
+  const json* coded = take(name + kBase64Suffix);
   std::optional<std::string> value;
   if (coded != nullptr) {
     if (coded->is_string()) value = from_base64(coded->get<std::string>());
     if (!value || plain != nullptr)
-      fail(name + kBase64, "must be base64, without the plain member beside it");
+      fail(name + kBase64Suffix, "must be base64, without the plain member beside it");
   } else if (plain != nullptr) {
     value = text_of(*plain);
     if (!value) fail(name, "must be a string");

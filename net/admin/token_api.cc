@@ -16,6 +16,7 @@
 #include "net/config/config.h"
 #include "net/config/config_special.h"
 #include "net/http/http_service.h"
+#include "net/http/tokens.h"
 
 namespace sluice {
 
@@ -24,7 +25,6 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kDirective = "http-token";
-constexpr size_t kSecretDigits = 64;
 
 // Checks the rules of the token's user, besides the role. If they do not allow it, responds with
 // the problem and returns false.

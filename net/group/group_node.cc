@@ -9,8 +9,8 @@ namespace sluice {
 
 namespace {
 
-// How soon what the log did not answer is asked again.
-constexpr int64_t kRetryMs = 100;
+// How soon the log is opened again if it did not answer.
+constexpr int64_t kRetryOpenMs = 100;
 constexpr int64_t kPublishMs = 100;
 // How often things are looked at that tell nobody.
 constexpr int64_t kLookMs = 20;
@@ -202,7 +202,7 @@ int64_t GroupNode::step(int64_t now_ms) {
 
 void GroupNode::retry_open(const std::string& why) {
   opening_ = false;
-  open_at_ms_ = now_ + kRetryMs;
+  open_at_ms_ = now_ + kRetryOpenMs;
   wait_.lose(why, now_);
 }
 

@@ -11,9 +11,6 @@ namespace sluice {
 
 namespace {
 
-// Length of the secret that a session's owner receives.
-constexpr size_t kSecretDigits = 64;
-
 // Whether the user may run the command at all; keys are checked when a command runs.
 bool may_run(const AclRules& rules, const Command& command) {
   std::vector<Bytes> words;

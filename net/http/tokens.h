@@ -24,6 +24,9 @@ namespace sluice {
 
 class LoginSessions;
 
+// Hexadecimal digits of a secret: of a new token, and of a session.
+inline constexpr size_t kSecretDigits = 64;
+
 // What a route requires.
 enum class Access : uint8_t {
   kOpen,     // nothing: /healthz

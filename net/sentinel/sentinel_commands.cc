@@ -240,7 +240,7 @@ using Names = std::set<std::string, std::less<>>;
 
 // Nobody needs a password to subscribe.
 constexpr size_t kMaxSubscriptions = 100;
-constexpr size_t kMaxNameBytes = 256;
+constexpr size_t kMaxChannelBytes = 256;
 
 void confirm(Client& client, Bytes kind, const Bytes* name, RespReply& reply) {
   reply.push(3);
@@ -252,11 +252,11 @@ void confirm(Client& client, Bytes kind, const Bytes* name, RespReply& reply) {
 void add_names(Client& client, Names& names, Bytes kind, SentinelCommands::Args args,
                RespReply& reply) {
   for (const Bytes& name : args.subspan(1)) {
-    if (client.subscriptions() >= kMaxSubscriptions || name.size() > kMaxNameBytes) {
+    if (client.subscriptions() >= kMaxSubscriptions || name.size() > kMaxChannelBytes) {
       client.close_after_reply = true;
       return reply.error("ERR at most " + std::to_string(kMaxSubscriptions) +
                          " subscriptions are allowed here, with names of at most " +
-                         std::to_string(kMaxNameBytes) + " bytes");
+                         std::to_string(kMaxChannelBytes) + " bytes");
     }
     names.emplace(name);
     confirm(client, kind, &name, reply);

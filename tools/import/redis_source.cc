@@ -16,14 +16,13 @@
 #include "engine/rdb/function_payload.h"
 #include "engine/rdb/value.h"
 #include "net/process/wall_clock.h"
+#include "tools/import/limits.h"
 
 namespace sluice::import {
 
 namespace {
 
 constexpr size_t kReceiveBytes = 256 * 1024;
-// The largest value that an import takes; clients' values are at most proto-max-bulk-len.
-constexpr uint64_t kMaxStringBytes = (uint64_t{1} << 31) - 1;
 // Commands in flight at a time; the server buffers their replies.
 constexpr size_t kPipelinedKeys = 64;
 constexpr Bytes kScanCount = "512";
