@@ -2,7 +2,7 @@
 #include "engine/commands/keys.h"
 
 #include "engine/clients/tracking.h"
-#include "engine/commands/random_members.h"
+#include "engine/commands/random_number.h"
 #include "engine/commands/scan.h"
 #include "engine/execution/call.h"
 #include "engine/execution/engine.h"

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "engine/commands/random_number.h"
 #include "engine/execution/call.h"
 
 namespace sluice {
@@ -25,9 +26,6 @@ void reply_random_missing(Call& call, const RandomRequest& request);
 // Whether an answer with `count` repeats, which begins at `begin` of the reply's buffer if there is
 // one, is longer than proto-max-bulk-len or must become so. An error has taken its place then.
 bool is_too_long(Call& call, uint64_t count, size_t begin);
-
-// A pseudo-random number, not for secrets.
-uint64_t random_number();
 
 // Random nodes of a map that is not empty: `count` distinct ones (all, if there are fewer), or
 // `count` with repeats.

@@ -2,6 +2,7 @@
 #include "engine/commands/sets.h"
 
 #include "engine/commands/random_members.h"
+#include "engine/commands/random_number.h"
 #include "engine/commands/scan.h"
 #include "engine/commands/set_order.h"
 #include "engine/execution/call.h"

@@ -26,27 +26,6 @@ constexpr size_t kLargeUnit = 1U << 20;
 // Waiting for a shard while holding another may be a deadlock with a thread that does the reverse.
 constexpr int64_t kFurtherPatienceMs = 500;
 
-// At most `limit` bytes, up to the first NUL, as C prints them.
-std::string shown(Bytes bytes, size_t limit) {
-  return std::string(bytes.substr(0, std::min(limit, bytes.find('\0'))));
-}
-
-// Redis's text, with at most 128 bytes of the name and of the arguments.
-std::string unknown_command(std::span<const Bytes> args) {
-  std::string text =
-      "ERR unknown command '" + shown(args[0], 128) + "', with args beginning with: ";
-  std::string listed;
-  for (size_t i = 1; i < args.size() && listed.size() < 128; ++i) {
-    listed += "'" + shown(args[i], 128 - listed.size()) + "' ";
-  }
-  return text + listed;
-}
-
-std::string unknown_subcommand(const Command& container, Bytes name) {
-  return "ERR unknown subcommand '" + shown(name, 128) + "'. Try " + to_upper(container.name) +
-         " HELP.";
-}
-
 bool may_run_while_subscribed(const Command& command) {
   if (command.container != nullptr) return false;
   constexpr Bytes kAllowed[] = {"ping",         "subscribe",    "unsubscribe", "psubscribe", "quit",

@@ -1,5 +1,7 @@
 #include "engine/execution/refusal.h"
 
+#include <algorithm>
+
 #include "engine/access/acl.h"
 #include "engine/base/quoting.h"
 #include "engine/clients/describe_client.h"
@@ -148,6 +150,30 @@ Status refuse_large_by_limit(Engine& engine, const Command& command, std::span<c
   if (bytes <= limit) return {};
   return refusal("ERR the arguments have " + std::to_string(bytes) + " bytes: at most " +
                  std::to_string(limit) + ", a quarter of journal-log-bytes, are allowed");
+}
+
+namespace {
+
+// At most `limit` bytes, up to the first NUL, as C prints them.
+std::string shown(Bytes bytes, size_t limit) {
+  return std::string(bytes.substr(0, std::min(limit, bytes.find('\0'))));
+}
+
+}  // namespace
+
+std::string unknown_command(std::span<const Bytes> args) {
+  std::string text =
+      "ERR unknown command '" + shown(args[0], 128) + "', with args beginning with: ";
+  std::string listed;
+  for (size_t i = 1; i < args.size() && listed.size() < 128; ++i) {
+    listed += "'" + shown(args[i], 128 - listed.size()) + "' ";
+  }
+  return text + listed;
+}
+
+std::string unknown_subcommand(const Command& container, Bytes name) {
+  return "ERR unknown subcommand '" + shown(name, 128) + "'. Try " + to_upper(container.name) +
+         " HELP.";
 }
 
 void log_failed_login(Engine& engine, const Client& client, Bytes command, Bytes username) {

@@ -1,8 +1,9 @@
 // Why a command is refused: the checks that dispatch, EXEC and scripts share. For missing rights
-// each has texts of its own.
+// each has texts of its own. Also the texts for a command that does not exist.
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "engine/access/acl_log.h"
 #include "engine/access/acl_rules.h"
@@ -24,6 +25,10 @@ Denial check_rights(Engine& engine, const Client& client, AclLogContext context,
 // ACL LOG.
 bool may_also_use(const Call& call, Bytes key, KeyRight right);
 bool may_also_use_prefix(const Call& call, Bytes prefix);
+
+// Redis's texts, with at most 128 bytes of the name and of the arguments.
+std::string unknown_command(std::span<const Bytes> args);
+std::string unknown_subcommand(const Command& container, Bytes name);
 
 // A failed login, for ACL LOG.
 void log_failed_login(Engine& engine, const Client& client, Bytes command, Bytes username);
