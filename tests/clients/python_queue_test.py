@@ -410,7 +410,8 @@ def test_codecs(options):
 def test_where_the_server_is(options):
     """The server is a URL, SLUICE_URL, or a function that makes a client of redis-py."""
     import redis  # pylint: disable=import-outside-toplevel
-    for url in ("nonsense://x", "redis://a:b", "redis://a?no=option"):
+    for url in ("nonsense://x", "redis://a:b", "redis://a?no=option", "redis://a/main",
+                "rediss://:pass/word@a"):
         raised(ValueError, Queue, EXEC, url)
     raised(ValueError, Queue, EXEC, "redis+sentinel://a/main?ssl=true")
     with options.server({"requirepass": "secret"}) as server:

@@ -30,6 +30,11 @@ def connect_to(server: Server) -> Connect:
     url = server or os.environ.get("SLUICE_URL") or "redis://localhost:6379"
     if url.startswith(_SENTINEL):
         return _by_sentinels(url)
+    parts = urlsplit(url)
+    if parts.scheme in ("redis", "rediss") and not re.fullmatch(r"[/\d]*", parts.path):
+        # redis-py takes it for database 0.
+        raise ValueError(f"what follows the host in {parts.scheme}:// is the number of a database, "
+                         f"not {parts.path[1:]!r}")
 
     def connect(**options: Any) -> redis.Redis:
         return redis.Redis.from_url(url, **options)
