@@ -439,14 +439,15 @@ export class Worker<Payload = unknown, Result = unknown> {
     if (this.#blocking.clientId === null) this.#blocking.close()  // It is not sent any more.
     try {
       // One that its repeat has overtaken waits after all, until the next repeat.
-      let answered: boolean | undefined
-      for (let pause = REPEAT_MS; answered === undefined;
+      const known = new AbortController()
+      const answered = waiting.answered.finally(() => known.abort())
+      for (let pause = REPEAT_MS; !known.signal.aborted;
         pause = Math.min(pause * 2, LONGEST_REPEAT_MS)) {
         await this.#popOnce(waiting.pop)
-        answered = await Promise.race([waiting.answered, sleep(pause).then(() => undefined)])
+        await sleep(pause, known.signal)
       }
       // Its own reply: null, or the same jobs. If that is lost it may have been served since.
-      if (!answered) await this.#popOnce(waiting.pop)
+      if (!(await answered)) await this.#popOnce(waiting.pop)
     } catch (error) {
       this.#refusedAll('Q.POP', error)
     }
