@@ -16,8 +16,8 @@ from sluice.plan import MAX_BYTES, MAX_PAIRS, Effect, Plan
 QUEUE = b"q"
 HISTORIES = 1000
 SEEDS = (
-    654192141,  # A waiting pop's null arrives while the reply to its repeat is lost.
-    15026195,  # A repeat overtakes the pop that it is to end.
+    484472541,  # A waiting pop's null arrives while the reply to its repeat is lost.
+    236860916,  # Jobs of it arrive then, which an earlier repeat has got, too.
 )
 
 
@@ -137,6 +137,7 @@ class History:
         self.running = []
         self.waiting_pop = None  # the command on the connection that blocks
         self.arrived = False  # at the server, which may have run its repeat before
+        self.replied = None  # (what the server has said,) on its way
         self.completed = 0
 
     def take(self, effects):
@@ -160,6 +161,8 @@ class History:
             self.take(self.plan.receive(command, reply, self.now))
 
     def block(self):
+        """One step of the pop that waits: it is sent, comes to the server, is served or ended
+        there, and its reply comes back."""
         command = self.waiting_pop
         if command is None:
             self.waiting_pop, self.arrived = self.plan.blocking_pop(self.now), False
@@ -168,14 +171,16 @@ class History:
         elif not self.arrived:
             self.arrived = True
             self.server.blocked = (command.pop.count, command.pop.token)
-        else:
+        elif self.replied is None:
             # What a repeat has ended says null, as does the end of the wait.
             reply = self.server.blocked and self.server.pop(*self.server.blocked)
+            if reply or self.server.blocked is None or self.chance.random() < 0.2:
+                self.server.blocked, self.replied = None, (reply,)
+        else:
+            [reply], self.replied, self.waiting_pop = self.replied, None, None
             if self.chance.random() < self.loss:
                 reply = ConnectionLost()
-            if reply or self.server.blocked is None or self.chance.random() < 0.2:
-                self.waiting_pop = self.server.blocked = None
-                self.take(self.plan.receive(command, reply, self.now))
+            self.take(self.plan.receive(command, reply, self.now))
 
     def step(self, draining):
         self.now += self.chance.random() * 0.4
@@ -262,7 +267,11 @@ def test_last_commands(_options):
         [pop] = plan.last_commands(now)
         plan.receive(pop, None, now)
         require_equal(plan.last_commands(now), [])
-    plan.receive(blocking, errors.NoPermission("NOPERM"), 2.0)
+    [pop] = plan.last_commands(3.0)
+    plan.receive(pop, errors.NoPermission("NOPERM"), 3.0)
+    require_equal(plan.last_commands(3.0), [], "the next repeat")
+    require(not plan.settled, "it may still take jobs")
+    plan.receive(blocking, errors.NoPermission("NOPERM"), 3.0)
     require(plan.settled, "both have replied")
     plan, blocking = waiting()
     plan.receive(blocking, [job_of(1)], 0.0)

@@ -123,6 +123,10 @@ class Pop:
     repeat: float = FIRST_REPEAT
     taken: set[tuple[bytes, int]] = dataclasses.field(default_factory=set)  # queues, leases
 
+    def delay_repeat(self, now: float) -> None:
+        self.repeat_at = now + self.repeat
+        self.repeat = min(self.repeat * 2, LONGEST_REPEAT)
+
 
 @dataclasses.dataclass(frozen=True)
 class Command:
@@ -193,6 +197,8 @@ class Plan:
         others are given back. A pop that waits would take them: it is ended first."""
         self.draining = True
         self.give_back()
+        if now < self._resume_at:
+            return []
         pop = self._next_pop(False, now)
         ending = [] if pop is None else [Command("pop", self._pop_words(pop), pop=pop)]
         return ending + self._settles()
@@ -372,7 +378,9 @@ class Plan:
             self._lost(command, error, now)
             return []
         self.failure = self.failure or error
-        if command.pop is not None and self._pop is command.pop and not command.pop.blocks:
+        if command.pop is not None and command.pop.blocks:
+            command.pop.delay_repeat(now)
+        elif command.pop is not None and self._pop is command.pop and self._pop.place != "unsure":
             self._pop = None  # Nothing was taken.
         for lease in command.leases if command.kind == "ack" else ():
             self._end(lease, GIVEN_BACK)
@@ -438,11 +446,10 @@ class Plan:
             self._quiet.discard(lease.queue)
 
     def _receive_jobs(self, pop: Pop, jobs: Any, now: float) -> list[Effect]:
-        # A waiting pop that its repeat has ended says null: what counts is the reply to the repeat.
+        # What the pop that waits says ends nothing before the reply to its repeat is known.
         if pop.blocks:
-            pop.repeat_at = now + pop.repeat
-            pop.repeat = min(pop.repeat * 2, LONGEST_REPEAT)
-        elif self._pop is pop and (jobs or pop.place != "unsure"):
+            pop.delay_repeat(now)
+        elif self._pop is pop and pop.place != "unsure":
             self._pop = None
         self.popped = True
         self._empty = len(jobs or ()) < pop.count

@@ -266,7 +266,7 @@ class Worker:
             replies = link.exchange([command.words for command in commands])
             for command, reply in zip(commands, replies):
                 self._receive(slots, command, reply)
-            if not commands:
+            if not self._plan.settled:
                 self._take(slots, END_POLL)  # the reply to the pop that waits
 
     def _wait(self, now: float) -> float:
