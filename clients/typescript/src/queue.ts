@@ -43,7 +43,7 @@ const TIMEOUT_MS = 30_000
 const AT_ONCE = 500  // adds of a pipeline
 const PIPELINES = 2
 const PAUSE_MS = 50  // before a repeat
-const ONCE_MS = 250  // for the connection of what is tried once
+const ONCE_MS = 1000  // for the connection of what is tried once
 
 /**
  * A queue of a Sluice server. All queues of a process that name the same server share one
@@ -88,8 +88,8 @@ export class Queue<Payload = unknown, Result = unknown> {
   /**
    * Adds many jobs, at most 1,000 of them in flight. In place of each stands what `add` gives for
    * it, in the form of `Promise.allSettled`: one that is refused does not hinder the others. Each
-   * pipeline may take `timeout`; one that begins after one was lost to a server that is away is
-   * tried once.
+   * pipeline may take `timeout`; behind one whose time has passed without a server, it is tried
+   * once.
    */
   async addMany(
     jobs: Iterable<NewJob<Payload>>,
@@ -102,9 +102,11 @@ export class Queue<Payload = unknown, Result = unknown> {
       while (next < source.length) {
         const first = next
         next += AT_ONCE
-        const added = await this.#addAtOnce(source.slice(first, next), timeoutMs)
+        const deadline = performance.now() + timeoutMs
+        const added = await this.#addAtOnce(source.slice(first, next), deadline)
         added.forEach((outcome, at) => (outcomes[first + at] = outcome))
-        timeoutMs = added.some(isLost) ? 0 : this.#timeout
+        const isAway = performance.now() >= deadline && added.some(isLost)
+        timeoutMs = isAway ? 0 : this.#timeout
       }
     }
     await Promise.all(Array.from({ length: PIPELINES }, pipeline))
@@ -222,9 +224,8 @@ export class Queue<Payload = unknown, Result = unknown> {
 
   // One pipeline; what it does not settle is sent again, each job by itself.
   async #addAtOnce(
-    jobs: readonly NewJob<Payload>[], timeoutMs: number,
+    jobs: readonly NewJob<Payload>[], deadline: number,
   ): Promise<PromiseSettledResult<Job<Payload, Result>>[]> {
-    const deadline = performance.now() + timeoutMs
     const outcomes: PromiseSettledResult<Job<Payload, Result>>[] = []
     const additions: Addition[] = []
     const places: number[] = []
@@ -236,7 +237,7 @@ export class Queue<Payload = unknown, Result = unknown> {
         outcomes[at] = { status: 'rejected', reason }
       }
     })
-    const replies = await this.#sendAtOnce(additions.map(({ first }) => first), timeoutMs)
+    const replies = await this.#sendAtOnce(additions.map(({ first }) => first), deadline)
     await Promise.all(additions.map((addition, at) => {
       const place = places[at] ?? 0
       const reply = replies[at]
@@ -255,10 +256,11 @@ export class Queue<Payload = unknown, Result = unknown> {
   }
 
   async #sendAtOnce(
-    commands: readonly Words[], connectMs: number,
+    commands: readonly Words[], deadline: number,
   ): Promise<PromiseSettledResult<Reply>[]> {
     try {
-      return await this.#commands().pipeline(commands, Math.max(connectMs, ONCE_MS), TRY_MS)
+      const connectMs = Math.max(deadline - performance.now(), ONCE_MS)
+      return await this.#commands().pipeline(commands, connectMs, TRY_MS)
     } catch (reason) {
       return commands.map(() => ({ status: 'rejected', reason }))
     }
