@@ -285,9 +285,11 @@ def test_latency(options):
             alone = ask()
             thread = threading.Thread(target=copy)
             thread.start()
-            beside = ask()
-            stop.set()
-            thread.join()
+            try:
+                beside = ask()
+            finally:
+                stop.set()
+                thread.join()
             require(copies, "no copy ended")
             print(f"  GET and SET, p99: {p99_ms(alone):.1f} ms alone, {p99_ms(beside):.1f} ms "
                   f"beside {len(copies)} copies; {len(alone)} and {len(beside)} of them")

@@ -141,6 +141,7 @@ class EtcdCluster:
                 return done.stdout
             if arguments[0] not in ("get", "del") or time.monotonic() >= deadline:
                 raise AssertionError(f"etcdctl {arguments}: {done.stderr}")
+            time.sleep(0.1)
 
     def leader(self):
         """The member that leads, of those that run; None: nobody."""

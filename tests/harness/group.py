@@ -162,11 +162,13 @@ class Node(Server):
         return self.role() == "primary"
 
     def is_whole(self, others=0):
-        """It has caught up; and knows of so many others, to which it can hand over, if it leads."""
+        """It has caught up. If it leads, it answers requests on data (its first beat has reached
+        etcd), and knows of so many others, to which it can hand over."""
         facts = self.facts()
         role = facts.get("sluice_group_role")
         return role == "standby" or (
-            role == "primary" and int(facts["connected_slaves"]) >= others)
+            role == "primary" and int(facts["sluice_group_lease_ms"]) > 0 and
+            int(facts["connected_slaves"]) >= others)
 
     def lsn(self):
         """Of the last unit that was executed or applied; INFO replication's may be 0.1 s old."""

@@ -16,12 +16,15 @@ class Listening:
         self._open = set()
         self._listener = socket.create_server((LOOPBACK, 0))
         self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._acceptor = threading.Thread(target=self._accept, daemon=True)
+        self._acceptor.start()
 
     def close(self):
-        # shutdown wakes the thread that accepts.
+        # shutdown wakes the thread that accepts. One that is about to accept would do so at the
+        # next socket that has this number.
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
+        self._acceptor.join()
         self._listener.close()
         self._end_all()
 
