@@ -34,6 +34,14 @@ std::string hash_password(Bytes password) {
 
 std::string difference_mark(Bytes text) { return hash_password(text).substr(0, kMarkSize); }
 
+void put_marks_for_hashes(std::string& text) {
+  for (size_t at = text.find(" #"); at != std::string::npos; at = text.find(" #", at + 1)) {
+    const size_t hash = at + 2;
+    if (!is_password_hash(Bytes(text).substr(hash, kPasswordHashSize))) continue;
+    text.erase(hash + kMarkSize, kPasswordHashSize - kMarkSize);
+  }
+}
+
 bool is_password_hash(Bytes text) {
   return text.size() == kPasswordHashSize && std::all_of(text.begin(), text.end(), [](char c) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');

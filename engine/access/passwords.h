@@ -20,6 +20,8 @@ inline constexpr size_t kMarkSize = 4;
 // guess of it passes once in 65,536 times. So they must not become more, and clients must not see
 // them.
 std::string difference_mark(Bytes text);
+// Puts the marks of hashed passwords, ` #` and the hash, in the place of these.
+void put_marks_for_hashes(std::string& text);
 // Whether the text has the form of such a hash.
 bool is_password_hash(Bytes text);
 // Whether the hashes are equal, in constant time. REQUIRES: both are password hashes.

@@ -6,18 +6,6 @@
 
 namespace sluice {
 
-namespace {
-
-void put_marks_for_hashes(std::string& line) {
-  for (size_t at = line.find(" #"); at != std::string::npos; at = line.find(" #", at + 1)) {
-    const size_t hash = at + 2;
-    if (!is_password_hash(Bytes(line).substr(hash, kPasswordHashSize))) continue;
-    line.erase(hash + kMarkSize, kPasswordHashSize - kMarkSize);
-  }
-}
-
-}  // namespace
-
 // What changes while users are described is described by the next turn.
 const std::string& UsersMark::step() {
   if (users_.empty()) {

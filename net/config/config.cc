@@ -123,9 +123,10 @@ std::string Config::mark() const {
       const size_t index = directive_index(directive);
       const std::string& value = current_.values[index];
       if (value == defaults.values[index]) continue;
-      text += directive.name + (' ' + (directive.secret ? difference_mark(value) : value)) + '\n';
+      text += directive.name + (' ' + value) + '\n';
     }
   }
+  put_marks_for_hashes(text);
   return difference_mark(text);
 }
 

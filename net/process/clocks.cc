@@ -63,18 +63,23 @@ int64_t Clocks::boot_ms() { return read_us(CLOCK_BOOTTIME) / 1000; }
 int64_t Clocks::steady_us() { return read_us(CLOCK_MONOTONIC); }
 
 Times Clocks::read() {
-  const int64_t wall_us = read_us(CLOCK_REALTIME);
+  int64_t wall_us = read_us(CLOCK_REALTIME);
   const int64_t since_ms = serving_since_ms_.load(std::memory_order_acquire);
   if (since_ms == 0) return Times::agreeing(wall_us / 1000);
-  const int64_t now_us = steady_us();
-  const Times now = times_at(wall_us, now_us, since_ms);
+  int64_t now_us = steady_us();
+  Times now = times_at(wall_us, now_us, since_ms);
   if (!queue_clock_->must_follow(now_us, now.wall_ms, now.queue_ms)) [[likely]]
     return now;
   const auto [together, took_us] = read_together(kTries, moment_us_);
   // The thread was preempted; the next reading may be better.
   if (took_us > moment_us_) return now;
-  tell_difference(queue_clock_->follow(together));
-  return times_at(wall_us, now_us, since_ms);
+  const int64_t ahead_ms = queue_clock_->follow(together);
+  tell_difference(ahead_ms);
+  wall_us = read_us(CLOCK_REALTIME);
+  now_us = steady_us();
+  now = times_at(wall_us, now_us, since_ms);
+  now.ahead_ms = ahead_ms;  // Another thread may be about to change the clock's.
+  return now;
 }
 
 // REQUIRES: the wall clock was read before the steady one.

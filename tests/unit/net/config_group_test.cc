@@ -143,6 +143,12 @@ TEST_CASE("the mark of a configuration is of what the nodes of a group should sh
                      "replica-announce-port 1\nreplica-priority 5\notlp-endpoint http://10.0.0.1\n"
                      "otlp-header k v\notlp-service-name n1\notlp-interval 7\n"),
       mark_of(etcd));
+  // Of a token no more than the mark is told.
+  const auto with_token = [&](const std::string& begin, char rest) {
+    return mark_of("http-token read #" + begin + std::string(60, rest) + "\n");
+  };
+  CHECK_EQ(with_token("abcd", '0'), with_token("abcd", '1'));
+  CHECK(with_token("abcd", '0') != with_token("abce", '0'));
   // The users show these; Redis's without effect are not compared.
   CHECK_EQ(mark_of("requirepass secret\nuser bob on\nrepl-timeout 7\n"), defaults);
   CHECK_EQ(mark_of("aclfile a"), defaults);
