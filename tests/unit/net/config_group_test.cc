@@ -143,7 +143,7 @@ TEST_CASE("the mark of a configuration is of what the nodes of a group should sh
                      "replica-announce-port 1\nreplica-priority 5\notlp-endpoint http://10.0.0.1\n"
                      "otlp-header k v\notlp-service-name n1\notlp-interval 7\n"),
       mark_of(etcd));
-  // Of a token no more than the mark is told.
+  // No more of a token is told than its mark.
   const auto with_token = [&](const std::string& begin, char rest) {
     return mark_of("http-token read #" + begin + std::string(60, rest) + "\n");
   };
