@@ -246,7 +246,7 @@ Result<AddOutcome> replace_waiting(QueueWork& work, const JobSpec& spec, Job* jo
   const uint8_t band = spec.band.value_or(queue.config.values().default_band);
   Job* made = build(work, spec, band, id, group, std::move(*unmet));
   place_new(work, made);
-  work.signal();  // What was behind it may start.
+  queue.offer_again();  // What was behind it may start.
   release_followers(work, id);
   return AddOutcome{"replaced", made};
 }

@@ -122,8 +122,7 @@ std::string Config::mark() const {
       if (directive.kind == DirectiveKind::kIgnored || directive.may_differ) continue;
       const size_t index = directive_index(directive);
       const std::string& value = current_.values[index];
-      if (value == defaults.values[index]) continue;
-      text += directive.name + (' ' + value) + '\n';
+      if (value != defaults.values[index]) text += directive.name + (' ' + value) + '\n';
     }
   }
   put_marks_for_hashes(text);

@@ -108,6 +108,10 @@ def tuple_to_part(reply):
     return reply if isinstance(reply, Exception) else None
 
 
+def job_of(lease):
+    return [QUEUE, b"%d" % lease, lease, 1, b"1", 30000]
+
+
 def after(words, name):
     return words[words.index(name) + 1]
 
@@ -235,10 +239,6 @@ def waiting():
     return plan, blocking
 
 
-def job_of(lease):
-    return [QUEUE, b"%d" % lease, lease, 1, b"1", 30000]
-
-
 def test_repeats_of_a_waiting_pop(_options):
     """While the pop that waits has no reply it is repeated, ever less often, and what each repeat
     takes is given back; its own reply ends that."""
@@ -322,8 +322,7 @@ def popped(jobs):
     """A plan that holds so many jobs, and their leases."""
     plan = Plan([QUEUE], jobs)
     [pop] = plan.commands(0.0)
-    effects = plan.receive(
-        pop, [[QUEUE, b"%d" % n, n, 1, b"1", 30000] for n in range(jobs)], 0.0)
+    effects = plan.receive(pop, [job_of(n) for n in range(jobs)], 0.0)
     return plan, [effect.lease for effect in effects]
 
 

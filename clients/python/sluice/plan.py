@@ -123,10 +123,6 @@ class Pop:
     repeat: float = FIRST_REPEAT
     taken: set[tuple[bytes, int]] = dataclasses.field(default_factory=set)  # queues, leases
 
-    def delay_repeat(self, now: float) -> None:
-        self.repeat_at = now + self.repeat
-        self.repeat = min(self.repeat * 2, LONGEST_REPEAT)
-
 
 @dataclasses.dataclass(frozen=True)
 class Command:
@@ -371,17 +367,13 @@ class Plan:
         """An error for the whole command. Of a single pair it is that pair's."""
         of_pair = isinstance(error, (errors.NoJob, errors.StaleLease, errors.TooBig))
         if of_pair and len(command.leases) == 1:
-            if command.pop is not None and self._pop is command.pop:
-                self._pop = None  # Nothing was taken.
+            self._replied(command.pop, now)
             return self._receive_part(command, command.leases[0], error)
         if error.temporary:  # UNBLOCKED, OOM
             self._lost(command, error, now)
             return []
         self.failure = self.failure or error
-        if command.pop is not None and command.pop.blocks:
-            command.pop.delay_repeat(now)
-        elif command.pop is not None and self._pop is command.pop and self._pop.place != "unsure":
-            self._pop = None  # Nothing was taken.
+        self._replied(command.pop, now)
         for lease in command.leases if command.kind == "ack" else ():
             self._end(lease, GIVEN_BACK)
         return []
@@ -445,12 +437,19 @@ class Plan:
         else:
             self._quiet.discard(lease.queue)
 
-    def _receive_jobs(self, pop: Pop, jobs: Any, now: float) -> list[Effect]:
-        # What the pop that waits says ends nothing before the reply to its repeat is known.
+    def _replied(self, pop: Optional[Pop], now: float) -> None:
+        """A reply to it is known. It is over when no other is under way: what the pop that waits
+        says ends nothing before the reply to its repeat is known."""
+        if pop is None or self._pop is not pop:
+            return
         if pop.blocks:
-            pop.delay_repeat(now)
-        elif self._pop is pop and pop.place != "unsure":
+            pop.repeat_at = now + pop.repeat
+            pop.repeat = min(pop.repeat * 2, LONGEST_REPEAT)
+        elif pop.place != "unsure":
             self._pop = None
+
+    def _receive_jobs(self, pop: Pop, jobs: Any, now: float) -> list[Effect]:
+        self._replied(pop, now)
         self.popped = True
         self._empty = len(jobs or ()) < pop.count
         effects = []

@@ -229,9 +229,7 @@ class Worker:
                 now = time.monotonic()
                 commands = plan.commands(now)
                 if commands:
-                    replies = link.exchange([command.words for command in commands])
-                    for command, reply in zip(commands, replies):
-                        self._receive(slots, command, reply)
+                    self._exchange(slots, link, commands)
                     continue
                 waiting = plan.blocking_pop(now)
                 if waiting is not None:
@@ -262,10 +260,7 @@ class Worker:
             slots.kill(job)
         until = time.monotonic() + END_MARGIN
         while not self._plan.settled and (now := time.monotonic()) < until:
-            commands = self._plan.last_commands(now)
-            replies = link.exchange([command.words for command in commands])
-            for command, reply in zip(commands, replies):
-                self._receive(slots, command, reply)
+            self._exchange(slots, link, self._plan.last_commands(now))
             if not self._plan.settled:
                 self._take(slots, END_POLL)  # the reply to the pop that waits
 
@@ -289,6 +284,11 @@ class Worker:
                 else:
                     self._receive(slots, item[1], item[2])
                 item = self._inbox.get_nowait()
+
+    def _exchange(self, slots: Slots, link: Link, commands: Sequence[Command]) -> None:
+        replies = link.exchange([command.words for command in commands])
+        for command, reply in zip(commands, replies):
+            self._receive(slots, command, reply)
 
     def _receive(self, slots: Slots, command: Command, reply: Any) -> None:
         plan = self._plan

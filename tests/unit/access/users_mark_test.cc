@@ -55,9 +55,11 @@ TEST_CASE("no more than the mark of a password is told, whatever else changes") 
   std::string one;
   std::string other;
   for (int i = 0; other.empty(); ++i) {
-    one = by_mark[difference_mark("p" + std::to_string(i))];
-    if (one.empty()) by_mark[difference_mark("p" + std::to_string(i))] = "p" + std::to_string(i);
-    if (!one.empty()) other = "p" + std::to_string(i);
+    const std::string password = "p" + std::to_string(i);
+    const auto [at, is_new] = by_mark.emplace(difference_mark(password), password);
+    if (is_new) continue;
+    one = at->second;
+    other = password;
   }
   Acl a;
   Acl b;

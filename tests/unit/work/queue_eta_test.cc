@@ -200,6 +200,18 @@ TEST_CASE("a pop with a small CAP hides none with a greater one") {
   CHECK(q.state("a1") == "active");
 }
 
+// Two pops wait, and the rate of key k has let one of its 30 jobs start.
+struct Rated : Waiting {
+  explicit Rated(const std::string& rate) : Waiting("max_active 20") {
+    say("Q.CONFIG q KEY k SET rate " + rate);
+    wait(1);
+    wait(2);
+    add_many("k", 30, "KEY k");
+    CHECK(state("k0") == "active");
+    CHECK(state("k1") == "pending");
+  }
+};
+
 TEST_CASE("what holds all jobs of a queue holds a new one, although pops wait") {
   const std::string eta = "-TOOLATE eta_ms=";
   SUBCASE("its rate") {
@@ -228,12 +240,7 @@ TEST_CASE("what holds all jobs of a queue holds a new one, although pops wait") 
     CHECK(q.say("Q.ADD q n x MAXWAIT 0").starts_with(eta));
   }
   SUBCASE("the rate of a key") {
-    Waiting q("max_active 20");
-    q.say("Q.CONFIG q KEY k SET rate 1/60000");
-    q.wait(1);
-    q.wait(2);
-    q.add_many("a", 30, "KEY k");
-    CHECK(q.state("a0") == "active");
+    Rated q("1/60000");
     CHECK(q.say("Q.ADD q n x KEY k MAXWAIT 0").starts_with(eta));
     CHECK(q.say("Q.ADD q n x MAXWAIT 0", "eta_ms") == "0");
   }
@@ -252,13 +259,7 @@ TEST_CASE("a job that all pops may have passed over competes with those that cam
 }
 
 TEST_CASE("a job passes none for which a rate has refilled, although no timer has run yet") {
-  Waiting q("max_active 20");
-  q.say("Q.CONFIG q KEY k SET rate 1/1000");
-  q.wait(1);
-  q.wait(2);
-  q.add_many("k", 6, "KEY k");
-  CHECK(q.state("k0") == "active");
-  CHECK(q.state("k1") == "pending");
+  Rated q("1/1000");
   q.set_clock(q.times().wall_ms + 1000, q.times().steady_ms + 1000);
   CHECK(q.say("Q.ADD q n x MAXWAIT 0").starts_with("-TOOLATE"));
   CHECK(q.say("Q.ADD q n x PRI HIGH MAXWAIT 0", "eta_ms") == "0");
