@@ -14,6 +14,8 @@ namespace sluice {
 
 namespace {
 
+constexpr size_t kMarkSize = 4;
+
 std::string hex(const unsigned char* bytes, size_t digits) {
   std::string text;
   append_hex(text, Bytes(reinterpret_cast<const char*>(bytes), (digits + 1) / 2));

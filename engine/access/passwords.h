@@ -12,8 +12,6 @@ inline constexpr size_t kPasswordHashSize = 64;
 
 // The hash that is stored instead of the password: 64 lower-case hexadecimal digits.
 std::string hash_password(Bytes password);
-inline constexpr size_t kMarkSize = 4;
-
 // Four hexadecimal digits of the text's SHA-256, by which machines find out whether their texts
 // differ, without showing them. The mark lies in etcd. A password is in a text as its own mark:
 // however often the rest of the text changes, no more than 16 bits of its hash are told, which a
