@@ -261,6 +261,9 @@ TEST_CASE("a job that all pops may have passed over competes with those that cam
 TEST_CASE("a job passes none for which a rate has refilled, although no timer has run yet") {
   Rated q("1/1000");
   q.set_clock(q.times().wall_ms + 1000, q.times().steady_ms + 1000);
+  SUBCASE("nor any command") {}
+  SUBCASE("but a query") { CHECK(q.job("k1", {"state"}) == "pending"); }
+  SUBCASE("but a pop that accepts none") { CHECK(q.pop("MATCH other") == "null"); }
   CHECK(q.say("Q.ADD q n x MAXWAIT 0").starts_with("-TOOLATE"));
   CHECK(q.say("Q.ADD q n x PRI HIGH MAXWAIT 0", "eta_ms") == "0");
 }
