@@ -456,8 +456,8 @@ void Execution::begin_unit() {
   unit_.times = times_;
   unit_.journal = engine_.journal();
   unit_.recording = unit_.journal != nullptr;
-  unit_.paused = engine_.pause.mode(steady_ms_) != PauseMode::kNone ||
-                 engine_.following.load(std::memory_order_relaxed);
+  unit_.paused =
+      steady_ms_ < engine_.pause.end_ms() || engine_.following.load(std::memory_order_relaxed);
   observe();
 }
 

@@ -59,10 +59,10 @@ void InputBuffer::advance(size_t bytes) {
   if (bytes >= read_bytes_ && read_bytes_ < kMaxReadBytes) read_bytes_ *= 4;
 }
 
-void InputBuffer::consume(size_t bytes) {
+void InputBuffer::consume_block(size_t bytes) {
   // Empty: the command has taken the block.
   begin_ = bytes_.empty() ? 0 : begin_ + bytes;
-  if (!block_ || !empty()) return;
+  if (!empty()) return;
   bytes_ = ByteBuffer();
   begin_ = 0;
   block_.reset();

@@ -33,7 +33,10 @@ class InputBuffer {
   // Called when this many bytes have been read into it.
   void advance(size_t bytes);
   // Called when a request of this size has run, or had nothing to run.
-  void consume(size_t bytes);
+  void consume(size_t bytes) {
+    if (block_) return consume_block(bytes);
+    begin_ += bytes;
+  }
   void skip(size_t bytes) { begin_ += bytes; }
 
   // --- Blocks ---
@@ -56,6 +59,7 @@ class InputBuffer {
     size_t record_end = 0;
   };
 
+  void consume_block(size_t bytes);
   void enter_block(const RespParser& parser, std::optional<int> recorded_in);
   void begin_record(const RespParser& parser, int database);
   void go_on_with_record();
