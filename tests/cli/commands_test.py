@@ -178,7 +178,7 @@ def test_cancel_retry_purge(options):
                   "alarm: cancelled\nreport: cancelled\n", "cancel")
     code, out, err = sluice.run("cancel", "exec", "none", "--json")
     (line,) = json.loads(out)
-    require_equal((code, line["id"], line["error"]["code"]), (SERVER_ERROR, "none", "GONE"), err)
+    require_equal((code, line["id"], line["error"]["code"]), (SERVER_ERROR, "none", "NOJOB"), err)
     require_equal(sluice.json("retry", "exec", "alarm"), [{"id": "alarm", "state": "pending"}],
                   "retry")
     sluice.fails(SERVER_ERROR, "NOJOB id=none", "retry", "exec", "none")

@@ -57,7 +57,9 @@ def test_errors_as_json(options):
     require_equal((code, err), (SERVER_ERROR, ""), "one of several")
     gone, cancelled = json.loads(out)
     require_equal((gone["id"], gone["error"]["code"], cancelled),
-                  ("none", "GONE", {"id": "alarm", "state": "cancelled"}), out)
+                  ("none", "NOJOB", {"id": "alarm", "state": "cancelled"}), out)
+    code, out, err = sluice.run("cancel", "exec", "alarm", "--json")
+    require_equal((code, json.loads(out)[0]["error"]["code"]), (SERVER_ERROR, "ENDED"), out)
     code, out, err = sluice.run("retry", "exec", "ALL", "none", "alarm", "--json")
     require_equal((code, err), (SERVER_ERROR, ""), "retries")
     no_id, none, retried = json.loads(out)

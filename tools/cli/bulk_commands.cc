@@ -32,11 +32,20 @@ constexpr Option kCancelOptions[] = {
     {"--grace", "MS", "how long an active job may keep running; 0: stop at once", "GRACE"},
 };
 
+// What Q.CANCEL answers with "gone". The user may not be allowed to read jobs.
+Failure failure_of_gone(Context& context, const std::string& id) {
+  const RespValue job = context.connection.try_call({"Q.GET", context.queue(), id});
+  const auto failure = [](const char* word, const char* text) {
+    return Failure{kServerError, text, {}, {}, {}, word};
+  };
+  if (job.is_error()) return failure("GONE", "gone: the job has ended or does not exist");
+  return job.is_null() ? failure("NOJOB", "there is no such job")
+                       : failure("ENDED", "the job has ended");
+}
+
 Failure failure_of_one(Context& context, const Words& words, const RespValue& reply) {
   if (reply.is_error()) return context.connection.explain(words, reply.text);
-  Failure gone{kServerError, "gone: the job has ended or does not exist"};
-  gone.word = "GONE";
-  return gone;
+  return failure_of_gone(context, words[2]);
 }
 
 // Changes jobs one by one. Prints a line for each; a failure does not affect the others.
