@@ -93,9 +93,9 @@ bool parse_events(Call& call, const Queue* queue, EventsRequest& request) {
       request.blocks = true;
       request.block_ms = options.time().value_or(0);
     } else if (options.is("TYPE", 1)) {
-      EventType type{};
-      if (!parse_event_type(options.value(), type)) options.bad_value();
-      request.types |= event_bit(type);
+      const auto type = parse_event_type(options.value());
+      if (!type) options.bad_value();
+      request.types |= event_bit(type.value_or(EventType::kNone));
     } else if (options.is("ID", 1)) {
       read_followed_job(call, options, request);
     } else {
