@@ -7,7 +7,6 @@
 #include <rocksdb/sst_file_writer.h>
 #include <rocksdb/write_batch.h>
 
-#include <algorithm>
 #include <system_error>
 #include <utility>
 #include <vector>

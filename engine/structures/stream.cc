@@ -1,6 +1,5 @@
 #include "engine/structures/stream.h"
 
-#include <algorithm>
 #include <bit>
 
 namespace sluice {
