@@ -46,12 +46,15 @@ Result<CopyHead> decode_head(Bytes bytes) {
   const size_t mark = load<uint32_t>(bytes.data() + 16);
   head.last_lsn = load<uint64_t>(bytes.data() + 24);
   head.bytes = load<uint64_t>(bytes.data() + 32);
-  std::string why = "its length is wrong";
   if (position > kMaxLineBytes || mark > kMaxLineBytes ||
-      bytes.size() != kHeadBytes + position + mark ||
-      !decode_summary(bytes.substr(40, kSummaryBytes), head.summary, why)) {
-    return Status(StatusCode::kDamaged, "the head of the copy is damaged: " + why);
+      bytes.size() != kHeadBytes + position + mark) {
+    return damaged("the head of the copy is damaged: its length is wrong");
   }
+  const Result<CheckpointSummary> summary = decode_summary(bytes.substr(40, kSummaryBytes));
+  if (!summary.ok()) {
+    return damaged("the head of the copy is damaged: " + summary.status().message());
+  }
+  head.summary = *summary;
   head.position = bytes.substr(kHeadBytes, position);
   head.mark = bytes.substr(kHeadBytes + position);
   if (head.last_lsn < head.summary.end_lsn) {
@@ -249,10 +252,9 @@ Status CopyChecker::take_head(Bytes body) {
 }
 
 Status CopyChecker::take_piece(Bytes body) {
-  PieceHeader header;
-  Bytes records;
-  std::string why;
-  if (!open_piece(body, header, records, why)) return damaged(why);
+  const Result<OpenedPiece> opened = open_piece(body);
+  if (!opened.ok()) return damaged(opened.status().message());
+  const PieceHeader& header = opened->header;
   if (has_commit_ || header.checkpoint != head_.summary.checkpoint || header.number != pieces_) {
     return damaged("a piece that does not belong there");
   }

@@ -32,11 +32,11 @@ bool is_gone(const std::optional<FileIdentity>& found) {
   return !found.has_value() && (errno == ENOENT || errno == ENOTDIR);
 }
 
-bool is_format(const std::string& text, const char* state, uint32_t& version) {
-  for (version = kOldestFormatVersion; version <= kFormatVersion; ++version) {
-    if (text == format_text(version, state)) return true;
+std::optional<uint32_t> format_version(const std::string& text, const char* state) {
+  for (uint32_t version = kOldestFormatVersion; version <= kFormatVersion; ++version) {
+    if (text == format_text(version, state)) return version;
   }
-  return false;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -54,9 +54,8 @@ bool holds_data(const std::string& path) {
   struct stat facts {};
   if (::stat(name.c_str(), &facts) != 0) return false;
   std::string text;
-  uint32_t version = 0;
   const bool is_read = rocksdb::ReadFileToString(rocksdb::Env::Default(), name, &text).ok();
-  return !is_read || !is_format(text, "creating", version);
+  return !is_read || !format_version(text, "creating");
 }
 
 Result<std::unique_ptr<DataDirectory>> DataDirectory::open(rocksdb::Env* env,
@@ -111,18 +110,18 @@ Status DataDirectory::check_format(bool read_only) {
   }
   if (!status.ok()) return from_rocksdb(status, "cannot read " + name);
 
-  uint32_t version = 0;
-  if (is_format(text, "ready", version)) {
+  if (const auto version = format_version(text, "ready")) {
     // Raise the version before the first record that an older version would take for damage.
-    return read_only || version == kFormatVersion ? Status() : write_format("ready");
+    return read_only || *version == kFormatVersion ? Status() : write_format("ready");
   }
-  if (is_format(text, "creating", version)) {
+  if (format_version(text, "creating")) {
     if (read_only) return {StatusCode::kInvalid, root_ + ": its creation was not finished"};
     return begin_creation();
   }
   const std::string start = std::string(kTitle) + "format ";
   if (text.compare(0, start.size(), start) == 0) {
     const char* end = text.data() + text.size();
+    uint32_t version = 0;
     const auto parsed = std::from_chars(text.data() + start.size(), end, version);
     if (parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == '\n' &&
         (version < kOldestFormatVersion || version > kFormatVersion)) {
@@ -232,9 +231,9 @@ Result<Lsn> DataDirectory::read_mark() const {
       !status.ok()) {
     return status;
   }
-  Lsn lsn = 0;
-  if (!decode_mark(bytes, lsn)) return Status(StatusCode::kDamaged, name + " is damaged");
-  return lsn;
+  const auto lsn = decode_mark(bytes);
+  if (!lsn) return damaged(name + " is damaged");
+  return *lsn;
 }
 
 Status DataDirectory::write_mark(Lsn lsn) {

@@ -80,10 +80,9 @@ LogKey encode_log_key(Lsn first_lsn) {
   return key;
 }
 
-bool decode_log_key(Bytes key, Lsn& first_lsn) {
-  if (key.size() != sizeof(LogKey)) return false;
-  first_lsn = __builtin_bswap64(load<uint64_t>(key.data()));
-  return true;
+std::optional<Lsn> decode_log_key(Bytes key) {
+  if (key.size() != sizeof(LogKey)) return std::nullopt;
+  return __builtin_bswap64(load<uint64_t>(key.data()));
 }
 
 PositionKey encode_position_key(Lsn first_lsn) {
@@ -105,11 +104,10 @@ PieceKey encode_piece_key(uint64_t checkpoint, uint32_t number) {
   return key;
 }
 
-bool decode_piece_key(Bytes key, uint64_t& checkpoint, uint32_t& number) {
-  if (key.size() != sizeof(PieceKey) || key[0] != kCheckpointPrefix) return false;
-  checkpoint = __builtin_bswap64(load<uint64_t>(key.data() + 1));
-  number = __builtin_bswap32(load<uint32_t>(key.data() + 9));
-  return true;
+std::optional<PiecePlace> decode_piece_key(Bytes key) {
+  if (key.size() != sizeof(PieceKey) || key[0] != kCheckpointPrefix) return std::nullopt;
+  return PiecePlace{__builtin_bswap64(load<uint64_t>(key.data() + 1)),
+                    __builtin_bswap32(load<uint32_t>(key.data() + 9))};
 }
 
 void seal_piece(char* piece, size_t size, const PieceHeader& header) {
@@ -123,33 +121,22 @@ void seal_piece(char* piece, size_t size, const PieceHeader& header) {
   store(piece, sealed_crc({piece + kPieceHeaderBytes, length}, piece, kPieceHeaderBytes));
 }
 
-size_t sound_piece_bytes(Bytes piece) {
-  PieceHeader header;
-  Bytes records;
-  std::string why;
-  return open_piece(piece, header, records, why) ? piece.size() : 0;
-}
+size_t sound_piece_bytes(Bytes piece) { return open_piece(piece).ok() ? piece.size() : 0; }
 
-bool open_piece(Bytes piece, PieceHeader& header, Bytes& records, std::string& why, size_t sound) {
+Result<OpenedPiece> open_piece(Bytes piece, size_t sound) {
   if (piece.size() < kPieceHeaderBytes ||
       load<uint32_t>(piece.data() + 4) != piece.size() - kPieceHeaderBytes) {
-    why = "the piece is cut short";
-    return false;
+    return damaged("the piece is cut short");
   }
-  records = piece.substr(kPieceHeaderBytes);
+  const Bytes records = piece.substr(kPieceHeaderBytes);
   if (sound < piece.size() &&
       load<uint32_t>(piece.data()) != sealed_crc(records, piece.data(), kPieceHeaderBytes)) {
-    why = "checksum mismatch";
-    return false;
+    return damaged("checksum mismatch");
   }
-  if (load<uint64_t>(piece.data() + 24) != kPieceVersion) {
-    why = "unknown version";
-    return false;
-  }
-  header.checkpoint = load<uint64_t>(piece.data() + 8);
-  header.number = load<uint32_t>(piece.data() + 16);
-  header.records = load<uint32_t>(piece.data() + 20);
-  return true;
+  if (load<uint64_t>(piece.data() + 24) != kPieceVersion) return damaged("unknown version");
+  const PieceHeader header{load<uint64_t>(piece.data() + 8), load<uint32_t>(piece.data() + 16),
+                           load<uint32_t>(piece.data() + 20)};
+  return OpenedPiece{header, records};
 }
 
 std::string encode_summary(const CheckpointSummary& summary) {
@@ -168,20 +155,16 @@ std::string encode_summary(const CheckpointSummary& summary) {
   return bytes;
 }
 
-bool decode_summary(Bytes bytes, CheckpointSummary& summary, std::string& why) {
-  if (bytes.size() != kSummaryBytes) {
-    why = "wrong length of the summary";
-    return false;
-  }
+Result<CheckpointSummary> decode_summary(Bytes bytes) {
+  if (bytes.size() != kSummaryBytes) return damaged("wrong length of the summary");
   const char* from = bytes.data();
   if (crc32c(bytes.substr(4)) != load<uint32_t>(from)) {
-    why = "checksum mismatch of the summary";
-    return false;
+    return damaged("checksum mismatch of the summary");
   }
   if (load<uint32_t>(from + 4) != kSummaryVersion) {
-    why = "unknown version of the summary";
-    return false;
+    return damaged("unknown version of the summary");
   }
+  CheckpointSummary summary;
   summary.checkpoint = load<uint64_t>(from + 8);
   summary.begin_lsn = load<uint64_t>(from + 16);
   summary.end_lsn = load<uint64_t>(from + 24);
@@ -190,7 +173,7 @@ bool decode_summary(Bytes bytes, CheckpointSummary& summary, std::string& why) {
   summary.pieces = load<uint64_t>(from + 48);
   summary.records = load<uint64_t>(from + 56);
   summary.bytes = load<uint64_t>(from + 64);
-  return true;
+  return summary;
 }
 
 std::array<char, kMarkBytes> encode_mark(Lsn lsn) {
@@ -201,11 +184,13 @@ std::array<char, kMarkBytes> encode_mark(Lsn lsn) {
   return bytes;
 }
 
-bool decode_mark(Bytes bytes, Lsn& lsn) {
-  if (bytes.size() != kMarkBytes) return false;
-  lsn = load<uint64_t>(bytes.data());
-  return load<uint32_t>(bytes.data() + 8) == crc32c(bytes.substr(0, 8)) &&
-         load<uint32_t>(bytes.data() + 12) == kMarkMagic;
+std::optional<Lsn> decode_mark(Bytes bytes) {
+  if (bytes.size() != kMarkBytes ||
+      load<uint32_t>(bytes.data() + 8) != crc32c(bytes.substr(0, 8)) ||
+      load<uint32_t>(bytes.data() + 12) != kMarkMagic) {
+    return std::nullopt;
+  }
+  return load<uint64_t>(bytes.data());
 }
 
 }  // namespace sluice

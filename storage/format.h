@@ -31,10 +31,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "engine/base/bytes.h"
 #include "engine/base/crc32c.h"
+#include "engine/base/status.h"
 #include "engine/ports/journal.h"
 
 namespace sluice {
@@ -142,7 +144,7 @@ size_t sound_unit_bytes(Bytes commit);
 
 using LogKey = std::array<char, 8>;
 LogKey encode_log_key(Lsn first_lsn);
-bool decode_log_key(Bytes key, Lsn& first_lsn);
+std::optional<Lsn> decode_log_key(Bytes key);
 
 // Sorts behind the commit's key and before the next one's.
 using PositionKey = std::array<char, 9>;
@@ -155,7 +157,11 @@ inline constexpr char kCheckpointPrefix = '\xff';
 inline constexpr uint32_t kSummaryNumber = UINT32_MAX;
 using PieceKey = std::array<char, 13>;
 PieceKey encode_piece_key(uint64_t checkpoint, uint32_t number);
-bool decode_piece_key(Bytes key, uint64_t& checkpoint, uint32_t& number);
+struct PiecePlace {
+  uint64_t checkpoint = 0;
+  uint32_t number = 0;
+};
+std::optional<PiecePlace> decode_piece_key(Bytes key);
 
 struct PieceHeader {
   uint64_t checkpoint = 0;
@@ -166,10 +172,13 @@ struct PieceHeader {
 void seal_piece(char* piece, size_t size, const PieceHeader& header);
 // Size of the piece if its checksum is correct, else 0.
 size_t sound_piece_bytes(Bytes piece);
-// Returns false and sets `why` if the piece is not intact. The checksum of the first `sound` bytes
-// is known to be right (see sound_piece_bytes).
-bool open_piece(Bytes piece, PieceHeader& header, Bytes& records, std::string& why,
-                size_t sound = 0);
+struct OpenedPiece {
+  PieceHeader header;
+  Bytes records;
+};
+// Checks the piece. The checksum of the first `sound` bytes is known to be right (see
+// sound_piece_bytes).
+Result<OpenedPiece> open_piece(Bytes piece, size_t sound = 0);
 
 struct CheckpointSummary {
   uint64_t checkpoint = 0;  // its number, which grows by one
@@ -182,9 +191,9 @@ struct CheckpointSummary {
   uint64_t bytes = 0;  // of all pieces
 };
 std::string encode_summary(const CheckpointSummary& summary);
-bool decode_summary(Bytes bytes, CheckpointSummary& summary, std::string& why);
+Result<CheckpointSummary> decode_summary(Bytes bytes);
 
 std::array<char, kMarkBytes> encode_mark(Lsn lsn);
-bool decode_mark(Bytes bytes, Lsn& lsn);
+std::optional<Lsn> decode_mark(Bytes bytes);
 
 }  // namespace sluice

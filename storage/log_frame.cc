@@ -32,8 +32,6 @@ uint32_t frame_crc(Bytes frame) {
                        kFrameHeaderBytes - 4);
 }
 
-Status damaged(const char* what) { return {StatusCode::kDamaged, what}; }
-
 }  // namespace
 
 std::string encode_frame(const FrameHeader& header, Bytes payload) {

@@ -10,7 +10,7 @@ namespace {
 
 std::string name_of(uint64_t seq) { return "frame " + std::to_string(seq); }
 
-Status damaged(uint64_t seq, const std::string& what) {
+Status damaged_at(uint64_t seq, const std::string& what) {
   return {StatusCode::kDamaged, name_of(seq) + " of the replicated log: " + what};
 }
 
@@ -21,18 +21,18 @@ Status check_units(uint64_t seq, Bytes units, Lsn first, Lsn last, bool& moves) 
   while (cursor.next()) {
     moves |= (cursor.header().flags & kUnitMoves) != 0;
     if (cursor.header().lsn != expected) {
-      return damaged(seq, "lsn " + std::to_string(cursor.header().lsn) + " found in place of " +
-                              std::to_string(expected));
+      return damaged_at(seq, "lsn " + std::to_string(cursor.header().lsn) + " found in place of " +
+                                 std::to_string(expected));
     }
     ++expected;
   }
   if (cursor.damage() != UnitDamage::kNone) {
-    return damaged(seq, "its commit, byte " + std::to_string(cursor.offset()) + ": " +
-                            describe(cursor.damage()));
+    return damaged_at(seq, "its commit, byte " + std::to_string(cursor.offset()) + ": " +
+                               describe(cursor.damage()));
   }
   if (expected != last + 1) {
-    return damaged(seq, "its commit ends at lsn " + std::to_string(expected - 1) + " instead of " +
-                            std::to_string(last));
+    return damaged_at(seq, "its commit ends at lsn " + std::to_string(expected - 1) +
+                               " instead of " + std::to_string(last));
   }
   return {};
 }
@@ -77,7 +77,7 @@ Status LogTail::add(uint64_t seq, Bytes bytes, std::vector<TailCommit>& commits)
             name_of(seq) + " of the replicated log: " + decoded.status().message()};
   }
   if (decoded->header.seq != seq) {
-    return damaged(seq, "it says that it is " + name_of(decoded->header.seq));
+    return damaged_at(seq, "it says that it is " + name_of(decoded->header.seq));
   }
   const uint64_t epoch = decoded->header.epoch;
   if (epoch < position_.epoch) return {};  // removed from the log
@@ -119,19 +119,20 @@ Status LogTail::take(const Held& held, std::vector<TailCommit>& commits) {
   if (header.epoch < epoch) return {};  // removed from the log
   const uint32_t expected = part_frames_ == 0 ? position_.chain : part_chain_;
   if (header.previous_chain != expected) {
-    return damaged(header.seq, "epoch " + std::to_string(header.epoch) + ", chain " +
-                                   std::to_string(header.previous_chain) +
-                                   ", but the frames before it have " + std::to_string(expected));
+    return damaged_at(header.seq, "epoch " + std::to_string(header.epoch) + ", chain " +
+                                      std::to_string(header.previous_chain) +
+                                      ", but the frames before it have " +
+                                      std::to_string(expected));
   }
   if (header.first_lsn != position_.lsn + 1 || header.last_lsn < header.first_lsn) {
-    return damaged(header.seq, "lsns " + std::to_string(header.first_lsn) + " to " +
-                                   std::to_string(header.last_lsn) + " after lsn " +
-                                   std::to_string(position_.lsn));
+    return damaged_at(header.seq, "lsns " + std::to_string(header.first_lsn) + " to " +
+                                      std::to_string(header.last_lsn) + " after lsn " +
+                                      std::to_string(position_.lsn));
   }
   if (part_frames_ != 0 && header.last_lsn != part_header_.last_lsn) {
-    return damaged(header.seq, "its commit ends at lsn " + std::to_string(header.last_lsn) +
-                                   ", in the frame before it at " +
-                                   std::to_string(part_header_.last_lsn));
+    return damaged_at(header.seq, "its commit ends at lsn " + std::to_string(header.last_lsn) +
+                                      ", in the frame before it at " +
+                                      std::to_string(part_header_.last_lsn));
   }
   part_ += held.frame.payload;
   ++part_frames_;

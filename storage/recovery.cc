@@ -15,8 +15,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-Status damaged(const std::string& what) { return {StatusCode::kDamaged, what}; }
-
 class Recovery {
  public:
   Recovery(Log& log, Replay& replay, const RecoveryOptions& options)
@@ -84,12 +82,11 @@ Status Recovery::load_checkpoint(const CheckpointSummary& summary) {
   Bytes piece;
   size_t sound = 0;
   while (reader.next(number, piece, sound)) {
-    PieceHeader header;
-    Bytes records;
-    std::string why;
-    if (!open_piece(piece, header, records, why, sound)) {
-      return damaged(name + ", piece " + std::to_string(number) + ": " + why);
+    const Result<OpenedPiece> opened = open_piece(piece, sound);
+    if (!opened.ok()) {
+      return damaged(name + ", piece " + std::to_string(number) + ": " + opened.status().message());
     }
+    const auto& [header, records] = *opened;
     if (number != pieces || header.number != number || header.checkpoint != summary.checkpoint) {
       return damaged(name + ": piece " + std::to_string(pieces) + " is missing");
     }

@@ -7,7 +7,6 @@
 #include <rocksdb/sst_file_writer.h>
 #include <rocksdb/write_batch.h>
 
-#include <algorithm>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -70,10 +69,12 @@ class RocksdbLogReader final : public LogReader {
     started_ = true;
     while (at_->Valid() && is_position_key(to_bytes(at_->key()))) at_->Next();
     if (!at_->Valid() || is_checkpoint_key(at_->key())) return false;
-    if (!decode_log_key(to_bytes(at_->key()), first_lsn)) {
-      damage_ = {StatusCode::kDamaged, place_ + ": a key that is not an lsn"};
+    const auto lsn = decode_log_key(to_bytes(at_->key()));
+    if (!lsn) {
+      damage_ = damaged(place_ + ": a key that is not an lsn");
       return false;
     }
+    first_lsn = *lsn;
     commit = to_bytes(at_->value());
     return true;
   }
@@ -102,12 +103,13 @@ class RocksdbPieceReader final : public PieceReader {
     if (started_ && at_->Valid()) at_->Next();
     started_ = true;
     if (!at_->Valid()) return false;
-    uint64_t checkpoint = 0;
-    if (!decode_piece_key(to_bytes(at_->key()), checkpoint, number)) {
-      damage_ = {StatusCode::kDamaged, place_ + ": a checkpoint's key is damaged"};
+    const auto place = decode_piece_key(to_bytes(at_->key()));
+    if (!place) {
+      damage_ = damaged(place_ + ": a checkpoint's key is damaged");
       return false;
     }
-    if (checkpoint != checkpoint_ || number == kSummaryNumber) return false;
+    if (place->checkpoint != checkpoint_ || place->number == kSummaryNumber) return false;
+    number = place->number;
     piece = to_bytes(at_->value());
     return true;
   }
@@ -441,15 +443,15 @@ Result<std::optional<CheckpointSummary>> RocksdbLog::newest_checkpoint() {
   if (!at->status().ok())
     return from_rocksdb(at->status(), "cannot read the checkpoint in " + place);
   if (!at->Valid() || !is_checkpoint_key(at->key())) return std::optional<CheckpointSummary>();
-  uint64_t checkpoint = 0;
-  uint32_t number = 0;
-  CheckpointSummary summary;
-  std::string why = "its last key is not that of a summary";
-  if (!decode_piece_key(to_bytes(at->key()), checkpoint, number) || number != kSummaryNumber ||
-      !decode_summary(to_bytes(at->value()), summary, why) || summary.checkpoint != checkpoint) {
-    return Status(StatusCode::kDamaged, "the checkpoint in " + place + " is damaged: " + why);
+  const std::string damage = "the checkpoint in " + place + " is damaged: ";
+  const auto last = decode_piece_key(to_bytes(at->key()));
+  const Result<CheckpointSummary> summary = decode_summary(to_bytes(at->value()));
+  const bool is_summary = last && last->number == kSummaryNumber;
+  if (is_summary && !summary.ok()) return damaged(damage + summary.status().message());
+  if (!is_summary || summary->checkpoint != last->checkpoint) {
+    return damaged(damage + "its last key is not that of a summary");
   }
-  return std::optional<CheckpointSummary>(summary);
+  return std::optional<CheckpointSummary>(*summary);
 }
 
 Status RocksdbLog::drop_checkpoints_before(uint64_t checkpoint) {

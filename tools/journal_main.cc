@@ -228,13 +228,12 @@ bool print_checkpoint(Log& log, bool with_records) {
   uint32_t number = 0;
   Bytes piece;
   while (reader->next(number, piece)) {
-    PieceHeader header;
-    Bytes records;
-    std::string why;
-    if (!open_piece(piece, header, records, why)) {
-      std::printf("piece %u: DAMAGED: %s\n", number, why.c_str());
+    const Result<OpenedPiece> opened = open_piece(piece);
+    if (!opened.ok()) {
+      std::printf("piece %u: DAMAGED: %s\n", number, opened.status().message().c_str());
       return false;
     }
+    const auto& [header, records] = *opened;
     std::printf("piece %u: %u records, %zu bytes\n", number, header.records, records.size());
     if (with_records && !print_records(records, header.records)) return false;
   }

@@ -41,23 +41,25 @@ void append_number(std::string& text, uint64_t number) {
 }
 
 // Takes a number and the hyphen after it, if any.
-bool take_hex(Bytes& text, uint64_t& number) {
+std::optional<uint64_t> take_hex(Bytes& text) {
+  uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
-  if (error != std::errc{}) return false;
+  if (error != std::errc{}) return std::nullopt;
   text.remove_prefix(static_cast<size_t>(end - text.data()));
   if (!text.empty() && text.front() == '-') text.remove_prefix(1);
-  return true;
+  return number;
 }
 
-bool parse_hex(Bytes text, std::string& bytes) {
-  if (text.size() % 2 != 0) return false;
+std::optional<std::string> parse_hex(Bytes text) {
+  if (text.size() % 2 != 0) return std::nullopt;
+  std::string bytes;
   for (; !text.empty(); text.remove_prefix(2)) {
     const int high = hex_value(text[0]);
     const int low = hex_value(text[1]);
-    if (high < 0 || low < 0) return false;
+    if (high < 0 || low < 0) return std::nullopt;
     bytes += static_cast<char>(high * 16 + low);
   }
-  return true;
+  return bytes;
 }
 
 }  // namespace
@@ -320,16 +322,16 @@ bool AdoptedView::walk_pending(Step& step, size_t key, Bytes after) const {
     std::tie(first, end) = range_of(*step.selector.band, *set);
   }
   if (!after.empty()) {
-    uint64_t major = 0;
-    std::string id;
-    if (!take_hex(after, major) || !parse_hex(after, id)) return false;
-    const uint64_t minor = SortedSet::minor(id);
+    const auto major = take_hex(after);
+    const auto id = parse_hex(after);
+    if (!major || !id) return false;
+    const uint64_t minor = SortedSet::minor(*id);
     uint64_t behind = 0;
     set->order.lower_bound_by(
         [&](uint64_t its_major, uint64_t its_minor, const ScoredMember* member) {
-          if (its_major != major) return its_major < major;
+          if (its_major != *major) return its_major < *major;
           if (its_minor != minor) return its_minor < minor;
-          return member->bytes() <= id;
+          return member->bytes() <= *id;
         },
         &behind);
     first = std::max(first, behind);
@@ -361,10 +363,10 @@ bool AdoptedView::walk_pending(Step& step, size_t key, Bytes after) const {
 bool AdoptedView::walk_active(Step& step, Bytes after) const {
   auto at = adopted_.runs().begin();
   if (!after.empty()) {
-    uint64_t since = 0;
-    uint64_t number = 0;
-    if (!take_hex(after, since) || !take_hex(after, number) || !after.empty()) return false;
-    at = adopted_.runs().lower_bound(since, number + 1);
+    const auto since = take_hex(after);
+    const auto number = take_hex(after);
+    if (!since || !number || !after.empty()) return false;
+    at = adopted_.runs().lower_bound(*since, *number + 1);
   }
   while (at.valid()) {
     const auto& [id, member] = *at.value();
@@ -402,8 +404,8 @@ bool AdoptedView::walk(const Selector& selector, JobOrder order, Bytes cursor, s
     if ((in_pending && !pendings) || (in_active && !actives)) return false;
     if (!in_pending && !in_active) return false;
     after = cursor.substr(1);
-    if (in_pending && (!take_hex(after, key) || key >= definition_.pending.size())) return false;
-    if (after.empty()) return false;
+    if (in_pending) key = take_hex(after).value_or(definition_.pending.size());
+    if (after.empty() || (in_pending && key >= definition_.pending.size())) return false;
   }
   if (!in_active && pendings) {
     for (; key < definition_.pending.size(); ++key, after = {}) {

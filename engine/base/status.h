@@ -61,6 +61,7 @@ class [[nodiscard]] Status {
 };
 
 inline Status io_error(std::string message) { return {StatusCode::kIoError, std::move(message)}; }
+inline Status damaged(std::string message) { return {StatusCode::kDamaged, std::move(message)}; }
 inline Status invalid(std::string message) { return {StatusCode::kInvalid, std::move(message)}; }
 // The whole text of an error reply.
 inline Status refusal(std::string error) { return {StatusCode::kRefused, std::move(error)}; }

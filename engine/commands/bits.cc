@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "engine/base/numbers.h"
 #include "engine/execution/call.h"
@@ -85,17 +86,17 @@ bool parse_range_unit(const Call& call, size_t argument, RangeOptions& options) 
   return fail(call, errors::kSyntax);
 }
 
-// Converts the options to bits of a string of `size` bytes. Returns false if the range is empty.
-bool resolve_range(const RangeOptions& options, size_t size, BitRange& range) {
+// Converts the options to bits of a string of `size` bytes. Returns nothing if the range is empty.
+std::optional<BitRange> resolve_range(const RangeOptions& options, size_t size) {
   const auto total = static_cast<int64_t>(options.in_bits ? size * 8 : size);
   int64_t first = options.first < 0 ? options.first + total : options.first;
   int64_t last = options.last < 0 ? options.last + total : options.last;
   first = std::max<int64_t>(first, 0);
   last = std::min(std::max<int64_t>(last, 0), total - 1);
-  if (first > last) return false;
+  if (first > last) return std::nullopt;
   const uint64_t unit = options.in_bits ? 1 : 8;
-  range = {static_cast<uint64_t>(first) * unit, static_cast<uint64_t>(last) * unit + unit - 1};
-  return true;
+  return BitRange{static_cast<uint64_t>(first) * unit,
+                  static_cast<uint64_t>(last) * unit + unit - 1};
 }
 
 }  // namespace
@@ -165,9 +166,8 @@ void bitcount_command(Call& call) {
     }
     if (count == 5 && !parse_range_unit(call, 4, options)) return;
   }
-  BitRange range{};
-  const bool any = resolve_range(options, entry->string().size(), range);
-  call.reply.integer(any ? static_cast<int64_t>(count_ones(entry->string(), range)) : 0);
+  const auto range = resolve_range(options, entry->string().size());
+  call.reply.integer(range ? static_cast<int64_t>(count_ones(entry->string(), *range)) : 0);
 }
 
 void bitpos_command(Call& call) {
@@ -186,11 +186,11 @@ void bitpos_command(Call& call) {
   if (count > 3 && !call.integer(3, options.first)) return;
   if (count > 5 && !parse_range_unit(call, 5, options)) return;
   if (count > 4 && !call.integer(4, options.last)) return;
-  BitRange range{};
-  if (!resolve_range(options, entry->string().size(), range)) return call.reply.integer(-1);
-  const uint64_t found = find_bit(entry->string(), range, wanted == 1);
+  const auto range = resolve_range(options, entry->string().size());
+  if (!range) return call.reply.integer(-1);
+  const uint64_t found = find_bit(entry->string(), *range, wanted == 1);
   // Zeros follow a string, unless the end of the range was given.
-  const bool there = found <= range.last || (wanted == 0 && count <= 4);
+  const bool there = found <= range->last || (wanted == 0 && count <= 4);
   call.reply.integer(there ? static_cast<int64_t>(found) : -1);
 }
 

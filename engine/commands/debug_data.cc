@@ -1,5 +1,4 @@
 // DEBUG's tools that read or change all data.
-#include <algorithm>
 
 #include "engine/commands/debug.h"
 #include "engine/execution/call.h"

@@ -32,11 +32,9 @@ bool parse_unit(const Call& call, size_t argument, double& unit_m) {
   return fail(call, "ERR unsupported unit provided. please use M, KM, FT, MI");
 }
 
-bool find_place(const SortedSet& sorted, Bytes member, geohash::Place& place) {
+std::optional<geohash::Place> find_place(const SortedSet& sorted, Bytes member) {
   const ScoredMember* found = sorted.members.find(member, hash_bytes(member));
-  if (found == nullptr) return false;
-  place = geohash::decode(found->score());
-  return true;
+  return found != nullptr ? std::optional(geohash::decode(found->score())) : std::nullopt;
 }
 
 void reply_place(Call& call, const geohash::Place& place) {
@@ -85,13 +83,11 @@ void geodist_command(Call& call) {
   if (call.args.size() > 5) return call.reply.error(errors::kSyntax);
   const Found<const Entry> entry = call.find(call.key(1), Type::kSortedSet);
   if (entry.refused()) return;
-  geohash::Place from;
-  geohash::Place to;
-  if (entry == nullptr || !find_place(entry->object<SortedSet>(), call.args[2], from) ||
-      !find_place(entry->object<SortedSet>(), call.args[3], to)) {
-    return call.reply.null();
-  }
-  reply_distance(call, geohash::distance_m(from, to) / unit_m);
+  if (entry == nullptr) return call.reply.null();
+  const auto from = find_place(entry->object<SortedSet>(), call.args[2]);
+  const auto to = find_place(entry->object<SortedSet>(), call.args[3]);
+  if (!from || !to) return call.reply.null();
+  reply_distance(call, geohash::distance_m(*from, *to) / unit_m);
 }
 
 namespace {
@@ -103,12 +99,9 @@ void reply_members(Call& call, Write write, Missing missing) {
   if (entry.refused()) return;
   call.reply.array(call.args.size() - 2);
   for (const Bytes member : call.args.subspan(2)) {
-    geohash::Place place;
-    if (entry != nullptr && find_place(entry->object<SortedSet>(), member, place)) {
-      write(place);
-    } else {
-      missing();
-    }
+    const auto place =
+        entry != nullptr ? find_place(entry->object<SortedSet>(), member) : std::nullopt;
+    place ? write(*place) : missing();
   }
 }
 

@@ -1,6 +1,8 @@
 // Arguments and replies that commands of the geo family share.
 #pragma once
 
+#include <optional>
+
 #include "engine/execution/call.h"
 #include "engine/structures/geohash.h"
 
@@ -10,8 +12,8 @@ namespace sluice {
 bool parse_place(const Call& call, size_t argument, geohash::Place& place);
 bool parse_unit(const Call& call, size_t argument, double& unit_m);
 
-// Sets the place of a member. Returns false if it does not exist.
-bool find_place(const SortedSet& sorted, Bytes member, geohash::Place& place);
+// The place of a member, or nothing if it does not exist.
+std::optional<geohash::Place> find_place(const SortedSet& sorted, Bytes member);
 
 void reply_place(Call& call, const geohash::Place& place);
 void reply_distance(Call& call, double distance);

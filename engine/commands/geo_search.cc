@@ -69,11 +69,11 @@ bool parse_box(const Call& call, size_t argument, geohash::Shape& shape) {
 
 // If the key does not exist, the member is not checked.
 bool parse_member(const Call& call, size_t argument, GeoSearchRequest& request) {
-  if (request.sorted == nullptr ||
-      find_place(*request.sorted, call.args[argument], request.shape.center)) {
-    return true;
-  }
-  return fail(call, "ERR could not decode requested zset member");
+  if (request.sorted == nullptr) return true;
+  const auto place = find_place(*request.sorted, call.args[argument]);
+  if (!place) return fail(call, "ERR could not decode requested zset member");
+  request.shape.center = *place;
+  return true;
 }
 
 // Parses the arguments before the options; `first` is the first option.
@@ -198,9 +198,9 @@ std::vector<FoundPoint> search(const GeoSearchRequest& request) {
          at.valid() && at.value()->score() < range.high; at.next()) {
       const ScoredMember* member = at.value();
       const geohash::Place place = geohash::decode(member->score());
-      double distance = 0;
-      if (!geohash::contains(request.shape, place, distance)) continue;
-      found.push_back({std::string(member->bytes()), place, distance, member->score()});
+      const auto distance = geohash::distance_within(request.shape, place);
+      if (!distance) continue;
+      found.push_back({std::string(member->bytes()), place, *distance, member->score()});
       if (found.size() >= limit) return found;
     }
   }

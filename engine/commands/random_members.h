@@ -2,7 +2,6 @@
 // Redis, a positive count asks for distinct elements and a negative one allows repeats.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <unordered_set>
 #include <vector>

@@ -114,11 +114,12 @@ std::optional<std::string> look_up(Call& call, Bytes pattern, const std::string&
 }
 
 // Like strtod: leading blanks are skipped, and an empty text is zero.
-bool parse_score(const std::string& text, double& score) {
+std::optional<double> parse_score(const std::string& text) {
   char* end = nullptr;
   errno = 0;
-  score = std::strtod(text.c_str(), &end);
-  return *end == '\0' && errno != ERANGE && !std::isnan(score);
+  const double score = std::strtod(text.c_str(), &end);
+  const bool good = *end == '\0' && errno != ERANGE && !std::isnan(score);
+  return good ? std::optional(score) : std::nullopt;
 }
 
 // The part [start, end) of the result.
@@ -165,8 +166,10 @@ bool weigh(Call& call, const SortRequest& request, std::vector<SortElement>& ele
         request.by.empty() ? element.text : look_up(call, request.by, element.text);
     if (request.alpha) {
       element.weight = std::move(value);
-    } else if (value.has_value() && !parse_score(*value, element.score)) {
-      numbers = false;
+    } else if (value) {
+      const auto score = parse_score(*value);
+      if (!score) numbers = false;
+      element.score = score.value_or(0);
     }
   }
   return numbers;

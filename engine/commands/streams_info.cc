@@ -56,8 +56,8 @@ void reply_progress(Reply& reply, const Stream& stream, const StreamGroup& group
     reply.null();
   }
   reply.bulk("lag");
-  int64_t lag = 0;
-  stream.lag(group, lag) ? reply.integer(lag) : reply.null();
+  const auto lag = stream.lag(group);
+  lag ? reply.integer(*lag) : reply.null();
 }
 
 // At most `count` (0: all) pending entries, each with its consumer in the list of a group.

@@ -36,13 +36,11 @@ void take_event(Bytes& bytes, int64_t first_ms, Event& event) {
 
 Bytes event_type_name(EventType type) { return kEventTypeNames[static_cast<size_t>(type)]; }
 
-bool parse_event_type(Bytes name, EventType& type) {
+std::optional<EventType> parse_event_type(Bytes name) {
   for (size_t i = 1; i < kEventTypes; ++i) {
-    if (!equals_ignore_case(name, kEventTypeNames[i])) continue;
-    type = static_cast<EventType>(i);
-    return true;
+    if (equals_ignore_case(name, kEventTypeNames[i])) return static_cast<EventType>(i);
   }
-  return false;
+  return std::nullopt;
 }
 
 void EventLog::append(uint64_t seq, int64_t time_ms, EventType type, Bytes id, Bytes fields) {

@@ -45,7 +45,7 @@ inline constexpr size_t kEventTypes = 16;
 inline constexpr uint32_t event_bit(EventType type) { return 1U << static_cast<unsigned>(type); }
 inline constexpr uint32_t kEveryEventType = (1U << kEventTypes) - 1 - event_bit(EventType::kNone);
 Bytes event_type_name(EventType type);
-bool parse_event_type(Bytes name, EventType& type);
+std::optional<EventType> parse_event_type(Bytes name);
 
 // A decoded event. Its views are valid only during the visit.
 struct Event {

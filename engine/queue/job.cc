@@ -20,13 +20,11 @@ constexpr std::array<Bytes, kJobStates> kStateNames = {
 
 Bytes job_state_name(JobState state) { return kStateNames[static_cast<size_t>(state)]; }
 
-bool parse_job_state(Bytes name, JobState& state) {
+std::optional<JobState> parse_job_state(Bytes name) {
   for (size_t i = 0; i < kStateNames.size(); ++i) {
-    if (!equals_ignore_case(name, kStateNames[i])) continue;
-    state = static_cast<JobState>(i);
-    return true;
+    if (equals_ignore_case(name, kStateNames[i])) return static_cast<JobState>(i);
   }
-  return false;
+  return std::nullopt;
 }
 
 Job* Job::make(Bytes id, Bytes payload) {

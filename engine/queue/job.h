@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -42,7 +43,7 @@ inline constexpr size_t kJobStates = 8;
 inline constexpr bool is_terminal(JobState state) { return state >= JobState::kCompleted; }
 // As in replies and selectors: "pending", ...
 Bytes job_state_name(JobState state);
-bool parse_job_state(Bytes name, JobState& state);
+std::optional<JobState> parse_job_state(Bytes name);
 
 // Ranks of jobs that were moved to the front are below every time, lowest for the last one moved.
 inline constexpr int64_t kFrontRanks = -(int64_t{1} << 60);

@@ -1,7 +1,6 @@
 #include "engine/queue/queue.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "engine/base/check.h"
 #include "engine/queue/adopted_keys.h"

@@ -302,9 +302,9 @@ std::vector<std::string> QueueConfig::silent_workers(int64_t before_ms, int64_t 
 
 // --- Bands ---
 
-bool QueueConfig::parse_band(Bytes text, uint8_t& band) const {
-  std::string canonical;
-  return read_band(text, values_, band, canonical);
+std::optional<uint8_t> QueueConfig::parse_band(Bytes text) const {
+  const auto band = read_band(text, values_);
+  return band ? std::optional(band->stored) : std::nullopt;
 }
 
 std::string QueueConfig::band_name(uint8_t band) const {

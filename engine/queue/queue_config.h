@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -163,8 +164,7 @@ class QueueConfig {
   std::vector<std::string> silent_workers(int64_t before_ms, int64_t now_ms);
 
   // Parses a band by its name or number as clients write it, which depends on priority_order.
-  // Returns false if there is no such band.
-  bool parse_band(Bytes text, uint8_t& band) const;
+  std::optional<uint8_t> parse_band(Bytes text) const;
   // Its name, or its number as clients write it.
   std::string band_name(uint8_t band) const;
   // The number as clients see it.

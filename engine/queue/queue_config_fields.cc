@@ -28,11 +28,9 @@ std::string number_text(uint64_t value) {
   return {text, format_i64(text, static_cast<int64_t>(value))};
 }
 
-bool read_number(Bytes text, uint64_t min, uint64_t max, uint64_t& value) {
-  const std::optional<uint64_t> parsed = parse_u64(text);
-  if (!parsed || *parsed < min || *parsed > max) return false;
-  value = *parsed;
-  return true;
+std::optional<uint64_t> read_number(Bytes text, uint64_t min, uint64_t max) {
+  const auto number = parse_u64(text);
+  return number && *number >= min && *number <= max ? number : std::nullopt;
 }
 
 // Takes the text up to the next `separator`, or all of it.
@@ -53,9 +51,9 @@ bool read_parts(Bytes text, std::span<const NumberPart> parts, size_t needed) {
   size_t given = static_cast<size_t>(std::count(text.begin(), text.end(), ':')) + 1;
   if (given < needed || given > parts.size()) return false;
   for (size_t i = 0; i < given; ++i) {
-    if (!read_number(take_part(text, ':'), parts[i].min, parts[i].max, *parts[i].value)) {
-      return false;
-    }
+    const auto number = read_number(take_part(text, ':'), parts[i].min, parts[i].max);
+    if (!number) return false;
+    *parts[i].value = *number;
   }
   return true;
 }
@@ -100,20 +98,14 @@ uint8_t stored_band(uint64_t number, bool descending) {
 
 }  // namespace
 
-bool read_band(Bytes text, const QueueValues& values, uint8_t& band, std::string& canonical) {
-  uint64_t number = 0;
-  if (read_number(text, 0, kBands - 1, number)) {
-    band = stored_band(number, values.descending);
-    canonical = number_text(number);
-    return true;
+std::optional<NamedBand> read_band(Bytes text, const QueueValues& values) {
+  if (const auto number = read_number(text, 0, kBands - 1)) {
+    return NamedBand{stored_band(*number, values.descending), number_text(*number)};
   }
   for (const auto& [name, stored] : values.bands) {
-    if (!equals_ignore_case(name, text)) continue;
-    band = stored;
-    canonical = name;
-    return true;
+    if (equals_ignore_case(name, text)) return NamedBand{stored, name};
   }
-  return false;
+  return std::nullopt;
 }
 
 namespace {
@@ -129,9 +121,8 @@ bool read_bands(Reading& reading) {
     Bytes part = take_part(rest, ',');
     const bool has_number = part.find('=') != Bytes::npos;
     const Bytes name = take_part(part, '=');
-    std::optional<uint64_t> number;
-    if (has_number && !read_number(part, 0, kBands - 1, number.emplace())) return false;
-    if (!is_band_name(name) || comma_at_end) return false;
+    const auto number = read_number(part, 0, kBands - 1);
+    if (has_number != number.has_value() || !is_band_name(name) || comma_at_end) return false;
     given.emplace_back(name, number);
   }
   const bool descending = reading.values.descending;
@@ -162,7 +153,11 @@ bool read_bands(Reading& reading) {
 }
 
 bool read_default_pri(Reading& reading) {
-  return read_band(reading.text, reading.values, reading.values.default_band, reading.canonical);
+  const auto band = read_band(reading.text, reading.values);
+  if (!band) return false;
+  reading.values.default_band = band->stored;
+  reading.canonical = band->canonical;
+  return true;
 }
 
 bool read_order(Reading& reading) {
@@ -174,11 +169,10 @@ bool read_order(Reading& reading) {
   order.lifo_from = word == 0 ? kBands : 0;
   reading.canonical = word == 0 ? "fifo" : "lifo";
   if (!has_band) return true;
-  uint8_t band = 0;
-  std::string name;
-  if (!read_band(rest, reading.values, band, name)) return false;
-  order.lifo_from = band;
-  reading.canonical += ':' + name;
+  const auto band = read_band(rest, reading.values);
+  if (!band) return false;
+  order.lifo_from = band->stored;
+  reading.canonical += ':' + band->canonical;
   return true;
 }
 
@@ -188,12 +182,11 @@ bool read_reserve(Reading& reading) {
   reading.canonical = "none";
   if (equals_ignore_case(reading.text, "none")) return true;
   Bytes rest = reading.text;
-  uint8_t band = 0;
-  std::string name;
-  if (!read_band(take_part(rest, ':'), reading.values, band, name)) return false;
-  if (!read_number(rest, 1, kMaxCount, reserve.slots)) return false;
-  reserve.band = band;
-  reading.canonical = name + ':' + number_text(reserve.slots);
+  const auto band = read_band(take_part(rest, ':'), reading.values);
+  const auto slots = read_number(rest, 1, kMaxCount);
+  if (!band || !slots) return false;
+  reserve = {band->stored, *slots};
+  reading.canonical = band->canonical + ':' + number_text(*slots);
   return true;
 }
 
@@ -207,9 +200,10 @@ bool read_rate(Reading& reading) {
   Bytes rest = reading.text;
   if (rest.find('/') == Bytes::npos) return false;
   constexpr uint64_t kMaxTokens = 1000000000;
-  if (!read_number(take_part(rest, '/'), 1, kMaxTokens, rate.tokens)) return false;
+  const auto tokens = read_number(take_part(rest, '/'), 1, kMaxTokens);
+  if (!tokens) return false;
   uint64_t interval = 0;
-  rate.burst = rate.tokens;
+  rate.burst = rate.tokens = *tokens;
   const NumberPart parts[] = {{&interval, 1, kMaxLeaseMs}, {&rate.burst, 1, kMaxTokens}};
   if (!read_parts(rest, parts, 1)) return false;
   rate.interval_ms = static_cast<int64_t>(interval);
@@ -290,11 +284,11 @@ auto& member_of(QueueValues& values) {
 
 template <auto member, uint64_t min, uint64_t max>
 bool read_plain_number(Reading& reading) {
-  uint64_t number = 0;
-  if (!read_number(reading.text, min, max, number)) return false;
+  const auto number = read_number(reading.text, min, max);
+  if (!number) return false;
   auto& value = member_of<member>(reading.values);
-  value = static_cast<std::remove_reference_t<decltype(value)>>(number);
-  reading.canonical = number_text(number);
+  value = static_cast<std::remove_reference_t<decltype(value)>>(*number);
+  reading.canonical = number_text(*number);
   return true;
 }
 

@@ -4,6 +4,7 @@
 // Pure functions of their arguments; the table is constant.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -57,8 +58,11 @@ Bytes read_fields(std::vector<ConfigField>& given, QueueValues& values);
 // The values that exist for groups and keys as well.
 GroupConfig shared_values(const QueueValues& values);
 
-// Parses a band as clients write it: its number, or its name in any case. `canonical`: the number,
-// or the name as spelled in `bands`. Returns false if there is no such band.
-bool read_band(Bytes text, const QueueValues& values, uint8_t& band, std::string& canonical);
+struct NamedBand {
+  uint8_t stored = 0;
+  std::string canonical;  // its number, or its name as spelled in `bands`
+};
+// Parses a band as clients write it: its number, or its name in any case.
+std::optional<NamedBand> read_band(Bytes text, const QueueValues& values);
 
 }  // namespace sluice

@@ -19,9 +19,9 @@ std::string write_functions(const std::vector<Bytes>& codes) {
 
 FunctionsFault read_functions(Bytes payload, uint64_t max_string_bytes,
                               std::vector<std::string>& codes) {
-  Bytes content;
-  if (!check_footer(payload, content)) return FunctionsFault::kFooter;
-  Reader from(content, max_string_bytes);
+  const auto content = check_footer(payload);
+  if (!content) return FunctionsFault::kFooter;
+  Reader from(*content, max_string_bytes);
   for (uint8_t type = 0; from.left() != 0;) {
     Bytes code;
     if (!from.byte(type) || type != kFunctionLibrary) return FunctionsFault::kOtherType;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "engine/base/bytes.h"
@@ -25,9 +26,8 @@ OwnedEntry read_value(uint8_t type, Reader& from, Bytes key);
 // For messages: RDB's name of an unsupported type (modules). Empty if it is supported or unknown.
 Bytes foreign_type_name(uint8_t type);
 
-// Checks the payload of DUMP or FUNCTION DUMP, and sets `content` to the part before the footer.
-// Returns false if the footer is wrong.
-bool check_footer(Bytes payload, Bytes& content);
+// The payload of DUMP or FUNCTION DUMP without its footer, or nothing if the footer is wrong.
+std::optional<Bytes> check_footer(Bytes payload);
 // Appends the footer to the content.
 void put_footer(std::string& payload);
 

@@ -171,36 +171,31 @@ bool read_sorted(uint8_t type, Reader& from, SortedSet& sorted) {
   return whole && !sorted.members.empty();
 }
 
-bool type_of(uint8_t type, Type& made) {
+std::optional<Type> type_of(uint8_t type) {
   switch (type) {
     case kList:
     case kListZiplist:
     case kListQuicklist:
     case kListQuicklist2:
-      made = Type::kList;
-      return true;
+      return Type::kList;
     case kSet:
     case kSetIntset:
-      made = Type::kSet;
-      return true;
+      return Type::kSet;
     case kSorted:
     case kSortedText:
     case kSortedZiplist:
     case kSortedListpack:
-      made = Type::kSortedSet;
-      return true;
+      return Type::kSortedSet;
     case kHash:
     case kHashZipmap:
     case kHashZiplist:
     case kHashListpack:
-      made = Type::kHash;
-      return true;
+      return Type::kHash;
     case kStreamListpacks:
     case kStreamListpacks2:
-      made = Type::kStream;
-      return true;
+      return Type::kStream;
     default:
-      return false;
+      return std::nullopt;
   }
 }
 
@@ -226,9 +221,9 @@ OwnedEntry read_value(uint8_t type, Reader& from, Bytes key) {
     Bytes text;
     return OwnedEntry(from.string(text) ? Entry::make_string(key, text, 0) : nullptr);
   }
-  Type made{};
-  if (!type_of(type, made)) return nullptr;
-  OwnedEntry entry(Entry::make_object(key, made, make_collection(made)));
+  const auto made = type_of(type);
+  if (!made) return nullptr;
+  OwnedEntry entry(Entry::make_object(key, *made, make_collection(*made)));
   if (!fill(type, from, *entry)) entry.reset();
   return entry;
 }
@@ -252,21 +247,23 @@ Bytes foreign_type_name(uint8_t type) {
   }
 }
 
-bool check_footer(Bytes payload, Bytes& content) {
-  if (payload.size() < kFooterBytes) return false;
-  content = payload.substr(0, payload.size() - kFooterBytes);
+std::optional<Bytes> check_footer(Bytes payload) {
+  if (payload.size() < kFooterBytes) return std::nullopt;
+  const Bytes content = payload.substr(0, payload.size() - kFooterBytes);
   Reader footer(payload.substr(content.size()), kFooterBytes);
   uint64_t version = 0;
   uint64_t crc = 0;
   footer.number(2, version);
   footer.number(8, crc);
-  return version <= kVersion && crc == crc64(payload.substr(0, payload.size() - sizeof(crc)));
+  const bool right =
+      version <= kVersion && crc == crc64(payload.substr(0, payload.size() - sizeof(crc)));
+  return right ? std::optional(content) : std::nullopt;
 }
 
 PayloadFault read_payload(Bytes payload, uint64_t max_string_bytes, Bytes key, OwnedEntry& value) {
-  Bytes content;
-  if (!check_footer(payload, content)) return PayloadFault::kFooter;
-  Reader from(content, max_string_bytes);
+  const auto content = check_footer(payload);
+  if (!content) return PayloadFault::kFooter;
+  Reader from(*content, max_string_bytes);
   uint8_t type = 0;
   if (from.byte(type)) value = read_value(type, from, key);
   return value != nullptr ? PayloadFault::kNone : PayloadFault::kData;

@@ -97,7 +97,8 @@ std::string encode_functions(const FunctionLibrary& library) {
   return out;
 }
 
-bool decode_functions(Bytes record, FunctionLibrary& library) {
+std::optional<std::vector<FunctionInfo>> decode_functions(Bytes record) {
+  std::vector<FunctionInfo> functions;
   while (!record.empty()) {
     Bytes name;
     Bytes description;
@@ -105,13 +106,13 @@ bool decode_functions(Bytes record, FunctionLibrary& library) {
     uint64_t described = 0;
     if (!take_bytes(record, name) || !take_varint(record, flags) ||
         !take_varint(record, described) || (described != 0 && !take_bytes(record, description))) {
-      return false;
+      return std::nullopt;
     }
     FunctionInfo function{std::string(name), std::nullopt, static_cast<uint32_t>(flags)};
     if (described != 0) function.description = description;
-    library.functions.push_back(std::move(function));
+    functions.push_back(std::move(function));
   }
-  return true;
+  return functions;
 }
 
 }  // namespace sluice

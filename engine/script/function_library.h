@@ -61,9 +61,9 @@ bool is_library_name(Bytes name);
 // Parses the first line, `#!lua name=...`, into `name` and `code_begin`.
 Status parse_library_head(FunctionLibrary& library);
 
-// Encode the functions of a library as the value of a record, and decode it. Decoding returns false
-// for damage.
+// Encode the functions of a library as the value of a record, and decode them. Decoding returns
+// nothing for damage.
 std::string encode_functions(const FunctionLibrary& library);
-bool decode_functions(Bytes record, FunctionLibrary& library);
+std::optional<std::vector<FunctionInfo>> decode_functions(Bytes record);
 
 }  // namespace sluice

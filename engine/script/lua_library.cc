@@ -192,9 +192,8 @@ Status LuaMachine::run_library(Registration& registration, bool known) {
   collect_after_run();
   if (status == 0) return {};
   std::string error = "ERR Error registering functions: ";
-  Bytes text = "not enough memory";
-  if (lua_istable(lua_, -1)) string_field(lua_, "err", text);
-  error += text;
+  const auto text = lua_istable(lua_, -1) ? string_field(lua_, "err") : std::nullopt;
+  error += text.value_or("not enough memory");
   lua_settop(lua_, kLastSlot);
   forget(lua_, registration.references);
   return refusal(std::move(error));

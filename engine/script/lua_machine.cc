@@ -1,7 +1,6 @@
 #include "engine/script/lua_machine.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "engine/execution/engine.h"
 #include "engine/execution/execution.h"

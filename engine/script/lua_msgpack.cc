@@ -3,6 +3,7 @@
 // It writes and reads what Redis's library does: the old MessagePack with strings only (no binary
 // and no extension types), whole numbers as the shortest integer, other numbers as a float if that
 // is exact.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 

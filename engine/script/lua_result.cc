@@ -83,13 +83,12 @@ int describe_error(lua_State* lua) {
   return 1;
 }
 
-bool string_field(lua_State* lua, const char* name, Bytes& value) {
+std::optional<Bytes> string_field(lua_State* lua, const char* name) {
   lua_pushstring(lua, name);
   lua_rawget(lua, -2);
-  const bool found = lua_isstring(lua, -1) != 0;
-  if (found) value = lua_tostring(lua, -1);
+  const char* value = lua_tostring(lua, -1);
   lua_pop(lua, 1);
-  return found;
+  return value != nullptr ? std::optional<Bytes>(value) : std::nullopt;
 }
 
 std::string error_text(lua_State* lua, Bytes sha) {
@@ -98,12 +97,10 @@ std::string error_text(lua_State* lua, Bytes sha) {
     return "ERR Error running script " + std::string(sha) + ", " +
            std::string(Bytes(text == nullptr ? "execution failure" : text).substr(0, 100));
   }
-  Bytes field;
-  std::string text = string_field(lua, "err", field)
-                         ? std::string(field)
-                         : "ERR The script raised a table without a field 'err'";
-  Bytes source;
-  if (!string_field(lua, "source", source)) return text;
+  std::string text(
+      string_field(lua, "err").value_or("ERR The script raised a table without a field 'err'"));
+  const auto source = string_field(lua, "source");
+  if (!source) return text;
   lua_pushliteral(lua, "line");
   lua_rawget(lua, -2);
   const int line = static_cast<int>(lua_tointeger(lua, -1));
@@ -111,7 +108,7 @@ std::string error_text(lua_State* lua, Bytes sha) {
   text += " script: ";
   text += sha;
   text += ", on ";
-  text += source;
+  text += *source;
   text += ':';
   text += std::to_string(line);
   text += '.';

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -41,9 +42,9 @@ std::string error_text(lua_State* lua, Bytes sha);
 // Whether a command has already counted the error (a table on top of the stack).
 bool is_counted_error(lua_State* lua);
 
-// The string field of the table on top of the stack, up to its first NUL like in Redis. Returns
-// false if it is missing. The view is valid while the table holds the string.
-bool string_field(lua_State* lua, const char* name, Bytes& value);
+// The string field of the table on top of the stack, up to its first NUL like in Redis. The
+// view is valid while the table holds the string.
+std::optional<Bytes> string_field(lua_State* lua, const char* name);
 
 // Converts a number to an integer as the processor does, even if it does not fit, as in Redis.
 int64_t to_integer(double number);

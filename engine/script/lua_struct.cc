@@ -4,6 +4,7 @@
 // (with a size after i and I) are integers, lower case if signed; f d are numbers; s is a text that
 // ends with a zero byte; cN is a text of N bytes, c0 one of a known size (all of it when packing,
 // the number before it when unpacking).
+#include <algorithm>
 #include <bit>
 
 #include "engine/base/characters.h"

@@ -5,7 +5,6 @@
 // must not call back into the script.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstring>
 

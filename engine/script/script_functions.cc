@@ -139,10 +139,11 @@ bool ScriptEngine::replay_library(const Effect& effect) {
   } else {
     auto library = std::make_shared<FunctionLibrary>();
     library->code = effect.value;
-    if (!parse_library_head(*library).ok() || library->name != effect.key ||
-        !decode_functions(effect.field, *library)) {
+    auto decoded = decode_functions(effect.field);
+    if (!parse_library_head(*library).ok() || library->name != effect.key || !decoded) {
       return false;
     }
+    library->functions = std::move(*decoded);
     changed->put(library);
   }
   set_functions(std::move(changed));

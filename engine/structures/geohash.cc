@@ -185,17 +185,18 @@ double distance_m(const Place& from, const Place& to) {
          std::asin(std::sqrt(u * u + std::cos(from_latitude) * std::cos(to_latitude) * v * v));
 }
 
-bool contains(const Shape& shape, const Place& place, double& distance) {
+std::optional<double> distance_within(const Shape& shape, const Place& place) {
   if (shape.is_box) {
     const Place& center = shape.center;
     const double across = distance_m(place, {center.longitude, place.latitude});
     const double along = distance_m(place, {place.longitude, center.latitude});
     if (across > shape.width * shape.unit_m / 2 || along > shape.height * shape.unit_m / 2) {
-      return false;
+      return std::nullopt;
     }
   }
-  distance = distance_m(shape.center, place);
-  return shape.is_box || !(distance > shape.radius * shape.unit_m);
+  const double distance = distance_m(shape.center, place);
+  if (!shape.is_box && distance > shape.radius * shape.unit_m) return std::nullopt;
+  return distance;
 }
 
 std::vector<ScoreRange> cover(const Shape& shape) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,8 +43,8 @@ struct Shape {
   double height = 0;
   double unit_m = 1;
 };
-// Whether the place lies within the shape. Sets its distance from the center.
-bool contains(const Shape& shape, const Place& place, double& distance_m);
+// The distance from the center of a place within the shape; nothing for a place outside.
+std::optional<double> distance_within(const Shape& shape, const Place& place);
 
 // Scores from `low` (included) to `high` (excluded).
 struct ScoreRange {

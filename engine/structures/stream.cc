@@ -1,6 +1,5 @@
 #include "engine/structures/stream.h"
 
-#include <algorithm>
 #include <bit>
 
 namespace sluice {
@@ -85,16 +84,14 @@ int64_t Stream::reads_up_to(const StreamId& id) const {
   return StreamGroup::kUnknownReads;
 }
 
-bool Stream::lag(const StreamGroup& group, int64_t& entries) const {
-  entries = 0;
-  if (entries_added == 0) return true;
+std::optional<int64_t> Stream::lag(const StreamGroup& group) const {
+  if (entries_added == 0) return 0;
   int64_t read = group.entries_read;
   if (read == StreamGroup::kUnknownReads || may_have_gaps(group.last_id)) {
     read = reads_up_to(group.last_id);
   }
-  if (read == StreamGroup::kUnknownReads) return false;
-  entries = static_cast<int64_t>(entries_added - static_cast<uint64_t>(read));
-  return true;
+  if (read == StreamGroup::kUnknownReads) return std::nullopt;
+  return static_cast<int64_t>(entries_added - static_cast<uint64_t>(read));
 }
 
 namespace {

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,9 +78,8 @@ class Stream {
   bool may_have_gaps(const StreamId& from) const;
   // The number of entries that were added up to this id, or StreamGroup::kUnknownReads.
   int64_t reads_up_to(const StreamId& id) const;
-  // Sets the number of entries that have not been delivered to the group. Returns false if that is
-  // unknown.
-  bool lag(const StreamGroup& group, int64_t& entries) const;
+  // The number of entries that have not been delivered to the group, if it is known.
+  std::optional<int64_t> lag(const StreamGroup& group) const;
 
   // The number of nodes in the radix tree that Redis would have, for XINFO.
   uint64_t radix_tree_nodes() const;

@@ -3,7 +3,6 @@
 // The id of an event in the stream is its number, so a browser that reconnects with Last-Event-ID
 // resumes after it without a gap. Events that are no longer kept are reported (TRIMMED), never
 // skipped.
-#include <algorithm>
 #include <array>
 
 #include "net/admin/api.h"

@@ -109,9 +109,9 @@ bool JobList::go_on() {
 bool means_ended(const SelectorWords& selector) {
   JobStates states = 0;
   for (size_t i = 1; i < selector.states.size(); i += 2) {
-    JobState state{};
-    if (!parse_job_state(selector.states[i], state)) return false;
-    states |= state_bit(state);
+    const auto state = parse_job_state(selector.states[i]);
+    if (!state) return false;
+    states |= state_bit(*state);
   }
   return states != 0 && (states & kLiveStates) == 0;
 }
@@ -419,9 +419,8 @@ struct Changeable {
 Words counted_states(const Words& named, Changeable states) {
   Words counted;
   for (size_t i = 1; i < named.size(); i += 2) {
-    JobState state{};
-    const bool known = parse_job_state(named[i], state);
-    if (known && (states.allowed & state_bit(state)) == 0) continue;
+    const auto state = parse_job_state(named[i]);
+    if (state && (states.allowed & state_bit(*state)) == 0) continue;
     counted.insert(counted.end(), {"STATE", named[i]});
   }
   for (unsigned i = 0; named.empty() && i < kJobStates; ++i) {

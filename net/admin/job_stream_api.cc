@@ -33,19 +33,18 @@ struct StreamPlace {
 };
 
 // Parses `<number>:<offset>`.
-bool parse_place(Bytes text, StreamPlace& place) {
+std::optional<StreamPlace> parse_place(Bytes text) {
   const size_t colon = text.find(':');
-  if (colon == Bytes::npos) return false;
+  if (colon == Bytes::npos) return std::nullopt;
   const auto seq = parse_i64(text.substr(0, colon));
   const auto offset = parse_i64(text.substr(colon + 1));
-  if (!seq || *seq < 0 || !offset || *offset < 0 || *offset > kMaxExact) return false;
-  place = {static_cast<uint64_t>(*seq), static_cast<uint64_t>(*offset)};
-  return true;
+  if (!seq || *seq < 0 || !offset || *offset < 0 || *offset > kMaxExact) return std::nullopt;
+  return StreamPlace{static_cast<uint64_t>(*seq), static_cast<uint64_t>(*offset)};
 }
 
 bool is_end(Bytes state) {
-  JobState parsed{};
-  return parse_job_state(state, parsed) && is_terminal(parsed);
+  const auto parsed = parse_job_state(state);
+  return parsed && is_terminal(*parsed);
 }
 
 class JobStream : public std::enable_shared_from_this<JobStream> {
@@ -257,12 +256,12 @@ void stream_job(Exchange& exchange) {
   Words options = {"WITH", "result"};
   read_progress_bytes(query, options);
   if (query.failed() || respond_busy(exchange)) return;
-  StreamPlace place;
   const std::string* last = exchange.request().header("last-event-id");
-  if (last != nullptr && !last->empty() && !parse_place(*last, place)) {
+  const auto place = last != nullptr && !last->empty() ? parse_place(*last) : StreamPlace();
+  if (!place) {
     return respond_bad_field(exchange, {"last-event-id", "must be <event number>:<log offset>"});
   }
-  std::make_shared<JobStream>(exchange, std::move(place), std::move(options))->begin();
+  std::make_shared<JobStream>(exchange, *place, std::move(options))->begin();
 }
 
 }  // namespace

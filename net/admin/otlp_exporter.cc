@@ -147,8 +147,7 @@ void OtlpExporter::Export::start(int64_t limit_ms) {
 }
 
 void OtlpExporter::Export::look_up() {
-  NameLookup::Result found;
-  if (lookup_->take(found)) return connect(found);
+  if (const auto found = lookup_->result()) return connect(*found);
   poll_.expires_after(kLookupPoll);
   poll_.async_wait([self = shared_from_this()](const error_code& error) {
     if (!error && self->exporter_ != nullptr) self->look_up();

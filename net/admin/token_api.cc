@@ -63,8 +63,8 @@ void list_tokens(Exchange& exchange) {
 using TokenChange = std::function<std::optional<HttpResponse>(std::vector<TokenSetting>& tokens)>;
 
 // Changes the list and the configuration file. On failure nothing has changed; responds with the
-// problem and returns false. `kept` tells whether a restart will find the change.
-bool change_tokens(Exchange& exchange, const TokenChange& change, bool& kept) {
+// problem and returns nothing. Otherwise returns whether a restart will find the change.
+std::optional<bool> change_tokens(Exchange& exchange, const TokenChange& change) {
   Config& config = exchange.service().config();
   std::optional<HttpResponse> refusal;
   const Status status = config.update(kDirective, [&](const std::string& now) {
@@ -76,15 +76,14 @@ bool change_tokens(Exchange& exchange, const TokenChange& change, bool& kept) {
   if (!refusal && !status.ok()) refusal = problem_of_error(status.message());
   if (refusal) {
     exchange.respond(std::move(*refusal));
-    return false;
+    return std::nullopt;
   }
   exchange.note_change({"CONFIG", "SET", kDirective}, 1);
   const Status in_file = config.keep(kDirective);
-  kept = in_file.ok();
-  if (!kept) {
+  if (!in_file.ok()) {
     spdlog::warn("A change of the HTTP tokens is lost at the next start: {}", in_file.message());
   }
-  return true;
+  return in_file.ok();
 }
 
 void add_token(Exchange& exchange) {
@@ -99,21 +98,18 @@ void add_token(Exchange& exchange) {
   if (query.failed() || body.failed() || !may_configure(exchange, "set")) return;
   const std::string secret = random_hex(kSecretDigits);
   const TokenSetting token{*role, hash_password(secret), user};
-  bool kept = false;
-  const bool added = change_tokens(
-      exchange,
-      [&](std::vector<TokenSetting>& tokens) -> std::optional<HttpResponse> {
+  const auto kept = change_tokens(
+      exchange, [&](std::vector<TokenSetting>& tokens) -> std::optional<HttpResponse> {
         if (tokens.size() == kMaxTokens) {
           return problem(409, "TOKENLIMIT", "The maximum number of tokens has been reached.");
         }
         tokens.push_back(token);
         return std::nullopt;
-      },
-      kept);
-  if (!added) return;
+      });
+  if (!kept) return;
   json answer = shown(token);
   answer["token"] = secret;
-  answer["kept"] = kept;
+  answer["kept"] = *kept;
   respond_json(exchange, answer, 201);
 }
 
@@ -121,19 +117,16 @@ void remove_token(Exchange& exchange) {
   QueryReader query(exchange, QueryReader::Selects::kNothing);
   if (query.failed() || !may_configure(exchange, "set")) return;
   const std::string& id = exchange.path("id");
-  bool kept = false;
-  const bool removed = change_tokens(
-      exchange,
-      [&](std::vector<TokenSetting>& tokens) -> std::optional<HttpResponse> {
+  const auto kept = change_tokens(
+      exchange, [&](std::vector<TokenSetting>& tokens) -> std::optional<HttpResponse> {
         const size_t gone =
             std::erase_if(tokens, [&](const TokenSetting& token) { return token.id() == id; });
         if (gone == 0) return problem(404, "NOTOKEN", "No such token.");
         // Without any token the local machine may read everything, which nobody has asked for here.
         if (tokens.empty()) return problem(409, "LASTTOKEN", "The last token cannot be revoked.");
         return std::nullopt;
-      },
-      kept);
-  if (removed) respond_json(exchange, {{"id", id}, {"kept", kept}});
+      });
+  if (kept) respond_json(exchange, {{"id", id}, {"kept", *kept}});
 }
 
 }  // namespace

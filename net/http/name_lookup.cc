@@ -59,13 +59,11 @@ std::shared_ptr<NameLookup> NameLookup::begin(const std::string& host, const std
 void NameLookup::finish(Result result) {
   MutexLock lock(mutex_);
   result_ = std::move(result);
-  done_ = true;
 }
 
-bool NameLookup::take(Result& result) {
+std::optional<NameLookup::Result> NameLookup::result() {
   MutexLock lock(mutex_);
-  if (done_) result = std::move(result_);
-  return done_;
+  return result_;
 }
 
 }  // namespace sluice

@@ -9,6 +9,7 @@
 
 #include <boost/asio/ip/tcp.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,15 +27,14 @@ class NameLookup {
   // An address is resolved at once. `port` is a number.
   static std::shared_ptr<NameLookup> begin(const std::string& host, const std::string& port);
 
-  // Returns whether the lookup has ended, and if so sets `result`.
-  bool take(Result& result);
+  // Nothing until the lookup has ended.
+  std::optional<Result> result();
 
  private:
   void finish(Result result);
 
   Mutex mutex_;
-  bool done_ GUARDED_BY(mutex_) = false;
-  Result result_ GUARDED_BY(mutex_);
+  std::optional<Result> result_ GUARDED_BY(mutex_);
 };
 
 }  // namespace sluice

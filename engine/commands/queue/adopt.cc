@@ -8,7 +8,6 @@
 #include "engine/commands/queue/args.h"
 #include "engine/commands/queue/queues.h"
 #include "engine/execution/refusal.h"
-#include "engine/queue/queue_error.h"
 
 namespace sluice {
 

@@ -83,16 +83,12 @@ bool check_job_id(Call& call, size_t argument) {
   return false;
 }
 
-bool parse_lease(Call& call, size_t argument, uint64_t& lease) {
-  lease = 0;
-  if (call.args[argument] == "*") return true;
+std::optional<uint64_t> parse_lease(Call& call, size_t argument) {
+  if (call.args[argument] == "*") return 0;
   const auto token = parse_i64(call.args[argument]);
-  if (!token || *token < 1 || *token > kMaxExact) {
-    reply_bad_field(call, "lease");
-    return false;
-  }
-  lease = static_cast<uint64_t>(*token);
-  return true;
+  if (token && *token >= 1 && *token <= kMaxExact) return static_cast<uint64_t>(*token);
+  reply_bad_field(call, "lease");
+  return std::nullopt;
 }
 
 // --- Options ---
@@ -150,10 +146,9 @@ std::optional<Bytes> OptionReader::glob() {
 }
 
 std::optional<uint8_t> OptionReader::band(const QueueConfig& config, size_t index) {
-  uint8_t number = 0;
-  if (config.parse_band(value(index), number)) return number;
-  bad_value();
-  return std::nullopt;
+  const auto band = config.parse_band(value(index));
+  if (!band) bad_value();
+  return band;
 }
 
 void OptionReader::bad_value() {

@@ -67,8 +67,8 @@ bool may_name_job(Call& call, Bytes id);
 bool is_glob_of_names(Bytes glob);
 // Checks an argument that names a job. Returns false with BADFIELD field=id replied.
 bool check_job_id(Call& call, size_t argument);
-// Parses a lease: its token, or 0 for `*`. Returns false with BADFIELD field=lease replied.
-bool parse_lease(Call& call, size_t argument, uint64_t& lease);
+// Parses a lease: its token, or 0 for `*`. Returns nothing with BADFIELD field=lease replied.
+std::optional<uint64_t> parse_lease(Call& call, size_t argument);
 
 // Reads the options at the end of a command, one after the other:
 //

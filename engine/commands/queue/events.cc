@@ -93,9 +93,9 @@ bool parse_events(Call& call, const Queue* queue, EventsRequest& request) {
       request.blocks = true;
       request.block_ms = options.time().value_or(0);
     } else if (options.is("TYPE", 1)) {
-      EventType type{};
-      if (!parse_event_type(options.value(), type)) options.bad_value();
-      request.types |= event_bit(type);
+      const auto type = parse_event_type(options.value());
+      if (!type) options.bad_value();
+      request.types |= event_bit(type.value_or(EventType::kNone));
     } else if (options.is("ID", 1)) {
       read_followed_job(call, options, request);
     } else {
@@ -145,12 +145,11 @@ void reply_mark(Reply& reply, const EventLog::Looked& last, const Times& now) {
 }
 
 // Replies an array of the events, or the error. The array ends before lost events. If no event
-// comes before these, returns false, sets `lost_seq` to the last lost one, and replies nothing.
-bool try_reply_events(Call& call, const EventLog& log, const EventsRequest& request,
-                      uint64_t& lost_seq) {
+// comes before these, returns the last lost one, and replies nothing; else returns 0.
+uint64_t try_reply_events(Call& call, const EventLog& log, const EventsRequest& request) {
   if (is_trimmed(log, request)) {
     call.reply.error(QueueError("TRIMMED").with("oldest", oldest_seq(log)).text());
-    return true;
+    return 0;
   }
   std::optional<size_t> mark;
   const auto open = [&] {
@@ -174,18 +173,16 @@ bool try_reply_events(Call& call, const EventLog& log, const EventsRequest& requ
     reply_mark(call.reply, looked, call.unit.times);
     ++count;
   }
-  lost_seq = looked.lost_seq;
-  if (count == 0 && lost_seq != 0) return false;
+  if (count == 0 && looked.lost_seq != 0) return looked.lost_seq;
   open();
   call.reply.close_array(*mark, count);
-  return true;
+  return 0;
 }
 
 // Lost events are removed from the log, as if trimmed.
 void reply_events(Call& call, Queue* queue, const EventsRequest& request) {
-  uint64_t lost_seq = 0;
   EventLog none;
-  while (!try_reply_events(call, log_of(call, queue, none), request, lost_seq)) {
+  while (const uint64_t lost_seq = try_reply_events(call, log_of(call, queue, none), request)) {
     queue->events.forget_through(lost_seq);
   }
 }

@@ -6,7 +6,10 @@ namespace sluice {
 
 bool read_pair(Call& call, size_t argument, LeasePair& pair) {
   pair.id = call.args[argument];
-  return check_job_id(call, argument) && parse_lease(call, argument + 1, pair.lease);
+  if (!check_job_id(call, argument)) return false;
+  const auto lease = parse_lease(call, argument + 1);
+  pair.lease = lease.value_or(0);
+  return lease.has_value();
 }
 
 bool check_ids_differ(Call& call, std::vector<Bytes> ids) {

@@ -18,12 +18,12 @@ namespace sluice {
 
 bool read_selector_option(OptionReader& options, const QueueConfig& config, Selector& selector) {
   if (options.is("STATE", 1)) {
-    JobState state{};
-    if (!parse_job_state(options.value(), state)) {
+    const auto state = parse_job_state(options.value());
+    if (!state) {
       options.bad_value();
       return true;
     }
-    selector.states |= state_bit(state);
+    selector.states |= state_bit(*state);
   } else if (options.is("GROUP", 1)) {
     if (const auto glob = options.glob()) selector.choose_groups(*glob);
   } else if (options.is("PRI", 1)) {

@@ -225,18 +225,17 @@ TEST_CASE("functions as a value of a record, whole and damaged") {
   library.functions.push_back({"told", "what it does", kScriptNoWrites | kScriptAllowOom});
   library.functions.push_back({"empty", "", kScriptAllowStale});
   const std::string record = encode_functions(library);
-  FunctionLibrary read;
-  REQUIRE(decode_functions(record, read));
-  REQUIRE(read.functions.size() == 3);
+  const auto read = decode_functions(record);
+  REQUIRE(read.has_value());
+  REQUIRE(read->size() == 3);
   for (size_t i = 0; i < 3; ++i) {
-    CHECK(read.functions[i].name == library.functions[i].name);
-    CHECK(read.functions[i].description == library.functions[i].description);
-    CHECK(read.functions[i].flags == library.functions[i].flags);
+    CHECK((*read)[i].name == library.functions[i].name);
+    CHECK((*read)[i].description == library.functions[i].description);
+    CHECK((*read)[i].flags == library.functions[i].flags);
   }
   size_t refused = 0;
   for (size_t size = 1; size < record.size(); ++size) {
-    FunctionLibrary cut;
-    if (!decode_functions(Bytes(record).substr(0, size), cut)) ++refused;
+    if (!decode_functions(Bytes(record).substr(0, size))) ++refused;
   }
   // After each of the first two functions the rest can be missing as a whole.
   CHECK(refused == record.size() - 1 - 2);

@@ -22,9 +22,9 @@ std::unique_ptr<Store> open_store(StoreOptions options) {
 }
 
 Lsn mark_in(const TempDirectory& directory) {
-  Lsn mark = 0;
-  REQUIRE(decode_mark(read_file(directory.path() + "/high-water-mark"), mark));
-  return mark;
+  const auto mark = decode_mark(read_file(directory.path() + "/high-water-mark"));
+  REQUIRE(mark.has_value());
+  return *mark;
 }
 
 }  // namespace
