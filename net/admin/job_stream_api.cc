@@ -257,7 +257,8 @@ void stream_job(Exchange& exchange) {
   read_progress_bytes(query, options);
   if (query.failed() || respond_busy(exchange)) return;
   const std::string* last = exchange.request().header("last-event-id");
-  const auto place = last != nullptr && !last->empty() ? parse_place(*last) : StreamPlace();
+  std::optional<StreamPlace> place(std::in_place);
+  if (last != nullptr && !last->empty()) place = parse_place(*last);
   if (!place) {
     return respond_bad_field(exchange, {"last-event-id", "must be <event number>:<log offset>"});
   }
