@@ -66,7 +66,7 @@ async function told_as_it_is(visit) {
   await visit.see(".job-row", "urgent");
   await visit.click(".jobs button", "Cancel all active…");
   await visit.click("dialog button", "Cancel them");
-  await visit.see(".notice", "The workers of 1 job were asked to stop.");
+  await visit.see(".notice", "The workers of 2 jobs were asked to stop.");
 }
 
 // When the clock of the browser is set, ages are right again with the next answer.
