@@ -113,8 +113,8 @@ export function ask_to_add(ref: QueueRef, bands: string[], changed: () => void):
 const HELD_MS = 3_600_000;
 
 // A worker may have taken it by then, and nobody was asked whether that run should stop. So it is
-// delayed first, which the server refuses for what runs or has ended; what is delayed does not begin
-// before it is cancelled.
+// delayed first, which the server refuses for what runs or has ended; what is delayed does not
+// begin before it is cancelled.
 async function cancel_added(ref: QueueRef, id: string, changed: () => void): Promise<void> {
   let failed = "The job was not removed";
   try {

@@ -110,7 +110,8 @@ export class WorkersPanel {
   // What it runs continues; it is only given nothing new.
   private async turn(key: string, quiet: boolean): Promise<void> {
     if (!may_operate()) return;
-    // Of a rule for this worker; "": none. What somebody has set meanwhile is not overwritten.
+    // What a rule for this worker says; "": there is no such rule. What somebody has set
+    // meanwhile is not overwritten.
     let before = "";
     const path = (rest: string, query = {}) =>
       path_with_rule(queue_path(this.ref, rest, query), "worker", key);

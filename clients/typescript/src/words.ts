@@ -58,8 +58,8 @@ export const LONE = /\p{Surrogate}/u
 export const IS_LONE = 'has a lone surrogate, which UTF-8 cannot express'
 
 /**
- * The name, as it is. All names that a caller gives pass here: those that UTF-8 cannot express would
- * be sent as one, with U+FFFD in it.
+ * The name, as it is. All names that a caller gives pass here: those that UTF-8 cannot express
+ * would be sent as one, with U+FFFD in it.
  *
  * @throws TypeError - it has a lone surrogate
  */

@@ -51,9 +51,8 @@ test('a name that UTF-8 cannot express is refused before anything is sent, by it
     }
     assert.equal(additionOf('q', payload, { id: '\u{1f600}' }).id, '\u{1f600}')
     const url = 'redis://127.0.0.1:1'
-    for (const make of [() => new Queue(lone), () => new Worker(['q', lone], () => null, { url })]) {
-      assert.throws(make, /^TypeError: queue has a lone surrogate/)
-    }
+    const makes = [() => new Queue(lone), () => new Worker(['q', lone], () => null, { url })]
+    for (const make of makes) assert.throws(make, /^TypeError: queue has a lone surrogate/)
     assert.throws(() => new Worker('q', () => null, { url, match: [lone] }), /TypeError: match has/)
     const queue = new Queue('q', { url })
     const asks = [queue.get(lone), queue.result(lone), queue.cancel(lone), queue.retry(lone)]
