@@ -1,7 +1,7 @@
 // The actions of an operator. Irreversible ones ask for confirmation; the others offer an undo.
 import { job_link, stays } from "./address";
 import { job_path, queue_path, request, state } from "./api";
-import type { QueueRef } from "./api";
+import type { Query, QueueRef } from "./api";
 import { body_item, body_member, entries_of, segment_of, shown, text_of } from "./bytes";
 import { server_now } from "./clock";
 import { ask, field } from "./dialogs";
@@ -77,10 +77,15 @@ const DEPENDENTS = "Jobs that need it are cancelled with it, and stay so.";
 const ADOPTED = "will be removed from the Redis keys at once. No worker is told, and there is no "
   + "undo.";
 
+// Somebody else may have put it back, and it may have run: a retry would run it once more. The
+// server makes no retry depend on the state, so that is asked for just before.
 async function put_back(target: Target): Promise<void> {
   await act(`${shown(target.id)} is waiting again, at the end of its band.`,
-    "The job was not put back",
-    () => request(job_path(target.ref, target.id, ":retry"), { method: "POST", body: {} }));
+    "The job was not put back", async () => {
+      const now = await request<Job>(job_path(target.ref, target.id));
+      if (now.state !== "cancelled") throw new Error(`it is ${now.state} by now.`);
+      await request(job_path(target.ref, target.id, ":retry"), { method: "POST", body: {} });
+    });
   target.changed();
 }
 
@@ -359,11 +364,41 @@ export function ask_for_chosen(ref: QueueRef, verb: Verb, chosen: Map<string, st
   });
 }
 
+const MOST_LISTS = 10;
+
+// Those of the jobs that are cancelled now, without a request for each: what ended last is listed
+// first.
+async function still_cancelled(ref: QueueRef, ids: string[]): Promise<string[]> {
+  const wanted = new Set(ids);
+  const found: string[] = [];
+  const query: Query = { state: "cancelled", count: String(MOST_A_CALL) };
+  for (let list = 0; list < MOST_LISTS && found.length < wanted.size; ++list) {
+    const { jobs, cursor } = await request<{ jobs: Job[]; cursor: string | null }>(
+      queue_path(ref, "/jobs", query));
+    found.push(...jobs.map((job) => segment_of(job, "id") ?? "").filter((id) => wanted.has(id)));
+    if (cursor === null) break;
+    query.cursor = cursor;
+  }
+  return found;
+}
+
+// As put_back, for several.
 async function retry_all(ref: QueueRef, ids: string[], changed: () => void): Promise<void> {
-  await act(`${plural(ids.length, "job")} wait again, at the end of their bands.`,
-    "They were not put back",
-    () => request(queue_path(ref, "/jobs:retry"), { method: "POST",
-      body: { ids: ids.map(body_item) } }));
+  try {
+    const again = await still_cancelled(ref, ids);
+    if (again.length > 0) {
+      await request(queue_path(ref, "/jobs:retry"), { method: "POST",
+        body: { ids: again.map(body_item) } });
+      notice(`${plural(again.length, "job")} wait again, at the end of their bands.`);
+    }
+    const rest = ids.length - again.length;
+    if (rest > 0) {
+      notice(`${plural(rest, "job")} not put back: no longer cancelled, or no longer kept.`,
+        { bad: true });
+    }
+  } catch (error) {
+    failure("They were not put back", error);
+  }
   changed();
 }
 

@@ -1,6 +1,6 @@
 // What an operator does with a whole queue: make it, pause it, add to it, delete it.
 import { overview_link, queue_link, stays } from "./address";
-import { queue_path, request } from "./api";
+import { ApiError, job_path, queue_path, request } from "./api";
 import type { QueueRef } from "./api";
 import { cancel_job, may_operate } from "./actions";
 import { body_member, is_addressable, segment_of_text, shown } from "./bytes";
@@ -38,10 +38,16 @@ export async function set_pause(ref: QueueRef, before: Pause | "", next: Pause,
 // The undo of a pause that no rule of the group had set. `back`: what is in force then.
 async function unset_pause(ref: QueueRef, group: string, set: Pause, back: Pause,
                            changed: () => void): Promise<void> {
-  let is_gone = true;
-  await act(pause_in_words(group, back), NOT_CHANGED,
-    async () => { is_gone = await take_back(ref, "group", group, "paused", set, back); },
-    () => void set_pause(ref, is_gone ? "" : back, set, changed, group, back));
+  try {
+    const is_gone = await take_back(ref, "group", group, "paused", set, back);
+    // No request removes one field of a rule.
+    const stays = is_gone ? "" : ` Its rule has more settings and stays, with paused ${back}: no `
+      + "pattern pauses this group until the rule is removed.";
+    notice(pause_in_words(group, back) + stays, {
+      undo: () => void set_pause(ref, is_gone ? "" : back, set, changed, group, back) });
+  } catch (error) {
+    failure(NOT_CHANGED, error);
+  }
   changed();
 }
 
@@ -104,12 +110,20 @@ export function ask_to_add(ref: QueueRef, bands: string[], changed: () => void):
   });
 }
 
-// A worker may have taken it by then.
+const HELD_MS = 3_600_000;
+
+// A worker may have taken it by then, and nobody was asked whether that run should stop. So it is
+// delayed first, which the server refuses for what runs or has ended; what is delayed does not
+// begin before it is cancelled.
 async function cancel_added(ref: QueueRef, id: string, changed: () => void): Promise<void> {
+  let failed = "The job was not removed";
   try {
+    await request(job_path(ref, id), { method: "PATCH", body: { delay_ms: HELD_MS } });
+    failed = "The job was delayed by an hour, but not removed";
     notice((await cancel_job(ref, id, { reason: "added by mistake" })).said);
   } catch (error) {
-    return failure("The job was not removed", error);
+    const began = error instanceof ApiError && error.code === "NOTWAITING";
+    failure(failed, began ? new Error(`${shown(id)} has begun, or has ended.`) : error);
   }
   changed();
 }

@@ -32,7 +32,9 @@ export function path_with_rule(path: string, scope: Scope, name: string): string
 }
 
 // Undoes the setting of a field that no rule had for this name: its rule is removed. One that has
-// got other fields since stays, and gets what was in force `before`. Returns whether it is gone.
+// got other fields since stays, and gets what was in force `before`, as no request removes a field.
+// Returns whether it is gone. The server removes no rule on a condition: what somebody adds to it
+// between the two requests goes with it.
 export async function take_back(ref: QueueRef, scope: Scope, name: string, field: string,
                                 set: Config[string], before: Config[string]): Promise<boolean> {
   const path = path_with_rule(queue_path(ref, "/config"), scope, name);

@@ -11,6 +11,7 @@ import { count, duration, plural } from "./format";
 import { Seldom, draw_soon } from "./live";
 import { act } from "./notices";
 import { path_with_rule, take_back } from "./rules";
+import { value_text } from "./setting_fields";
 import type { Config, Lease, Worker } from "./types";
 import { Panel, empty, job_anchor, skeleton } from "./view";
 
@@ -109,13 +110,17 @@ export class WorkersPanel {
   // What it runs continues; it is only given nothing new.
   private async turn(key: string, quiet: boolean): Promise<void> {
     if (!may_operate()) return;
-    let had_rule = false;
-    const path = (rest = "") => path_with_rule(queue_path(this.ref, rest), "worker", key);
-    const set = (next: boolean) => request(path(), { method: "PATCH", body: { quiet: next } });
+    // What a rule for this worker says; "": there is no such rule. What somebody has set
+    // meanwhile is not overwritten.
+    let before = "";
+    const path = (rest: string, query = {}) =>
+      path_with_rule(queue_path(this.ref, rest, query), "worker", key);
+    const set = (next: boolean, was: string) => request(path("", { was: `quiet=${was}` }),
+      { method: "PATCH", body: { quiet: next } });
     await this.change(key, quiet, async () => {
-      had_rule = "quiet" in await request<Config>(path("/config"));
-      await set(quiet);
-    }, () => void this.change(key, !quiet, () => had_rule ? set(!quiet)
+      before = value_text((await request<Config>(path("/config"))).quiet);
+      await set(quiet, before);
+    }, () => void this.change(key, !quiet, () => before !== "" ? set(!quiet, value_text(quiet))
       : take_back(this.ref, "worker", key, "quiet", quiet, !quiet)));
   }
 

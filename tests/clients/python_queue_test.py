@@ -407,6 +407,20 @@ def test_codecs(options):
         raised(ValueError, Queue, EXEC, url, codec="pickle")
 
 
+def test_names_without_bytes(_options):
+    """A name that UTF-8 cannot express is refused by its argument, before anything is sent."""
+    lone = "a\ud83d"
+    raised(ValueError, Queue, lone, "redis://127.0.0.1:1")
+    with Queue(EXEC, "redis://127.0.0.1:1") as queue:
+        for options in ({"id": lone}, {"group": lone}, {"keys": ["k", lone]}, {"after": lone},
+                        {"needs": [lone]}, {"tags": {lone: "v"}}, {"tags": {"t": lone}}):
+            [name] = options
+            require_equal(str(raised(ValueError, queue.add, 1, **options)), f"{name.rstrip('s')} "
+                          "has a lone surrogate, which UTF-8 cannot express")
+        for ask in (queue.get, queue.result, queue.cancel, queue.retry):
+            require_equal(type(raised(ValueError, ask, lone)), ValueError)
+
+
 def test_where_the_server_is(options):
     """The server is a URL, SLUICE_URL, or a function that makes a client of redis-py."""
     import redis  # pylint: disable=import-outside-toplevel

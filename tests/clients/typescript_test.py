@@ -131,6 +131,41 @@ def test_end_of_a_program(options):
     require(min(took) <= 1000, f"ms: {took[1:]}")
 
 
+OVER_A_SOCKET = """
+import { Queue } from '%s'
+const reached = []
+for (const url of process.argv.slice(1)) {
+  const queue = new Queue('exec', { url, timeout: 5000 })
+  await queue.add(1).then(() => reached.push('added'), (error) => reached.push(error.name))
+  queue.close()
+}
+console.log(reached.join())
+"""
+
+
+def test_unix_socket(options):
+    """Over a Unix socket with the user, the password and the database that the URL names."""
+    node = built()
+    with scratch() as folder:
+        path = f"{folder}/socket"
+        directives = {"unixsocket": path, "requirepass": "secret",
+                      "user": "ann on >p@ss ~* +@all"}
+        urls = [f"unix://ann:p%40ss@{path}?db=3", f"unix://{path}?password=secret&db=3",
+                f"unix://:secret@{path}", f"unix://{path}", f"unix://ann:secret@{path}"]
+        with options.server(directives) as server:
+            done = subprocess.run(
+                [node, "--input-type=module", "-e", OVER_A_SOCKET % (PACKAGE / "dist" / "index.js"),
+                 *urls], capture_output=True, text=True, timeout=60, check=False)
+            require_equal(done.stdout.strip(),
+                          "added,added,added,NotAuthenticated,WrongPassword", done.stderr)
+            with server.connect() as connection:
+                connection.call("AUTH", "secret")
+                for database, jobs in (("0", 1), ("3", 2)):
+                    connection.call("SELECT", database)
+                    listed = connection.call("Q.LIST", EXEC).value[1]
+                    require_equal(len(listed), jobs, f"jobs of database {database}")
+
+
 def test_package(options):
     """The package as packed: entry points, types, the server for tests; ioredis 6, with pushes."""
     node = built()

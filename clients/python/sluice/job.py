@@ -56,7 +56,7 @@ class WorkerJob:
 
     def log(self, text: Union[str, bytes]) -> None:
         """Appends to the job's log with the next heartbeat: the newest 16 KB of what has come."""
-        self.held.notes.add_log(wire.to_bytes(text))
+        self.held.notes.add_log(wire.to_bytes(text, "log"))
 
     def check(self) -> None:
         """Raises Cancelled if the handler is to stop: a cancel, a lost lease, the end of grace."""

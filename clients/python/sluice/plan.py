@@ -528,4 +528,4 @@ def _ack_words(lease: Lease) -> wire.Words:
 def _nack_words(lease: Lease) -> wire.Words:
     outcome = lease.outcome or GIVEN_BACK
     words: wire.Words = (*lease.words, outcome.kind, *wire.span("DELAY", outcome.delay))
-    return (*words, "ERROR", wire.to_bytes(outcome.error)) if outcome.error else words
+    return (*words, "ERROR", wire.to_bytes(outcome.error, "error")) if outcome.error else words

@@ -112,11 +112,11 @@ class Queue:
 
     def __init__(self, name: str, server: Server = None, *, codec: Union[str, Codec] = "json",
                  timeout: float = 5.0, patience: float = 30.0) -> None:
-        """Raises ValueError for a bad URL or codec. It does not connect yet."""
+        """Raises ValueError for a bad URL, name or codec. It does not connect yet."""
         self.name = name
         self.codec = codec_of(codec)
         self.patience = patience
-        self._key = wire.to_bytes(name)
+        self._key = wire.to_bytes(name, "queue")
         self._connect = connect_to(server)
         self._timeout = timeout
         self._closed = False
@@ -175,10 +175,11 @@ class Queue:
         Without an id (None, or `*`) the client makes one before it sends anything, so a repeat
         after a lost connection cannot add the job twice. UPDATE and REPLACE are not repeated.
 
-        Raises CodecError; QueueFull, GroupFull, Paused, TooLate, TooBig, Duplicate, NeedFailed,
-        NoJob, BadField and OutOfMemory, as Q.ADD says; Unreachable after `patience`. Once the
-        connection was lost it raises Unknown instead of OutOfMemory; and, with an id of the caller
-        and `if_dup` other than keep, instead of Duplicate and Unreachable.
+        Raises ValueError for a name with a lone surrogate; CodecError; QueueFull, GroupFull,
+        Paused, TooLate, TooBig, Duplicate, NeedFailed, NoJob, BadField and OutOfMemory, as Q.ADD
+        says; Unreachable after `patience`. Once the connection was lost it raises Unknown instead
+        of OutOfMemory; and, with an id of the caller and `if_dup` other than keep, instead of
+        Duplicate and Unreachable.
         """
         words = wire.add_options(dict(
             pri=pri, boost=boost, delay=delay, at=at, group=group, keys=keys, cost=cost, ttl=ttl,

@@ -15,11 +15,20 @@ JOB_TIMES = ("enqueued", "not_before", "deadline", "started", "finished")
 STATS_TIMES = ("since", "seen")
 
 
-def to_bytes(text: Union[str, bytes]) -> bytes:
-    """Ids and names are any bytes: what is not UTF-8 passes through str unchanged."""
-    if not isinstance(text, (str, bytes)):
+def to_bytes(text: Union[str, bytes], argument: str = "id") -> bytes:
+    """Ids and names are any bytes: what is not UTF-8 passes through str unchanged.
+
+    Raises ValueError for a str that neither UTF-8 nor such bytes can express.
+    """
+    if isinstance(text, bytes):
+        return text
+    if not isinstance(text, str):
         raise TypeError(f"str or bytes are expected, not {text!r}")
-    return text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{argument.lower()} has a lone surrogate, which UTF-8 cannot express") from None
 
 
 def to_text(data: Any) -> str:
@@ -47,7 +56,7 @@ def one(word: str, value: Optional[Union[str, bytes, int]]) -> Words:
         return ()
     if isinstance(value, int):
         return (word, int(value))  # of a bool and of an enumeration, too
-    return (word, to_bytes(value))
+    return (word, to_bytes(value, word))
 
 
 def span(word: str, seconds: Optional[float]) -> Words:
@@ -62,7 +71,7 @@ def each(word: str, values: Union[str, bytes, Iterable[Union[str, bytes]]]) -> W
         values = (values,)
     words: list[Word] = []
     for value in values:
-        words += (word, to_bytes(value))
+        words += (word, to_bytes(value, word))
     return tuple(words)
 
 
@@ -81,7 +90,7 @@ def _backoff(value: Optional[tuple[float, float]]) -> Words:
 def _tags(value: Optional[Mapping[str, str]]) -> Words:
     words: list[Word] = []
     for name, tag in (value or {}).items():
-        words += ("TAG", to_bytes(name), to_bytes(tag))
+        words += ("TAG", to_bytes(name, "tag"), to_bytes(tag, "tag"))
     return tuple(words)
 
 

@@ -106,7 +106,7 @@ class Worker:
         self._hooks = {"started": on_started, "completed": on_completed, "failed": on_failed,
                        "lost": on_lost}
         self._plan = Plan(
-            [wire.to_bytes(name) for name in self.queues], concurrency,
+            [wire.to_bytes(name, "queue") for name in self.queues], concurrency,
             heartbeat=heartbeat, burst=burst, max_jobs=max_jobs,
             options=(*wire.span("LEASE", lease), *wire.one("CAP", cap),
                      *wire.each("MATCH", match), *wire.each("WITH", with_)))

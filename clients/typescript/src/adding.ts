@@ -5,7 +5,7 @@ import { Duplicate, Unknown } from './errors.js'
 import { Closed, isOutage, isTemporary, isUncertain, type Link } from './link.js'
 import type { Reply } from './reply.js'
 import { sleep } from './time.js'
-import { addWords, type AddOptions, type Word, type Words } from './words.js'
+import { addWords, whole, type AddOptions, type Word, type Words } from './words.js'
 
 const PAUSE_MS = 50
 export const TRY_MS = 10_000  // then the connection is taken for dead
@@ -23,7 +23,7 @@ export interface Addition {
 /** The id is made before the first try, so that a repeat names the same job. */
 export function additionOf(queue: string, payload: Buffer | string, options: AddOptions): Addition {
   const given = options.id === '*' ? undefined : options.id  // a repeat of * is another job
-  const id = given ?? randomUUID()
+  const id = given === undefined ? randomUUID() : whole('id', given)
   const first: Words = ['Q.ADD', queue, id, payload, ...addWords(options),
     ...(options.ifdup === undefined ? [] : ['IFDUP', options.ifdup])]
   first.forEach(requireWord)

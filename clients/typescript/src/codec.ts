@@ -1,6 +1,6 @@
 // How payloads and results become bytes and values again.
 import { CodecError } from './errors.js'
-import { encoded } from './words.js'
+import { encoded, IS_LONE, LONE } from './words.js'
 
 /**
  * Turns values into bytes and bytes into values, for the payloads and the results of a queue. Both
@@ -42,7 +42,11 @@ export const json: Codec = {
 /** Bytes as they are. It encodes strings (as UTF-8) and bytes, and decodes to a `Buffer`. */
 export const raw: Codec = {
   encode(value) {
-    if (typeof value === 'string' || value instanceof Uint8Array) return value
+    if (value instanceof Uint8Array) return value
+    if (typeof value === 'string') {
+      if (LONE.test(value)) throw new CodecError(`the string ${IS_LONE}`)
+      return value
+    }
     throw new CodecError(`the codec raw takes strings and bytes, not ${typeof value}`)
   },
   decode(bytes) {

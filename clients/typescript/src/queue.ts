@@ -13,7 +13,7 @@ import type { ServerOptions } from './server.js'
 import { readLines, readStats, statsWords, type Stats, type StatsOptions } from './stats.js'
 import { later, letManyListen, sleep } from './time.js'
 import { withTraceparent } from './trace.js'
-import type { AddOptions, Word, Words } from './words.js'
+import { whole, type AddOptions, type Word, type Words } from './words.js'
 
 /** Options of a `Queue`. */
 export interface QueueOptions extends ServerOptions {
@@ -49,8 +49,9 @@ const ONCE_MS = 1000  // for the connection of what is tried once
  * A queue of a Sluice server. All queues of a process that name the same server share one
  * connection for commands; one more for each queue waits for results, and one for each `events`.
  *
- * Every method throws `Unreachable` if there is no connection in time, and a `ServerError` for what
- * the server refuses.
+ * Every method throws `Unreachable` if there is no connection in time, a `ServerError` for what the
+ * server refuses, and a `TypeError` for an id or another name with a lone surrogate, which UTF-8
+ * cannot express.
  */
 export class Queue<Payload = unknown, Result = unknown> {
   readonly name: string
@@ -62,8 +63,9 @@ export class Queue<Payload = unknown, Result = unknown> {
   readonly #followed = new Set<Link>()
   #closed = false
 
+  /** @throws TypeError - the name has a lone surrogate, which UTF-8 cannot express */
   constructor(name: string, options: QueueOptions = {}) {
-    this.name = name
+    this.name = whole('queue', name)
     this.#server = options
     this.#codec = codecOf(options.codec)
     this.#timeout = options.timeout ?? TIMEOUT_MS
@@ -122,7 +124,7 @@ export class Queue<Payload = unknown, Result = unknown> {
     id: string, options: { with?: readonly ('payload' | 'result')[] } = {},
   ): Promise<JobInfo<Payload, Result> | null> {
     const fields = (options.with ?? []).flatMap((field): Word[] => ['WITH', field])
-    const reply = await this.#call(['Q.GET', this.name, id, ...fields])
+    const reply = await this.#call(['Q.GET', this.name, whole('id', id), ...fields])
     return reply === null ? null : readInfo<Payload, Result>(reply, this.#codec)
   }
 
@@ -137,7 +139,7 @@ export class Queue<Payload = unknown, Result = unknown> {
    */
   async result(id: string, options: ResultOptions = {}): Promise<Result> {
     options.signal?.throwIfAborted()
-    const reply = await this.#awaitEnd(id, options)
+    const reply = await this.#awaitEnd(whole('id', id), options)
     if (reply === null) throw new Forgotten(id)
     const info = readInfo<Payload, Result>(reply, this.#codec)
     if (info.state !== 'completed') throw new NotCompleted(id, info.state, info.error ?? '')
@@ -154,9 +156,9 @@ export class Queue<Payload = unknown, Result = unknown> {
     id: string, options: { reason?: string, grace?: number } = {},
   ): Promise<'cancelled' | 'signalled' | 'gone'> {
     const words: Word[] = []
-    if (options.reason !== undefined) words.push('REASON', options.reason)
+    if (options.reason !== undefined) words.push('REASON', whole('reason', options.reason))
     if (options.grace !== undefined) words.push('GRACE', Math.round(options.grace))
-    return textOf(await this.#callOnce(id, ['Q.CANCEL', this.name, id, ...words])) as
+    return textOf(await this.#callOnce(id, ['Q.CANCEL', this.name, whole('id', id), ...words])) as
       'cancelled' | 'signalled' | 'gone'
   }
 
@@ -168,7 +170,7 @@ export class Queue<Payload = unknown, Result = unknown> {
    * @throws NoJob - it is unknown, or no longer kept
    */
   async retry(id: string): Promise<State> {
-    return textOf(await this.#callOnce(id, ['Q.RETRY', this.name, id])) as State
+    return textOf(await this.#callOnce(id, ['Q.RETRY', this.name, whole('id', id)])) as State
   }
 
   /** What the queue holds and has done; with `by` a line for each band, group, key, … */
@@ -189,6 +191,7 @@ export class Queue<Payload = unknown, Result = unknown> {
    */
   events(options: EventsOptions = {}): AsyncGenerator<QueueEvent, void, undefined> {
     this.#refuseClosed()
+    for (const id of options.id ?? []) whole('id', id)
     const link = new Link(this.#server, 'sluice-events')
     this.#followed.add(link)
     return follow(link, this.name, options, () => this.#followed.delete(link))

@@ -4,8 +4,9 @@ import { Redis, type RedisOptions } from 'ioredis'
 /** Where the server is. */
 export interface ServerOptions {
   /**
-   * `redis://[user:password@]host[:port][/database]`, `rediss://` for TLS, or the primary that
-   * Sentinels name: `redis+sentinel://[user:password@]host[:port][,host[:port]]…/name[/database]`.
+   * `redis://[user:password@]host[:port][/database]`, `rediss://` for TLS, a Unix socket,
+   * `unix://[user:password@]/path[?db=database]`, or the primary that Sentinels name:
+   * `redis+sentinel://[user:password@]host[:port][,host[:port]]…/name[/database]`.
    * By default the environment's SLUICE_URL, else `redis://localhost:6379`.
    */
   url?: string
@@ -18,6 +19,7 @@ export interface ServerOptions {
 
 const SENTINEL = 'redis+sentinel://'
 const SENTINEL_PORT = 26379
+const UNIX = /^unix:\/\//i
 const SENTINEL_MS = 2000  // for one Sentinel, or to connect to the server that it names
 
 /** Where the server is, without a password, for messages. */
@@ -33,7 +35,7 @@ export function shownUrl(server: ServerOptions): string {
   return path ?? `redis://${host}:${port}`
 }
 
-// What ioredis takes, a host without a scheme as well.
+// What ioredis takes, a host without a scheme as well; and a Unix socket.
 const SCHEME = /^(?:(?:rediss?|unix):\/\/|(?![\w+.-]+:\/\/))/i
 
 /** Throws for a bad URL, which no other try makes better. */
@@ -43,7 +45,7 @@ export function checkServer(server: ServerOptions): void {
   const isKnown = url.startsWith(SENTINEL) || SCHEME.test(url)
   if (elsewhere(server) !== null || (isKnown && Number.isInteger(db))) return
   throw new TypeError('a URL is redis://[user:password@]host[:port][/database], rediss://… for ' +
-    'TLS, or redis+sentinel://…')
+    'TLS, unix://[user:password@]/path, or redis+sentinel://…')
 }
 
 /** A client that connects once, when it is told to. */
@@ -66,6 +68,7 @@ export function newRedis(server: ServerOptions, name: string): Redis {
   if (elsewhere(server) !== null) return new Redis({ ...options, ...own })
   const url = urlOf(server)
   if (url.startsWith(SENTINEL)) return new Redis({ ...sentinelOptions(url), ...options, ...own })
+  if (UNIX.test(url)) return new Redis({ ...options, ...unixOptions(url), ...own })
   return new Redis(url, { ...options, ...own })
 }
 
@@ -96,6 +99,45 @@ export function sentinelOptions(url: string): RedisOptions {
     connectTimeout: SENTINEL_MS,
     ...(username ? { username: decodeURIComponent(username) } : {}),
     ...(password ? { password: decodeURIComponent(password) } : {}),
+  }
+}
+
+/**
+ * The options of ioredis for a URL of a Unix socket, which is written as for redis-py: user,
+ * password and database may be parameters, too. ioredis itself would take the user for a part of
+ * the path. Throws for a bad one.
+ */
+export function unixOptions(url: string): RedisOptions {
+  const [, user, secret, place, query = ''] =
+    /^unix:\/\/(?:([^:/?#]*)(?::([^/?#]*))?@)?(\/[^?#]+)(?:\?([^#]*))?$/i.exec(url) ?? []
+  const given = new URLSearchParams(query)
+  const unknown = [...given.keys()].find((name) => !UNIX_PARAMETERS.includes(name))
+  if (unknown !== undefined) {
+    throw new TypeError(`a URL of a Unix socket has no parameter ${unknown}: ` +
+      'other options than db, username and password are in `redis`')
+  }
+  const database = given.get('db') ?? '0'
+  const path = decoded(place)
+  const username = decoded(user) || given.get('username')
+  const password = decoded(secret) || given.get('password')
+  if (!path || !/^\d+$/.test(database)) throw new TypeError(UNIX_FORM)
+  return {
+    path,
+    ...(given.has('db') ? { db: Number(database) } : {}),
+    ...(username ? { username } : {}),
+    ...(password ? { password } : {}),
+  }
+}
+
+const UNIX_PARAMETERS = ['db', 'username', 'password']
+const UNIX_FORM = 'a URL of a Unix socket is unix://[user:password@]/path[?db=database], ' +
+  'percent-encoded'
+
+function decoded(part: string | undefined): string | undefined {
+  try {
+    return part && decodeURIComponent(part)
+  } catch {
+    throw new TypeError(UNIX_FORM)
   }
 }
 

@@ -1,6 +1,6 @@
 // Q.STATS: what a queue, or a part of it, holds and has done.
 import { mapOf, numberOf, orNull, textOf, type Reply } from './reply.js'
-import type { Word } from './words.js'
+import { whole, type Word } from './words.js'
 
 /** Which part of the queue, and how. Without any of these: the whole queue. */
 export interface StatsOptions {
@@ -24,9 +24,9 @@ const BOOLEAN = new Set(['quiet'])
 
 export function statsWords(options: StatsOptions): Word[] {
   const words: Word[] = []
-  if (options.group !== undefined) words.push('GROUP', options.group)
+  if (options.group !== undefined) words.push('GROUP', whole('group', options.group))
   if (typeof options.by === 'string') words.push('BY', options.by)
-  else if (options.by !== undefined) words.push('BY', 'TAG', options.by.tag)
+  else if (options.by !== undefined) words.push('BY', 'TAG', whole('tag', options.by.tag))
   if (options.window !== undefined) words.push('WINDOW', Math.round(options.window))
   return words
 }

@@ -53,11 +53,31 @@ export interface AddOptions {
   maxWait?: number
 }
 
+/** What no bytes of UTF-8 are. */
+export const LONE = /\p{Surrogate}/u
+export const IS_LONE = 'has a lone surrogate, which UTF-8 cannot express'
+
+/**
+ * The name, as it is. All names that a caller gives pass here: those that UTF-8 cannot express
+ * would be sent as one, with U+FFFD in it.
+ *
+ * @throws TypeError - it has a lone surrogate
+ */
+export function whole<Name>(argument: string, name: Name): Name {
+  if (typeof name === 'string' && LONE.test(name)) {
+    throw new TypeError(`${argument.toLowerCase()} ${IS_LONE}`)
+  }
+  return name
+}
+
 /** The words of the options, without the id and IFDUP. */
 export function addWords(options: AddOptions): Word[] {
   const words: Word[] = []
   const one = (name: string, value: Word | undefined): void => {
-    if (value !== undefined) words.push(name, value)
+    if (value !== undefined) words.push(name, whole(name, value))
+  }
+  const each = (name: string, values: readonly string[] | undefined): void => {
+    for (const value of values ?? []) words.push(name, whole(name, value))
   }
   const time = (name: string, ms: number | undefined): void => one(name, ms && Math.round(ms))
   one('PRI', options.pri)
@@ -65,16 +85,18 @@ export function addWords(options: AddOptions): Word[] {
   time('DELAY', options.delay)
   time('AT', options.at instanceof Date ? options.at.getTime() : options.at)
   one('GROUP', options.group)
-  for (const key of options.key ?? []) words.push('KEY', key)
+  each('KEY', options.key)
   one('COST', options.cost)
   time('TTL', options.ttl)
   time('LEASE', options.lease)
   time('MAXRUN', options.maxRun)
   one('RETRY', options.retry)
   if (options.backoff !== undefined) words.push('BACKOFF', ...options.backoff.map(Math.round))
-  for (const id of options.need ?? []) words.push('NEED', id)
-  for (const id of options.after ?? []) words.push('AFTER', id)
-  for (const [name, value] of Object.entries(options.tag ?? {})) words.push('TAG', name, value)
+  each('NEED', options.need)
+  each('AFTER', options.after)
+  for (const [name, value] of Object.entries(options.tag ?? {})) {
+    words.push('TAG', whole('tag', name), whole('tag', value))
+  }
   time('MAXWAIT', options.maxWait)
   return words
 }

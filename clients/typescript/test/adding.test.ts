@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { additionOf, addSafely } from '../src/adding.js'
 import { Duplicate, Loading, QueueFull, Unknown, Unreachable } from '../src/errors.js'
+import { Queue, Worker } from '../src/index.js'
 import { Closed, Interrupted } from '../src/link.js'
 import type { Reply } from '../src/reply.js'
 import type { AddOptions, Words } from '../src/words.js'
@@ -35,6 +36,34 @@ test('what is no word is refused before anything is sent', () => {
     assert.throws(() => additionOf('q', payload, option as unknown as AddOptions), TypeError)
   }
 })
+
+test('a name that UTF-8 cannot express is refused before anything is sent, by its argument',
+  async () => {
+    const lone = 'a\ud83d'
+    const options: AddOptions[] = [{ id: lone }, { group: lone }, { key: ['k', lone] },
+      { need: [lone] }, { after: [lone] }, { tag: { [lone]: 'v' } }, { tag: { t: lone } },
+      { pri: lone }]
+    for (const option of options) {
+      assert.throws(() => additionOf('q', payload, option), {
+        name: 'TypeError',
+        message: `${Object.keys(option)[0]} has a lone surrogate, which UTF-8 cannot express`,
+      })
+    }
+    assert.equal(additionOf('q', payload, { id: '\u{1f600}' }).id, '\u{1f600}')
+    const url = 'redis://127.0.0.1:1'
+    const makes = [() => new Queue(lone), () => new Worker(['q', lone], () => null, { url })]
+    for (const make of makes) assert.throws(make, /^TypeError: queue has a lone surrogate/)
+    assert.throws(() => new Worker('q', () => null, { url, match: [lone] }), /TypeError: match has/)
+    const queue = new Queue('q', { url })
+    const asks = [queue.get(lone), queue.result(lone), queue.cancel(lone), queue.retry(lone)]
+    for (const asked of asks) await assert.rejects(asked, /^TypeError: id has a lone surrogate/)
+    await assert.rejects(queue.stats({ group: lone }), /^TypeError: group has/)
+    await assert.rejects(queue.stats({ by: { tag: lone } }), /^TypeError: tag has/)
+    assert.throws(() => queue.events({ id: [lone] }), /^TypeError: id has/)
+    const [outcome] = await queue.addMany([{ payload: 1, id: lone }])
+    assert.equal(outcome?.status, 'rejected')
+    queue.close()
+  })
 
 test('an id is made before the first try and repeated with KEEP', async () => {
   for (const options of [{ group: 'ann' }, { group: 'ann', id: '*' }]) {

@@ -44,6 +44,14 @@ test('raw takes bytes and strings only', () => {
   assert.throws(() => raw.encode(1), CodecError)
 })
 
+test('a string that UTF-8 cannot express is refused by raw, and escaped by json', () => {
+  assert.equal(raw.encode('\u{1f600}'), '\u{1f600}')
+  for (const text of ['\ud800', 'a\udc00', '\udc00\ud800']) {
+    assert.throws(() => raw.encode(text), CodecError)
+    assert.equal(decode(String(json.encode(text))), text)
+  }
+})
+
 test('a codec is chosen by name, or given', () => {
   const own = { encode: String, decode: String }
   assert.equal(codecOf(undefined), json)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Queue, Worker } from '../src/index.js'
 import { sharedLinks } from '../src/pool.js'
-import { newRedis, sentinelOptions, shownUrl } from '../src/server.js'
+import { newRedis, sentinelOptions, shownUrl, unixOptions } from '../src/server.js'
 
 test('a URL of Sentinels names them, the primary, the user and the database', () => {
   const { sentinels, name, db, username, password } =
@@ -21,6 +21,32 @@ test('what is no such URL is refused', () => {
     'redis+sentinel://a/main/x']) {
     assert.throws(() => sentinelOptions(url), /host\[:port\]/, url)
     assert.throws(() => new Worker('exec', () => null, { url }), TypeError, url)
+  }
+})
+
+test('a URL of a Unix socket names the path, the user, the password and the database', () => {
+  const read = (url: string): unknown[] => {
+    const { path, username, password, db } = newRedis({ url }, 'test').options
+    return [path, username, password, db]
+  }
+  assert.deepEqual(read('unix:///run/a%20b'), ['/run/a b', null, null, 0])
+  assert.deepEqual(read('unix://ann:p%40s:s@/run/s?db=3'), ['/run/s', 'ann', 'p@s:s', 3])
+  assert.deepEqual(read('unix://:secret@/run/s'), ['/run/s', null, 'secret', 0])
+  assert.deepEqual(read('UNIX:///run/s?db=2&username=ann&password=p%26s'),
+    ['/run/s', 'ann', 'p&s', 2])
+  assert.deepEqual(read('unix://ann:p@/run/s?password=other'), ['/run/s', 'ann', 'p', 0])
+  const { db, password, path } = newRedis(
+    { url: 'unix:///run/s', redis: { db: 4, password: 'p', path: '/other' } }, 'test').options
+  assert.deepEqual([path, password, db], ['/run/s', 'p', 4])
+  assert.equal(shownUrl({ url: 'unix://ann:secret@/run/s?password=secret' }), 'unix:///run/s')
+})
+
+test('what of such a URL would not be used is refused', () => {
+  for (const url of ['unix://', 'unix:///', 'unix://host/run/s', 'unix:///run/s?db=x',
+    'unix:///run/s?db=', 'unix:///run/s?passwort=secret', 'unix://:100%@/run/s',
+    'unix:///run/s#1', 'unix://ann:p/s@/run/s']) {
+    assert.throws(() => unixOptions(url), TypeError, url)
+    assert.throws(() => new Worker('exec', () => null, { url }), /URL of a Unix socket/, url)
   }
 })
 

@@ -45,7 +45,7 @@ async function elsewhere(visit) {
   assert.equal((await job("mail", "urgent")).state, "pending");
 }
 
-// What runs by now is not said to be cancelled.
+// What runs by now is not stopped by an undo, and not said to be cancelled.
 async function told_as_it_is(visit) {
   const { page } = visit;
   await visit.open_queue("mail");
@@ -55,15 +55,18 @@ async function told_as_it_is(visit) {
   await visit.click("dialog button.primary", "Add");
   const added = page.locator(".notice", { hasText: "Added mistaken" });
   await added.waitFor();
-  await pop("mail", { id: "mistaken", lease_ms: 600_000 });
+  const [{ lease }] = await pop("mail", { id: "mistaken", lease_ms: 600_000 });
+  visit.faults.allowed.push("status of 409");
   await added.getByText("Undo").click();
-  await visit.see(".notice", "The worker of mistaken was asked to stop.");
+  await visit.see(".notice.bad", "The job was not removed: mistaken has begun, or has ended.");
+  const touched = await api("POST", `${queue("mail")}/jobs/mistaken:touch`, { lease });
+  assert.equal(touched.cancel, null);
   await pop("mail", { id: "urgent", lease_ms: 600_000 });
   await visit.go("#/q/mail?state=active");
   await visit.see(".job-row", "urgent");
   await visit.click(".jobs button", "Cancel all active…");
   await visit.click("dialog button", "Cancel them");
-  await visit.see(".notice", "The workers of 1 job were asked to stop.");
+  await visit.see(".notice", "The workers of 2 jobs were asked to stop.");
 }
 
 // When the clock of the browser is set, ages are right again with the next answer.

@@ -182,26 +182,35 @@ async function mixed_selection(visit) {
   await add("mixed", "later", { delay_ms: 600_000 });
   await add("mixed", "needy", { needs: ["later"] });
   await add("mixed", "put-off");
+  await add("mixed", "run");
   await api("PATCH", queue("mixed"), { paused: "out" });
   await visit.go("#/q/mixed?since=1");
   await visit.see(".job-row", "now");
   await page.getByLabel("Choose now").check();
   await visit.click(".selection button", "all on this page");
   await visit.click(".selection button", "Cancel…");
-  await visit.see("dialog h2", "Cancel 4 jobs?");
-  await visit.see("dialog", "2 of 4 cannot be put back: there is no undo");
+  await visit.see("dialog h2", "Cancel 5 jobs?");
+  await visit.see("dialog", "2 of 5 cannot be put back: there is no undo");
   // What was pending when it was chosen is so no more; the page need not ask for each one.
   await api("PATCH", `${queue("mixed")}/jobs/put-off`, { delay_ms: 600_000 });
   const asked = [];
   page.on("request", (request) => asked.push(request.url()));
   await visit.click("dialog button", "Cancel them");
-  await page.locator(".notice", { hasText: "jobs cancelled." }).getByText("Undo").click();
+  const told = page.locator(".notice", { hasText: "jobs cancelled." });
+  await told.waitFor();
+  // One is put back by somebody else, and runs.
+  await api("POST", `${queue("mixed")}/jobs/run:retry`, {});
+  await api("PATCH", queue("mixed"), { paused: "none" });
+  const [{ lease }] = await pop("mixed", { id: "run" });
+  await api("POST", `${queue("mixed")}/jobs/run:ack`, { lease });
+  await told.getByText("Undo").click();
   assert.deepEqual(asked.filter((url) => url.includes("/mixed/jobs/")), []);
   await visit.see(".notice", "1 job wait again");
-  const states = await Promise.all(["now", "later", "needy", "put-off"].map((id) =>
+  await visit.see(".notice.bad", "1 job not put back: no longer cancelled");
+  const states = await Promise.all(["now", "later", "needy", "put-off", "run"].map((id) =>
     job("mixed", id)));
   assert.deepEqual(states.map(({ state }) => state),
-    ["pending", "cancelled", "cancelled", "cancelled"]);
+    ["pending", "cancelled", "cancelled", "cancelled", "completed"]);
   await visit.go("#/q/mail?state=failed");
 }
 

@@ -225,6 +225,7 @@ async function undo_pauses(visit) {
     await page.locator(".notice", { hasText: "ann hands out no jobs now" }).last()
       .getByText("Undo").click();
     await visit.see_none(".group .pill", "paused");
+    if (more.max_active) await visit.see(".notice", "Its rule has more settings and stays");
     assert.deepEqual(await config("?group=ann"), more.max_active ? { ...more, paused: "none" } : {});
   }
   await api("DELETE", `${queue("mail")}/config?group=ann`);
@@ -274,6 +275,14 @@ async function group_and_worker(visit) {
   await page.locator(".notice", { hasText: "gets no new jobs" }).getByText("Undo").click();
   await visit.see_none(".worker-row .pill");
   assert.deepEqual(await config("?worker=host-1"), {});
+  // What somebody else has set meanwhile stays.
+  await api("PATCH", `${queue("mail")}?worker=host-1`, { quiet: false });
+  await visit.click(".worker-row button", "Make it quiet");
+  await visit.see(".worker-row .pill", "quiet");
+  await api("PATCH", `${queue("mail")}?worker=host-1`, { quiet: false });
+  await page.locator(".notice", { hasText: "gets no new jobs" }).last().getByText("Undo").click();
+  await visit.see(".notice.bad", "The worker was not changed: quiet is off now.");
+  await api("DELETE", `${queue("mail")}/config?worker=host-1`);
 }
 
 async function remove(visit) {

@@ -79,6 +79,25 @@ async function cancel(visit) {
   await state_is("a1", "pending");
 }
 
+// What was put back by another, and has run, is not run once more.
+async function undo_too_late(visit) {
+  const { page } = visit;
+  await add("mail", "late");
+  await visit.see(".job-row", "late");
+  await page.locator('.job-row a[data-row="late"]').focus();
+  await page.keyboard.press("c");
+  await visit.click("dialog button", "Cancel the job");
+  const told = page.locator(".notice", { hasText: "late has been cancelled." });
+  await told.waitFor();
+  await api("POST", `${queue("mail")}/jobs/late:retry`, {});
+  const [{ lease }] = await pop("mail", { id: "late" });
+  await api("POST", `${queue("mail")}/jobs/late:ack`, { lease });
+  await told.getByText("Undo").click();
+  await visit.see(".notice.bad", "The job was not put back: it is completed by now.");
+  assert.equal((await job("mail", "late")).state, "completed");
+  await api("POST", `${queue("mail")}/jobs:purge`, { ids: ["late"] });
+}
+
 async function cancel_running(visit) {
   const [taken] = await pop("mail", { lease_ms: 600_000 });
   await visit.open_job("mail", taken.id);
@@ -331,8 +350,8 @@ await scenario(async (browser) => {
   const visit = await Visit.open(browser);
   await visit.log_in();
   await visit.open_queue("mail");
-  await visit.play([move, move_back, change_priority, cancel, cancel_running, pause_and_add,
-    undo_pause_and_add, forget_all, retry_all, keys, next_jobs, run_now, tried_again, cancel_without_undo, run_again,
-    cancel_all, focus_afterwards]);
+  await visit.play([move, move_back, change_priority, cancel, undo_too_late, cancel_running,
+    pause_and_add, undo_pause_and_add, forget_all, retry_all, keys, next_jobs, run_now, tried_again,
+    cancel_without_undo, run_again, cancel_all, focus_afterwards]);
   await visit.close();
 });

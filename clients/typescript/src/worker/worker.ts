@@ -7,7 +7,7 @@ import { Closed, isTemporary, Link } from '../link.js'
 import { shownUrl } from '../server.js'
 import { sleep } from '../time.js'
 import { hasTracing, inTrace } from '../trace.js'
-import { encoded } from '../words.js'
+import { encoded, whole } from '../words.js'
 import {
   MOST_PAIRS, popWords, readJobs, tagsOfPopped, type EndAnswer, type PopRequest, type PopStyle,
   type Popped, type TouchAnswer,
@@ -84,6 +84,7 @@ export class Worker<Payload = unknown, Result = unknown> {
    * A worker for one queue, or for several in the order in which they are tried. It has two
    * connections: one for commands, one on which it waits for jobs.
    *
+   * @throws TypeError - a name has a lone surrogate, which UTF-8 cannot express
    * @throws RangeError - without a queue, or a `concurrency` or `maxJobs` that is no whole number
    */
   constructor(
@@ -93,8 +94,10 @@ export class Worker<Payload = unknown, Result = unknown> {
     if (queues.length === 0) throw new RangeError('a worker needs a queue')
     requireWhole('concurrency', options.concurrency ?? 1, 1)
     requireWhole('maxJobs', options.maxJobs ?? 0, 0)
-    this.name = options.name ?? uniqueName()
+    this.name = whole('name', options.name ?? uniqueName())
     this.#queues = typeof queues === 'string' ? [queues] : queues
+    for (const queue of this.#queues) whole('queue', queue)
+    for (const key of options.match ?? []) whole('match', key)
     this.#handler = handler
     this.#options = options
     this.#codec = codecOf(options.codec)
