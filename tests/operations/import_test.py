@@ -180,6 +180,7 @@ def test_a_file_is_imported_whole(options):
         require_equal(code, 1, "a filled directory")
         require("already holds data" in err and "Nothing was imported" in err, err)
         directory = os.path.join(scratch, "functions")
+        os.mkdir(directory)
         with options.server(KEPT, directory=directory) as server, server.connect() as ours:
             must(ours, "FUNCTION", "LOAD",
                  "#!lua name=here\nredis.register_function('f', function() return 1 end)")
