@@ -112,6 +112,18 @@ def test_the_order_of_rules(options):
         require_equal(sluice.run("diff-config", path), (0, "", ""), "no difference")
 
 
+def test_more_rules_than_a_page(options):
+    """All rules of a queue are read, however many: what was applied is no difference."""
+    _, sluice = serve(options)
+    with scratch() as folder:
+        groups = {f"g{number}": {"weight": 2} for number in range(1001)}
+        path = written(folder, {"queues": {"exec": {"groups": groups}}})
+        sluice.must("apply", path, "--yes")
+        require_equal(sluice.run("diff-config", path), (0, "", ""), "applied")
+        exported = json.loads(sluice.must("config", "--export"))
+        require_equal(exported["queues"]["exec"]["groups"], groups, "exported")
+
+
 def test_limits_in_use(options):
     """A plan says where a new limit is below what is in use."""
     server, sluice = serve(options)

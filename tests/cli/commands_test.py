@@ -184,10 +184,10 @@ def test_cancel_retry_purge(options):
     sluice.fails(SERVER_ERROR, "NOJOB id=none", "retry", "exec", "none")
     with options.last.connect() as connection:
         connection.pipeline([["Q.ADD", "many", number, "x", "GROUP", f"g{number % 2}"]
-                             for number in range(1200)])
-    require_equal(sluice.json("cancel", "many", "--group", "g0", "--limit", 7), {"count": 7},
-                  "--limit")
-    require_equal(sluice.json("cancel", "many", "--all"), {"count": 1193}, "more than one page")
+                             for number in range(2400)])
+    require_equal(sluice.json("cancel", "many", "--group", "g0", "--limit", 1007), {"count": 1007},
+                  "--limit amid the second page")
+    require_equal(sluice.json("cancel", "many", "--all"), {"count": 1393}, "more than one page")
     require_equal(sluice.must("retry", "many", "--state", "cancelled", "--group", "g0"),
                   f"{sluice.json('status', 'many')['stats']['pending']} jobs\n", "retry")
     left = len(sluice.json("jobs", "many", "--state", "cancelled", "--limit", 5000))

@@ -1,15 +1,18 @@
 #!/usr/bin/python3
 """How sluice reaches its server, and what it says when it cannot, or when it loses it."""
 
+import ctypes
 import json
 import os
 import signal
 import socket
+import stat
+import struct
 import subprocess
 import sys
 import time
 
-from harness import require, require_equal, run, scratch, wait_until
+from harness import Skipped, require, require_equal, run, scratch, wait_until
 from harness.cli import DURABLE, NO_CONNECTION, SERVER_ERROR, USAGE_ERROR, Sluice, serve
 from harness.holds import measured
 from harness.http_client import ADMIN_TOKEN
@@ -18,6 +21,7 @@ from harness.sentinels import Sentinel
 from harness.servers import LOOPBACK, steady_port
 
 ANOTHER_HOST = "127.0.0.2"
+PIDFD_GETFD = 438  # the number of the system call
 
 
 def test_connections(options):
@@ -115,6 +119,46 @@ def test_lost_amid_many(options):
                   ["cancelled", "cancelled", "pending"], "states")
 
 
+def patience_s(process, port):
+    """How long the process waits for what its connection to the port reads; 0: no limit."""
+    system = ctypes.CDLL(None, use_errno=True)
+    handle = os.pidfd_open(process.pid)
+    try:
+        for name in os.listdir(f"/proc/{process.pid}/fd"):
+            if not os.readlink(f"/proc/{process.pid}/fd/{name}").startswith("socket:"):
+                continue
+            copied = system.syscall(PIDFD_GETFD, handle, int(name), 0)
+            if copied < 0:
+                raise Skipped(f"NOT RUN: pidfd_getfd: {os.strerror(ctypes.get_errno())}")
+            with socket.socket(fileno=copied) as one:
+                if one.family == socket.AF_INET and one.getpeername()[1] == port:
+                    limit = one.getsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, 16)
+                    return struct.unpack("qq", limit)[0]
+    finally:
+        os.close(handle)
+    raise AssertionError("it has no connection")
+
+
+def test_waits_have_their_time(options):
+    """A command that waits at the server does not take its silence for a loss meanwhile."""
+    with socket.create_server((LOOPBACK, 0)) as silent:
+        port = silent.getsockname()[1]
+        sluice = Sluice(options, None, port)
+        for expected_s, *words in ((30, "pop", "q"), (630, "pop", "q", "--block", "10m"),
+                                   (0, "pop", "q", "--block", "0"),
+                                   (630, "add", "q", "x", "--wait", "10m"),
+                                   (0, "add", "q", "x", "--wait", "0"),
+                                   (630, "job", "q", "a", "--wait", "10m"),
+                                   (0, "job", "q", "a", "--wait", "0")):
+            with sluice.spawn(*words) as process:
+                try:
+                    with silent.accept()[0] as accepted:
+                        require(accepted.recv(1), "it asks")
+                        require_equal(patience_s(process, port), expected_s, str(words))
+                finally:
+                    process.kill()
+
+
 def test_another_port_of_the_server(options):
     """At the HTTP port the program is told so at once, and it says so."""
     server, sluice = serve(options, {"http-port": "auto"})
@@ -150,13 +194,16 @@ def test_empty_options(options):
 
 
 def test_a_backup_finds_the_port(options):
-    """A backup needs no --http where the server has chosen its HTTP port."""
+    """A backup needs no --http where the server has chosen its HTTP port. It is its user's alone:
+    it holds all data."""
     server, sluice = serve(options, {**DURABLE, "http-port": "auto",
                                      "http-token": f"admin >{ADMIN_TOKEN}"})
     with server.connect() as connection, scratch() as directory:
         connection.call("SAVE")
-        sluice.must("backup", os.path.join(directory, "backup"), SLUICE_HTTP_TOKEN=ADMIN_TOKEN)
+        path = os.path.join(directory, "backup")
+        sluice.must("backup", path, SLUICE_HTTP_TOKEN=ADMIN_TOKEN)
         require_equal(os.listdir(directory), ["backup"], "files")
+        require_equal(oct(stat.S_IMODE(os.stat(path).st_mode)), "0o600", "who may read it")
 
 
 def test_a_backup_by_sentinel(options):

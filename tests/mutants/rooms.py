@@ -89,6 +89,7 @@ ROOMS = {
                  "tests/crash/damage_test.py", "tests/crash/kill_test.py"],
     "storage/etcd/": ["etcd_rules_test", "tests/group/*_test.py"],
     "tools/cli/": ["tests/cli/*_test.py"],
+    "tools/import/": ["tests/operations/import_test.py"],
 }
 
 # Scripts that run for every mutant not found by the tests of its room, with their arguments.

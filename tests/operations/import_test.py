@@ -16,6 +16,7 @@ import threading
 
 import harness
 from harness import require, require_equal
+from harness.proxy import PASS, Proxy
 from harness.reads import look_groups
 from harness.servers import Server
 
@@ -178,22 +179,35 @@ def test_a_file_is_imported_whole(options):
         code, out, err = run_import(options, path, directory)
         require_equal(code, 1, "a filled directory")
         require("already holds data" in err and "Nothing was imported" in err, err)
+        directory = os.path.join(scratch, "functions")
+        os.mkdir(directory)
+        with options.server(KEPT, directory=directory) as server, server.connect() as ours:
+            must(ours, "FUNCTION", "LOAD",
+                 "#!lua name=here\nredis.register_function('f', function() return 1 end)")
+        code, out, err = run_import(options, path, directory)
+        require_equal(code, 1, "a directory with functions alone")
+        require("already holds data (0 keys, 1 function libraries)" in err, err)
 
 
 def test_a_running_redis_is_imported(options):
     """The same from a running server, by a user that may only read, while others write: what is
-    there all the time is met as it is."""
+    there all the time is met as it is. A user that may not read expiries imports nothing."""
     with Server("redis-server") as redis, harness.scratch() as scratch:
         with redis.connect() as connection:
             fill(connection)
-            must(connection, "ACL", "SETUSER", "reader", "on", ">secret", "~*", "+@read", "+info",
-                 "+select", "+function|dump")
+            rights = ["on", ">secret", "~*", "+@read", "+info", "+select", "+function|dump"]
+            must(connection, "ACL", "SETUSER", "reader", *rights)
+            must(connection, "ACL", "SETUSER", "timeless", *rights, "-pexpiretime")
         directory = os.path.join(scratch, "data")
         address = f"127.0.0.1:{redis.port}"
         code, _, err = run_import(options, "--redis", address, "--user", "reader", directory,
                                   REDISCLI_AUTH="wrong")
         require_equal(code, 1, "a wrong password")
         require("WRONGPASS" in err, err)
+        code, _, err = run_import(options, "--redis", address, "--user", "timeless", directory,
+                                  REDISCLI_AUTH="secret")
+        require_equal(code, 1, "expiries that may not be read")
+        require("NOPERM" in err and "pexpiretime" in err and "Nothing was imported" in err, err)
         ended = threading.Event()
 
         def write():
@@ -219,6 +233,30 @@ def test_a_running_redis_is_imported(options):
                         lambda who=connection: not who.call("KEYS", "written:*").tree[1],
                         what="the end of what has expired")
                 compare(theirs, ours)
+
+
+def say_version_6(command, reply):
+    if command[0] == b"INFO":
+        reply.raw = reply.raw.replace(b"redis_version:7.0.15", b"redis_version:6.2.14")
+    return PASS
+
+
+def test_a_running_redis_before_version_7(options):
+    """A Redis that knows neither PEXPIRETIME nor functions is imported, with its expiries."""
+    missing = {"rename-command": ["FUNCTION ", "PEXPIRETIME "]}
+    with Server("redis-server", missing) as redis, harness.scratch() as scratch, \
+            Proxy(redis.port, say_version_6) as old, redis.connect() as theirs:
+        must(theirs, "SET", "expires", "v", "PX", HOUR_MS)
+        must(theirs, "SET", "stays", "v")
+        directory = os.path.join(scratch, "data")
+        code, out, err = run_import(options, "--redis", f"127.0.0.1:{old.port}", directory)
+        require_equal(code, 0, err)
+        require("6.2.14" in err and "1 keys with an expiry" in out, err + out)
+        with options.server(KEPT, directory=directory) as server, server.connect() as ours:
+            require_equal(ours.call("MGET", "expires", "stays").value, [b"v", b"v"], "values")
+            require_equal(ours.call("PTTL", "stays").value, -1, "no expiry")
+            ahead_ms = ours.call("PTTL", "expires").value - theirs.call("PTTL", "expires").value
+            require(abs(ahead_ms) < 60_000, f"the expiry is {ahead_ms} ms late")
 
 
 def run_on_terminal(options, *arguments):

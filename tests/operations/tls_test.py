@@ -109,7 +109,8 @@ def test_client_certificates(options):
 
 
 def test_versions_and_ciphers(options):
-    """tls-protocols, tls-ciphers and tls-ciphersuites decide, at run time too."""
+    """tls-protocols, tls-ciphers, tls-ciphersuites and tls-prefer-server-ciphers decide, at run
+    time too."""
     v12, v13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
     with tls_server(options, tls_protocols="TLSv1.2") as (server, certificates):
         plain = server.connect()
@@ -125,6 +126,15 @@ def test_versions_and_ciphers(options):
                               (v13, "TLS_CHACHA20_POLY1305_SHA256")):
             with TlsConnection(server.tls_port, certificates.context(version=version)) as client:
                 require_equal(client.socket.cipher()[0], name)
+        # Whose order decides, where it is not that of OpenSSL.
+        theirs, ours = "ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-ECDSA-AES128-GCM-SHA256"
+        context = certificates.context(version=v12)
+        context.set_ciphers(f"{theirs}:{ours}")
+        for prefer, name in ("yes", ours), ("no", theirs):
+            set_config(plain, "tls-ciphers", f"{ours}:{theirs}", "tls-prefer-server-ciphers",
+                       prefer)
+            with TlsConnection(server.tls_port, context) as client:
+                require_equal(client.socket.cipher()[0], name, f"prefer: {prefer}")
         parameters = certificates.path("dh.pem")
         openssl("genpkey", "-genparam", "-algorithm", "DH", "-pkeyopt", "group:ffdhe2048", "-out",
                 parameters)
@@ -172,7 +182,8 @@ def test_reload(options):
 
 
 def test_sessions(options):
-    """A client resumes its session, but not one from before a reload or without caching."""
+    """A client resumes its session, for the configured time, but not one from before a reload or
+    without caching."""
     for client in None, "client":
         check_sessions(options, client)
 
@@ -192,6 +203,7 @@ def check_sessions(options, client):
             set_config(plain, "tls-session-cache-timeout", "200")
             session, reused = connect(session)
             require(not reused, "but not after a reload")
+            require_equal(session.ticket_lifetime_hint, 200, "for so many seconds")
             require(connect(session)[1], "then again")
             set_config(plain, "tls-session-caching", "no")
             session, _ = connect(None)

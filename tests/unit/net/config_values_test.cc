@@ -30,6 +30,59 @@ std::string refused(const std::string& name, const std::string& why) {
   return "ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + why;
 }
 
+TEST_CASE("what is read at the start only is not set while the server runs") {
+  Config config;
+  for (const char* name : {"aclfile", "daemonize", "databases", "enable-debug-command",
+                           "io-threads", "logfile", "pidfile", "ready-file", "replicaof",
+                           "supervised", "tcp-backlog", "unixsocket", "unixsocketperm"}) {
+    CHECK_EQ(set_one(config, name, "1"), refused(name, "can't set immutable config"));
+  }
+  const std::vector<std::array<std::string, 2>> others = {
+      {"bind", "127.0.0.3"},
+      {"checkpoint-copies", "2"},
+      {"cluster-name", "c"},
+      {"dir", "/none"},
+      {"etcd-endpoints", "http://10.0.0.1:2379"},
+      {"etcd-password-file", "f"},
+      {"etcd-tls-ca-cert-file", "f"},
+      {"etcd-tls-cert-file", "f"},
+      {"etcd-tls-key-file", "f"},
+      {"etcd-user", "u"},
+      {"failover-timeout", "2000"},
+      {"group", "g"},
+      {"http-bind", "127.0.0.3"},
+      {"http-executions-queue", "q"},
+      {"http-grading-queue", "q"},
+      {"http-host", "sluice.example"},
+      {"http-max-body", "2mb"},
+      {"http-maxclients", "77"},
+      {"http-port", "7001"},
+      {"http-session-timeout", "77"},
+      {"http-stats-queue", "q"},
+      {"http-timeout", "77"},
+      {"http-tls-port", "7001"},
+      {"journal", "etcd"},
+      {"journal-etcd-compact", "no"},
+      {"journal-in-flight", "7"},
+      {"journal-log-bytes", "2gb"},
+      {"journal-patience", "77"},
+      {"node-name", "n"},
+      {"otlp-endpoint", "http://localhost"},
+      {"otlp-interval", "77"},
+      {"otlp-service-name", "s"},
+      {"otlp-tls-ca-cert-file", "f"},
+      {"replication-token-file", "f"},
+      {"sentinel-name", "s"},
+      {"sentinel-port", "7001"},
+      {"tls-port", "7001"},
+      {"watchdog-ms", "77"},
+  };
+  for (const auto& [name, to] : others) {
+    CHECK_EQ(set_one(config, name, to),
+             refused(name, "changing it requires a restart of the server"));
+  }
+}
+
 TEST_CASE("special values print as Redis prints them") {
   Config config;
   const std::vector<std::array<std::string, 3>> cases = {
