@@ -51,8 +51,8 @@ std::optional<Role> role_of_rules(const AclRules& rules) {
 
 LoginSessions::Failures& LoginSessions::failures_of(Bytes address) {
   const Clock::time_point now = Clock::now();
-  const auto is_over = [now](const Failures& failures) {
-    return now - failures.began >= kTriesWindow;
+  const auto is_over = [&](const Failures& failures) {
+    return now - failures.began >= tries_window_;
   };
   auto found = failures_.find(address);
   if (found == failures_.end()) {

@@ -37,7 +37,9 @@ class LoginSessions {
   // Further addresses are counted together.
   static constexpr size_t kMostAddresses = 1000;
 
-  explicit LoginSessions(std::chrono::milliseconds lifetime) : lifetime_(lifetime) {}
+  explicit LoginSessions(std::chrono::milliseconds lifetime,
+                         std::chrono::milliseconds tries_window = kTriesWindow)
+      : lifetime_(lifetime), tries_window_(tries_window) {}
 
   // Whether the address may try a password now.
   bool may_try(Bytes address);
@@ -68,6 +70,7 @@ class LoginSessions {
   Failures& failures_of(Bytes address) REQUIRES(mutex_);
 
   const std::chrono::milliseconds lifetime_;
+  const std::chrono::milliseconds tries_window_;
   mutable Mutex mutex_;
   std::map<std::string, Session, std::less<>> sessions_ GUARDED_BY(mutex_);  // by hash
   std::map<std::string, Failures, std::less<>> failures_ GUARDED_BY(mutex_);

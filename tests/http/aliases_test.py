@@ -285,6 +285,7 @@ def test_the_grading_queue(options):
         require_problem(client.request("DELETE", GRADING + "/b"), 404, "NOJOB")
         require_equal(status(client, "b"), "cancelled")
         require_equal(client.expect(200, "PUT", GRADING, job("b", "1")).json["result"], "added")
+        require_equal(client.get("/api/v1/queues/grade/jobs/b").json["group"], "team.1")
         with server.connect() as connection:
             connection.call("Q.MOVE", "grade", "b", "DELAY", 60000)
         require(re.fullmatch(r"releases in \d+ seconds", status(client, "b")),

@@ -207,6 +207,11 @@ def test_limits(options):
             raw.send(b"GET /healthz HTTP/1.1\r\n" + HOST + line)
             require_problem(raw.answer(), 431, "HEADTOOLARGE")
             require(raw.at_end(), "431 leaves it open")
+    for size, status in (16384, 200), (16385, 431):
+        with Raw(server) as raw:
+            raw.send((b"GET /healthz HTTP/1.1\r\n" + HOST + b"X: ").ljust(size - 4, b"a") +
+                     b"\r\n\r\n")
+            require_equal(raw.answer().status, status, f"a head of {size} bytes")
     with Client(server) as client:
         require_problem(client.post("/api/v1/queues/q/jobs", b"x" * 1025), 413, "BODYTOOLARGE")
     for length, status, code in [(b"18446744073709551615", 413, "BODYTOOLARGE"),

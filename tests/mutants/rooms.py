@@ -6,8 +6,8 @@ OF_QUEUES = ["queue_commands_test", "queue_runs_test", "queue_rules_test", "queu
              "queue_rates_test", "kept_*", "queue_records_test", "queue_recovery_test", "queue_*",
              "event_log_test", "queue_property_test"]
 ROOMS = {
-    "engine/access/": ["acl_test", "users_mark_test", "tests/transcripts/run.py acl",
-                       "tests/operations/users_test.py"],
+    "engine/access/": ["acl_*", "users_mark_test", "queue_adopt_rights_test",
+                       "tests/transcripts/run.py acl", "tests/operations/users_test.py"],
     "engine/base/queue_clock": ["queue_clock_test", "queue_time_test",
                                 "tests/operations/clock_test.py"],
     "engine/commands/": ["queue_commands_test", "script_transactions_test", "transcripts"],
@@ -78,6 +78,7 @@ ROOMS = {
                    "pause_wish_test", "serving_gate_test", "tests/group/*_test.py"],
     "net/http/": ["http_parts_test", "login_sessions_test", "tests/http/access_test.py",
                   "tests/http/tokens_test.py", "tests/http/*_test.py"],
+    "net/http/connection_limit": ["tests/operations/files_test.py", "tests/http/*_test.py"],
     "net/sentinel/": ["sentinel_test", "tests/group/views_test.py"],
     "net/resp/": ["resp_parser_test", "transcripts"],
     "net/tls/": ["tls_test", "tests/operations/tls_test.py", "tests/http/tls_test.py"],

@@ -112,6 +112,26 @@ def test_blocked_requests_wait(options):
             require_equal(blocked.read_reply().raw, b"$1\r\n1\r\n")
 
 
+def test_pipelines_wait_for_the_end_of_a_pause(options):
+    """In CLIENT PAUSE a pipeline waits at its first write, and then runs in order; behind a BLPOP
+    that waited for the end of the pause, and for an element then, as behind any other."""
+    with options.server() as server, server.connect() as other:
+        with server.connect() as client, server.connect() as blocked:
+            other.call("CLIENT", "PAUSE", "1000000", "WRITE")
+            client.send_bytes(b"SET a 1\r\nSET b 2\r\nGET a\r\n")
+            blocked.send_bytes(b"BLPOP q 0\r\nSET after 1\r\n")
+            wait_until(lambda: info(other)["blocked_clients"] == "2", what="both wait")
+            other.call("CLIENT", "UNPAUSE")
+            for reply in (b"+OK\r\n", b"+OK\r\n", b"$1\r\n1\r\n"):
+                require_equal(client.read_reply().raw, reply)
+            require_equal(other.call("MGET", "a", "b").value, [b"1", b"2"])
+            wait_until(lambda: info(other)["blocked_clients"] == "1", what="BLPOP waits")
+            require_equal(other.call("EXISTS", "after").raw, b":0\r\n", "not yet")
+            other.call("RPUSH", "q", "x")
+            require_equal(blocked.read_reply().value, [b"q", b"x"])
+            require_equal(blocked.read_reply().raw, b"+OK\r\n")
+
+
 def test_blocking_timeouts(options):
     """Blocking commands give up after their time, with Redis's null for each, in both protocols."""
     cases = [(("BLPOP", "q", "0.05"), b"*-1\r\n"), (("BRPOP", "q", "0.05"), b"*-1\r\n"),

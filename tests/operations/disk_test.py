@@ -188,8 +188,8 @@ def test_nobody_hears_of_a_change_before_its_sync(options):
 
 
 def test_http_answers_after_the_sync(options):
-    """An add over HTTP is answered once its own change is synced, not the one before it, and so is
-    a pop that has waited."""
+    """An add over HTTP is answered once its own change is synced, not the one before it, and so are
+    a pop that has waited and a list of several queues, of which the first has changed."""
     directives = {"appendonly": "yes", "appendfsync": "always"}
     with slow_disk() as environment, \
             serve(options, directives, environment=environment) as server:
@@ -209,6 +209,13 @@ def test_http_answers_after_the_sync(options):
             took_s = time.monotonic() - began
             require(took_s >= SYNC_S, f"the pop was answered after {took_s:.3f} s")
             writer.read_reply()
+            began = time.monotonic()
+            writer.send("Q.ADD", "other", "next", "payload")
+            wait_until(lambda: [queue["stats"]["pending"] for queue in
+                                client.get("/api/v1/queues").json["queues"]] == [1, 2],
+                       what="the job in the list of the queues other and queue")
+            took_s = time.monotonic() - began
+            require(took_s >= SYNC_S, f"the job was shown after {took_s:.3f} s")
 
 
 GROWS = [

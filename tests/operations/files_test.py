@@ -17,6 +17,7 @@ from harness.surroundings import preload, wrapped
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PASSWORD = "a-long-password"
+TOKEN = "a-token-that-is-long-enough"
 
 FIXED_LIMIT = """
 int setrlimit(__rlimit_resource_t what, const struct rlimit* limit) {
@@ -37,13 +38,14 @@ def constant(name):
 
 
 @contextlib.contextmanager
-def silent(server, count, beside=None):
+def silent(server, count, beside=None, port=None):
     """Connections that say nothing. `beside`: the only other client, who sees that they are there.
     """
     sockets = []
     try:
         for _ in range(count):
-            sockets.append(socket.create_connection(("127.0.0.1", server.port), 20))
+            sockets.append(socket.create_connection(("127.0.0.1", port or server.port),
+                                                    20))
         if beside:
             wait_until(lambda: beside.call("CLIENT", "LIST").value.count(b"\n") == 1 + count,
                        what="the connections")
@@ -243,11 +245,14 @@ def test_strangers_give_way(options):
 
 
 def test_the_patience_with_strangers(options):
-    """Above half of maxclients 10 s without a password are the end; below it, nothing is."""
-    directives = {"maxclients": "20", "requirepass": PASSWORD}
+    """Above half of maxclients 10 s without a password are the end; below it, nothing is. The same
+    holds above half of http-maxclients without a token."""
+    directives = {"maxclients": "20", "requirepass": PASSWORD, "http-port": "auto",
+                  "http-maxclients": "20", "http-token": f"admin >{TOKEN}"}
     with options.server(directives) as crowded, options.server(directives) as quiet:
         with silent(crowded, 12) as many, silent(quiet, 9) as few, \
-                crowded.connect() as friend:
+                silent(crowded, 12, port=crowded.http_port) as many_http, \
+                silent(quiet, 9, port=quiet.http_port) as few_http, crowded.connect() as friend:
             friend.call("AUTH", PASSWORD)
             began = time.monotonic()
             wait_until(lambda: any(is_closed(one) for one in many), what="the end of some")
@@ -255,17 +260,18 @@ def test_the_patience_with_strangers(options):
             wait_until(lambda: int(info(friend)["connected_clients"]) <= 10, what="half of them")
             require(not all(is_closed(one) for one in many), "below half the rest stays")
             require_equal(friend.call("PING").raw, b"+PONG\r\n", "the friend")
-            require(not any(is_closed(one) for one in few), "the few stay")
+            wait_until(lambda: sum(is_closed(one) for one in many_http) >= 2, 20,
+                       "the end of those beyond half at the HTTP port")
+            require(not any(is_closed(one) for one in few + few_http), "the few stay")
         crowded.close()
 
 
 def test_http_strangers_give_way(options):
     """At http-maxclients the oldest connection gives way that has shown no token."""
-    token = "a-token-that-is-long-enough"
-    directives = {"http-port": "auto", "http-maxclients": "4", "http-token": f"admin >{token}"}
+    directives = {"http-port": "auto", "http-maxclients": "4", "http-token": f"admin >{TOKEN}"}
     with options.server(directives) as server:
         request = (f"GET /api/v1/queues HTTP/1.1\r\nHost: localhost\r\n"
-                   f"Authorization: Bearer {token}\r\n\r\n").encode()
+                   f"Authorization: Bearer {TOKEN}\r\n\r\n").encode()
         with contextlib.ExitStack() as stack:
             def connect():
                 one = stack.enter_context(socket.create_connection(("127.0.0.1", server.http_port), 20))

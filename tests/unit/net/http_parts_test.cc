@@ -194,6 +194,17 @@ TEST_CASE("tokens: roles, schemes, users") {
   CHECK(none.check(Access::kAdmin, nullptr, acl).verdict == Verdict::kNeedsToken);
 }
 
+TEST_CASE("tokens: that of the nodes grants replication alone") {
+  const Acl acl;
+  const Tokens tokens({}, nullptr, hash_password("of-the-nodes"));
+  const std::string header = "Bearer of-the-nodes";
+  using Verdict = Tokens::Verdict;
+  for (const Access access : {Access::kReady, Access::kRead, Access::kOperate, Access::kAdmin}) {
+    CHECK(tokens.check(access, &header, acl).verdict == Verdict::kBadToken);
+  }
+  CHECK(tokens.check(Access::kReplicate, &header, acl).verdict == Verdict::kGranted);
+}
+
 TEST_CASE(
     "tokens: the file of the nodes' token may end its line as it likes, and has no short one") {
   const test::TempDirectory directory;
@@ -275,6 +286,28 @@ TEST_CASE("changes: the newest ones are kept, and those of a kind within a minut
   CHECK_EQ(changes[1].count, 2);
   CHECK(changes[1].words == std::vector<std::string>{"Q.CANCEL", "q", "a"});
   CHECK_EQ(changes[2].words[0], "DEL");
+}
+
+TEST_CASE("the log of changes tells users, tokens and databases apart") {
+  ChangeLog log;
+  const auto operates = user_of_role(Role::kOperate);
+  const auto log_in = [](const char* name) {
+    return Principal{Role::kOperate, std::make_shared<User>(name, AclRules(false)), "secret", true};
+  };
+  const std::vector<std::pair<Principal, int>> who = {
+      {{Role::kOperate, operates, hash_password("a")}, 0},
+      {{Role::kOperate, operates, hash_password("b")}, 0},
+      {log_in("ann"), 0},
+      {log_in("bob"), 0},
+      {log_in("bob"), 1}};
+  for (const auto& [principal, database] : who) {
+    for (const char* job : {"1", "2"}) {
+      log.add(principal, database, std::vector<std::string>{"Q.CANCEL", "q", job}, 1, 0);
+    }
+  }
+  const std::vector<Change> changes = log.newest();
+  CHECK_EQ(changes.size(), who.size());
+  for (const Change& change : changes) CHECK_EQ(change.count, 2);
 }
 
 TEST_CASE("an endpoint: host, port, path, and what it may not be") {

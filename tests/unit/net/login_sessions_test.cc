@@ -114,6 +114,13 @@ TEST_CASE("one session too many ends the oldest") {
   CHECK(sessions.find(hashes.back(), acl).has_value());
 }
 
+TEST_CASE("wrong passwords are forgotten after a while") {
+  LoginSessions sessions(kLong, std::chrono::milliseconds(20));
+  for (size_t i = 0; i < LoginSessions::kMostFailures; ++i) sessions.note_failure("10.0.0.1");
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  CHECK(sessions.may_try("10.0.0.1"));
+}
+
 TEST_CASE("wrong passwords count by address, and beyond many addresses together") {
   LoginSessions sessions(kLong);
   for (size_t i = 0; i < LoginSessions::kMostFailures; ++i) {
