@@ -277,10 +277,10 @@ def test_stuck(options):
 
 def test_long_script(options):
     """a script within busy-reply-threshold costs no primary its epoch, whatever watchdog-ms is"""
-    with Group(options.program, directives={"watchdog-ms": 1000,
+    with Group(options.program, directives={"watchdog-ms": 1000, "failover-timeout": 2000,
                                             "busy-reply-threshold": 60_000}) as group:
         before = group.leadership()
-        [reply] = ask(before[1], ["EVAL", RUN_S, "0", "4"])
+        [reply] = ask(before[1], ["EVAL", RUN_S, "0", "6"])
         require_equal(reply, "OK", "the script")
         require_equal(group.leadership(), before, "who leads")
         require_equal([node.exits for node in group.nodes], [[], []], "exits")
