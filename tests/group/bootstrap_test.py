@@ -19,12 +19,15 @@ from harness.holds import measured
 from harness.http_client import Client
 from harness.relay import Relay
 from harness.servers import LOOPBACK, Server, steady_port
-from harness.surroundings import JOURNAL_FAILED, preload
+from harness.surroundings import JOURNAL_FAILED, preload, refuse_sanitizers
+from harness.wall_clock import WallClock
 
 TOKEN = "a-token-of-the-nodes-0123456789"
 TRIM_KEY = "/sluice/main/g/1/trim"
+EPOCH_KEY = "/sluice/main/g/1/epoch"
 LOADED_S = 60.0
 NEVER_ENOUGH = "1000000gb"
+HOUR_MS = 3_600_000
 MEASURED_S = 1.5
 LARGE = 300  # values of 100 kB
 # Beside a pause of the machine, too, a copy takes long enough to be interrupted.
@@ -186,11 +189,37 @@ def test_away(options):
         fill(group, values=100)
         trim(group, [group.primary()])
         before = len(standby.exits)
+        standby.restarts = False
+        standby.start(wait=False)
+        require_equal(standby.wait_for_exit(before + 1), FENCED, "the exit code")
+        # Data of another cluster must not replace these.
+        cluster = group.etcd.ctl("get", EPOCH_KEY, "--print-value-only").split()[1]
+        with open(mark(standby), encoding="utf-8") as file:
+            require_equal(file.read().strip(), cluster, "whose data are to be loaded")
+        standby.restarts = True
+        standby.kill()
         standby.start()
         require_in_sync(group, standby)
         require_equal(standby.exits[before:], [FENCED], "exits")
         require("the log begins behind frame" in standby.log_tail(200), standby.log_tail(200))
         require(not os.path.exists(os.path.join(standby.directory, "replaced-data")), "old data")
+
+
+def test_clock_set_back(options):
+    """a node without data starts again, too, if its wall clock is set back while it waits"""
+    refuse_sanitizers(options, "a sanitizer wants to be the first library")
+    with scratch() as directory, \
+            Group(options.program, nodes=1,
+                  directives={**PATIENT, "checkpoint-copies": "1"}) as group:
+        clock = WallClock(directory)
+        fill(group, values=100)
+        trim(group, group.nodes)
+        with joining(group, environment=clock.environment()) as node:
+            node.start(wait=False)
+            wait_until(lambda: node.facts().get("sluice_group_waits_for"), what="that it waits")
+            # A stop of the process between its looks at two clocks shortens the step.
+            clock.step_ms(-HOUR_MS - 5000)
+            require_equal(node.wait_for_exit(1), FENCED, "the exit code")
 
 
 def mark(node):

@@ -28,6 +28,11 @@ PATIENCE_MS = 1500
 HOUR_MS = 3_600_000
 LONGEST_START_S = 60.0
 SLOW_LEASE_S = 0.9 * SLOW_MS / 1000   # of reads
+RUN_S = """
+local began = redis.call('TIME')[1]
+while redis.call('TIME')[1] - began < tonumber(ARGV[1]) do end
+return redis.status_reply('OK')
+"""
 
 
 def group_of_two(options):
@@ -268,6 +273,17 @@ def test_stuck(options):
         log = old.log_tail(200)
         require("has ended no turn for 1000 ms (watchdog-ms)" in log, log)
         group.wait_in_sync()
+
+
+def test_long_script(options):
+    """a script within busy-reply-threshold costs no primary its epoch, whatever watchdog-ms is"""
+    with Group(options.program, directives={"watchdog-ms": 1000, "failover-timeout": 2000,
+                                            "busy-reply-threshold": 60_000}) as group:
+        before = group.leadership()
+        [reply] = ask(before[1], ["EVAL", RUN_S, "0", "6"])
+        require_equal(reply, "OK", "the script")
+        require_equal(group.leadership(), before, "who leads")
+        require_equal([node.exits for node in group.nodes], [[], []], "exits")
 
 
 def test_alone(options):

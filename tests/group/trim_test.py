@@ -7,9 +7,10 @@ import os
 import sys
 
 import harness
-from harness import require, require_equal, wait_until
+from harness import info, require, require_equal, wait_until
 from harness.crash.client import Link
-from harness.group import Group
+from harness.group import PATIENT, Group
+from harness.holds import FILLS, fill
 
 VALUE_BYTES = 20_000
 VALUES = 50          # in one pipeline
@@ -20,6 +21,7 @@ DIRECTIVES = {"checkpoint-log-bytes": "1mb", "failover-timeout": 3000}
 # number.
 BOUND = {"journal-log-bytes": "1mb", "checkpoint-copies": "2", "failover-timeout": 3000}
 LARGE_BYTES = 255_000
+LARGE_FIELDS = 20_000
 
 
 def kept_bytes(group):
@@ -62,6 +64,8 @@ def test_bound(options):
     """a log without room refuses changes, until a second copy lets it be trimmed"""
     with Group(options.program, nodes=1, directives=BOUND) as group, \
             group.primary().connect() as connection:
+        reply = connection.call("SET", "large", os.urandom(300_000)).raw
+        require(b"at most 262144, a quarter of journal-log-bytes" in reply, reply)
         for key in "abcd":
             require_equal(connection.call("SET", key, os.urandom(LARGE_BYTES)).value, b"OK", key)
 
@@ -81,6 +85,28 @@ def test_bound(options):
         group.wait_in_sync()
         wait_until(lambda: told_bytes(standby) == told_bytes(group.primary()) < 2 * LARGE_BYTES,
                    what="the same size at the standby")
+
+
+def test_amid_renames(options):
+    """a standby's checkpoint ends, too, while large keys are renamed at the primary all the time"""
+    with Group(options.program, directives=PATIENT) as group, \
+            group.primary().connect(20) as connection, group.standby().connect(20) as standby:
+        for key, command in FILLS.items():
+            fill(connection.call, f"{key}-0", command, LARGE_FIELDS)
+        group.wait_in_sync()
+        renames = 0
+
+        def ended():
+            nonlocal renames
+            renames += 1
+            for key in FILLS:
+                reply = connection.call("RENAME", f"{key}-{renames - 1}", f"{key}-{renames}")
+                require_equal(reply.raw, b"+OK\r\n", "RENAME")
+            return int(info(standby)["sluice_checkpoints_completed"]) > before
+        before = int(info(standby)["sluice_checkpoints_completed"])
+        standby.call("BGSAVE")
+        wait_until(ended, 30, "a checkpoint of the standby")
+        print(f"       after {renames} renames of {len(FILLS)} keys")
 
 
 if __name__ == "__main__":

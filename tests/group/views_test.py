@@ -16,6 +16,7 @@ from harness.group import PATIENT, Group, kept_group
 from harness.http_client import OPERATE_TOKEN, Client, require_problem
 from harness.resp import Connection, encode
 from harness.servers import LOOPBACK, steady_port
+from harness.surroundings import fixed_files
 
 ROUNDS = 300  # of malformed requests
 TRUSTED_S = 2.0
@@ -142,6 +143,9 @@ def test_pause(options):
                     if name.startswith("sluice_group_member") and f"name={standby.name}," in text]
         wait_until(lambda: any(",port=7," in text and ",priority=0," in text for text in told()),
                    what="what the primary is told of the standby")
+        with primary.connect() as connection:
+            reply = connection.call("FAILOVER").raw
+            require(b"no other node of the group can lead" in reply, reply)
         with standby.connect() as connection:
             connection.call("CONFIG", "SET", "replica-priority", "100")
         sluice.must("nodes", "--pause", "1h")
@@ -275,6 +279,14 @@ def test_many_at_sentinel(options):
         require(closes(others[0]), "the oldest of the others stays")
         for connection in listener, others[1]:
             require(not connection.call("PING").is_error, "one that should stay")
+
+
+def test_files_for_sentinel(options):
+    """what connections at the port of Sentinel may take is kept from other clients"""
+    with fixed_files(options, 2000) as few, Group(few.program, nodes=1) as group, \
+            group.primary().connect() as connection:
+        clients = int(connection.call("CONFIG", "GET", "maxclients").value[1])
+        require(0 < clients < 2000 - MOST_AT_SENTINEL, f"maxclients {clients}")
 
 
 def test_without_etcd(options):

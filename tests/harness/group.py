@@ -43,6 +43,7 @@ class Node(Server):
         self.name = name
         self.exits = []       # codes, oldest first
         self.frozen = False
+        self.restarts = True  # by the supervisor
         self._lock = threading.Lock()   # of _wanted together with a start
         self._wanted = threading.Event()
         self._supervisor = None
@@ -127,7 +128,7 @@ class Node(Server):
                 self._spawn()
             code = self.process.wait()
             self.exits.append(code)
-            if code not in RESTARTED or not self._wanted.is_set():
+            if code not in RESTARTED or not self._wanted.is_set() or not self.restarts:
                 return
             time.sleep(RESTART_S)
 

@@ -42,6 +42,18 @@ int fdatasync(int file) {
 }
 """
 
+# The limit of open files stays as the shell has set it.
+FIXED_LIMIT = """
+int setrlimit(__rlimit_resource_t what, const struct rlimit* limit) {
+  errno = EPERM;
+  return -1;
+}
+int setrlimit64(__rlimit_resource_t what, const struct rlimit64* limit) {
+  errno = EPERM;
+  return -1;
+}
+"""
+
 
 def refuse_sanitizers(options, why):
     """A test that a server with a sanitizer cannot pass is not run with one."""
@@ -93,6 +105,14 @@ def wrapped(directory, options, shell="", arguments="", environment=None):
         file.write(f'#!/bin/sh\n{shell}\nexec "{options.program}" {arguments} "$@"\n')
     os.chmod(path, 0o755)
     return harness.Options(path, options.io_threads)
+
+
+@contextlib.contextmanager
+def fixed_files(options, count):
+    """A program that is the server where nobody may open more files than `count`."""
+    with harness.scratch() as directory:
+        environment = preload(directory, options, "limit", FIXED_LIMIT)
+        yield wrapped(directory, options, shell=f"ulimit -n {count}", environment=environment)
 
 
 def limit_files(pid, size):

@@ -12,6 +12,19 @@ from harness import info, open_paths, require, require_equal, scratch, wait_unti
 DURABLE = {"appendonly": "yes", "appendfsync": "everysec", "save": ""}
 KEPT = 100_000
 MEGABYTE = 1 << 20
+NEVER_ENOUGH = "1000000gb"
+JOBS = 5000
+ADD = """
+for i = 1, tonumber(ARGV[1]) do redis.call('Q.ADD', KEYS[1], 'job-' .. i, 'x') end
+return redis.status_reply('OK')
+"""
+FINISH = """
+for i = 1, tonumber(ARGV[1]) do
+  local job = redis.call('Q.POP', 1, KEYS[1], 'WORKER', 'w')[1]
+  redis.call('Q.ACK', KEYS[1], job[4], job[6])
+end
+return redis.status_reply('OK')
+"""
 RUN = """
 for i = 1, tonumber(ARGV[1]) do
   redis.call('Q.ADD', KEYS[1], 'job-' .. i, 'x')
@@ -73,6 +86,17 @@ def test_older_events_are_on_the_disk(options):
             require(used < 2 * MEGABYTE, f"the queue takes {used} bytes of memory")
             again.call("DEL", "exec")
             wait_until(lambda: file_bytes(again) == 0, what="an empty file")
+
+
+def test_events_leave_min_free_disk(options):
+    """With less than min-free-disk no event goes to the disk; none is lost."""
+    with options.server(DURABLE) as server, server.connect(60) as connection:
+        require_equal(connection.call("EVAL", ADD, 1, "exec", JOBS).raw, b"+OK\r\n")
+        connection.call("CONFIG", "SET", "min-free-disk", NEVER_ENOUGH)
+        require_equal(connection.call("EVAL", FINISH, 1, "exec", JOBS).raw, b"+OK\r\n")
+        wait_until(lambda: "is nearly full: older events of queues stay in memory" in
+                   server.log_tail(), what="the log's line")
+        require_equal(read_all(connection)[1], 3 * JOBS, "events kept")
 
 
 def test_without_persistence_all_is_in_memory(options):

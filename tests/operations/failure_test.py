@@ -13,6 +13,7 @@ from harness.holds import measured
 from harness.surroundings import JOURNAL_FAILED, largest_file, limit_files
 
 ENDS_WITHIN_S = 6
+SAVED = {"appendonly": "no", "save": "3600 1"}
 
 
 def test_a_failed_write_stops_the_server(options):
@@ -219,21 +220,29 @@ def test_shutdown_out_of_a_script(options):
 
 
 def test_sigterm_during_a_script(options):
-    """SIGTERM during a script that never ends: over within 5 s."""
-    def end():
-        server, runner = busy_server(options)
-        with server, runner:
-            runner.send("EVAL", "while true do end", "0")
-            wait_until_busy(server)
-            server.process.send_signal(signal.SIGTERM)
-            return end_of(server, 0)
-    require_quick(end)
+    """SIGTERM during a script that never ends and has only read: over within 5 s, nothing lost."""
+    def end(words):
+        with options.server({**SAVED, "busy-reply-threshold": "100"}) as server:
+            with server.connect(20) as runner:
+                runner.call("SET", "a", "1")
+                runner.call("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('f', "
+                                                "function() while true do end end)")
+                runner.send(*words)
+                wait_until_busy(server)
+                server.process.send_signal(signal.SIGTERM)
+                took_s = end_of(server, 0)
+            require("A command does not end" not in server.log_tail(), server.log_tail())
+            server.start()
+            with server.connect() as connection:
+                require_equal(connection.call("EXISTS", "a").value, 1, words)
+            return took_s
+    for words in ("EVAL", "while true do end", "0"), ("FCALL", "f", "0"):
+        require_quick(lambda words=words: end(words))
 
 
 def test_sigterm_before_the_last_checkpoint(options):
     """SIGTERM while a command keeps the last checkpoint from being written: exit 70, and why."""
     stuck = ("EVAL", "redis.call('SET', 'b', '2') while true do end", "0")
-    saved = {"appendonly": "no", "save": "3600 1"}
 
     def end(directives, changed, code):
         with options.server({**directives, "busy-reply-threshold": "100"}) as server:
@@ -252,7 +261,7 @@ def test_sigterm_before_the_last_checkpoint(options):
                 require_equal(connection.call("EXISTS", "a", "b").value, 1 if kept else 0, "kept")
             return took_s
 
-    for case in (saved, True, 70), (saved, False, 0), ({"appendonly": "yes"}, True, 0):
+    for case in (SAVED, True, 70), (SAVED, False, 0), ({"appendonly": "yes"}, True, 0):
         require_quick(lambda case=case: end(*case))
 
 

@@ -13,22 +13,12 @@ import time
 
 import harness
 from harness import info, open_files, require, require_equal, scratch, wait_until
-from harness.surroundings import preload, wrapped
+from harness.http_client import ADMIN_TOKEN, Client, serve
+from harness.surroundings import fixed_files, wrapped
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PASSWORD = "a-long-password"
 TOKEN = "a-token-that-is-long-enough"
-
-FIXED_LIMIT = """
-int setrlimit(__rlimit_resource_t what, const struct rlimit* limit) {
-  errno = EPERM;
-  return -1;
-}
-int setrlimit64(__rlimit_resource_t what, const struct rlimit64* limit) {
-  errno = EPERM;
-  return -1;
-}
-"""
 
 
 def constant(name):
@@ -74,33 +64,29 @@ def write_megabytes(connection, count):
 
 def test_idle_connections_leave_the_journal_its_files(options):
     """`ulimit -n 400` and more idle connections than that: maxclients fits, the journal works."""
-    with scratch() as directory:
-        environment = preload(directory, options, "limit", FIXED_LIMIT)
-        few = wrapped(directory, options, shell="ulimit -n 400", environment=environment)
-        with few.server({"appendonly": "yes", "http-port": "auto"}) as server:
-            with server.connect() as connection, silent(server, 500):
-                shown = {name: int(value) for name, value in zip(
-                    *[iter(word.decode() for word in
-                           connection.call("CONFIG", "GET", "*maxclients").value)] * 2)}
-                require(shown["maxclients"] + shown["http-maxclients"] < 400 - 128, shown)
-                wait_until(lambda: int(info(connection)["connected_clients"]) ==
-                           shown["maxclients"], what="as many clients as there may be")
-                write_megabytes(connection, 40)
-                require_equal(connection.call("SAVE").raw, b"+OK\r\n", "SAVE")
-                reply = connection.call("CONFIG", "SET", "maxclients", "5000")
-                require(b"The operating system is not able to handle the specified number of "
-                        b"clients, try with %d" % shown["maxclients"] in reply.raw, reply.raw)
-                reply = connection.call("CONFIG", "SET", "maxclients", str(shown["maxclients"]))
-                require_equal(reply.raw, b"+OK\r\n", "what fits")
-            log = server.log_tail(100)
-            require(f"maxclients has been reduced to {shown['maxclients']}" in log, log)
+    with fixed_files(options, 400) as few, \
+            few.server({"appendonly": "yes", "http-port": "auto"}) as server:
+        with server.connect() as connection, silent(server, 500):
+            shown = {name: int(value) for name, value in zip(
+                *[iter(word.decode() for word in
+                       connection.call("CONFIG", "GET", "*maxclients").value)] * 2)}
+            require(shown["maxclients"] + shown["http-maxclients"] < 400 - 128, shown)
+            wait_until(lambda: int(info(connection)["connected_clients"]) ==
+                       shown["maxclients"], what="as many clients as there may be")
+            write_megabytes(connection, 40)
+            require_equal(connection.call("SAVE").raw, b"+OK\r\n", "SAVE")
+            reply = connection.call("CONFIG", "SET", "maxclients", "5000")
+            require(b"The operating system is not able to handle the specified number of "
+                    b"clients, try with %d" % shown["maxclients"] in reply.raw, reply.raw)
+            reply = connection.call("CONFIG", "SET", "maxclients", str(shown["maxclients"]))
+            require_equal(reply.raw, b"+OK\r\n", "what fits")
+        log = server.log_tail(100)
+        require(f"maxclients has been reduced to {shown['maxclients']}" in log, log)
 
 
 def test_too_few_files_for_a_start(options):
     """A limit that leaves nothing for clients: exit 1, and what is needed."""
-    with scratch() as directory:
-        environment = preload(directory, options, "limit", FIXED_LIMIT)
-        few = wrapped(directory, options, shell="ulimit -n 100", environment=environment)
+    with scratch() as directory, fixed_files(options, 100) as few:
         code, output = few.run("--dir", directory, "--port", "auto", "--http-port", "0")
         require_equal(code, 1, "exit code")
         require("Your current 'ulimit -n' of 100 is not enough" in output, output)
@@ -188,6 +174,27 @@ def test_spare_files(options):
             connections = re.search(r"the journal has taken spare descriptors, \d+ of which are "
                                     r"missing now, and (\d+) connections", server.log_tail(100))
             require(int(connections.group(1)) > 0, connections.group(0))
+
+
+def test_spare_files_of_http(options):
+    """Where connections of HTTP have taken the files, idle ones go, and the journal works."""
+    with serve(options, {"appendonly": "yes"}) as server, contextlib.ExitStack() as stack:
+        others = [stack.enter_context(Client(server)) for _ in range(40)]
+        for one in others:
+            one.expect(200, "GET", "/healthz")
+        client = stack.enter_context(Client(server, ADMIN_TOKEN))
+        client.expect(200, "GET", "/healthz")
+        highest = max(open_files(server.pid))
+        resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (highest + 1, highest + 1))
+        payload = "x" * (1 << 19)
+        for number in range(120):
+            client.expect(201, "POST", "/api/v1/queues/q/jobs",
+                          {"id": str(number), "payload": payload})
+        wait_until(lambda: any(is_closed(one.connection.sock) for one in others),
+                   what="the end of a connection")
+        wait_until(lambda: re.search(r"missing now, and [1-9]\d* connections",
+                                     server.log_tail(100)), what="the log's line")
+        client.expect(202, "POST", "/api/v1/checkpoint")
 
 
 def test_every_listener_comes_back(options):

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """Limits of connections, each at the limit and beyond, and that others do not feel it."""
 
+import math
 import multiprocessing
+import os
 import resource
 import select
 import socket
@@ -20,6 +22,34 @@ PASSWORD = "secret"
 # For what comes at one moment, as the byte of each of the 20,000 does.
 OTHERS_MS = 10
 PORTIONS = 3
+
+
+def keepalive_s(server, connection):
+    """How long the server's end of a connection may be silent before it asks; inf: for ever. None:
+    another timer of it runs."""
+    def address(port):
+        return f"0100007F:{port:04X}"
+    ends = [address(server.port), address(connection.socket.getsockname()[1])]
+    with open("/proc/net/tcp", encoding="ascii") as file:
+        [timer] = [fields[5] for line in file if (fields := line.split())[1:3] == ends]
+    kind, ticks = timer.split(":")
+    if kind not in ("00", "02"):
+        return None
+    return int(ticks, 16) / os.sysconf("SC_CLK_TCK") if kind == "02" else math.inf
+
+
+def test_tcp_keepalive(options):
+    """tcp-keepalive counts for the connections after it, and 0 lets them be silent for ever."""
+    with options.server({"tcp-keepalive": "7"}) as server:
+        for seconds in 7, 100, 0:
+            with server.connect() as connection:
+                connection.call("CONFIG", "SET", "tcp-keepalive", seconds)
+            with server.connect() as connection:
+                connection.call("PING")
+                silent_s = wait_until(lambda at=connection: keepalive_s(server, at),
+                                      what="the timer")
+                require(silent_s <= seconds if seconds else silent_s == math.inf,
+                        f"{silent_s} s with {seconds}")
 
 
 def test_maxclients(options):

@@ -94,6 +94,25 @@ def test_save_rules_at_run_time(options):
             require_equal(connection.call("GET", "a").value, b"1", "kept by the end")
 
 
+def test_save_rules_where_data_is_kept(options):
+    """CONFIG SET save takes effect beside a store, and so do the rules after appendonly no."""
+    for directives, words in (({"appendonly": "no", "save": "3600 1000000"}, ("save", "1 1")),
+                              ({"appendonly": "yes", "save": "1 1"}, ("appendonly", "no"))):
+        with options.server(directives) as server:
+            with server.connect() as connection:
+                def completed():
+                    return int(info(connection)["sluice_checkpoints_completed"])
+                require_equal(connection.call("SAVE").raw, b"+OK\r\n", "SAVE")
+                require_equal(connection.call("CONFIG", "SET", *words).raw, b"+OK\r\n", words)
+                before = completed()
+                connection.call("SET", "a", "1")
+                wait_until(lambda: completed() > before, 20, f"a checkpoint by itself: {words}")
+            server.kill()
+            server.start()
+            with server.connect() as connection:
+                require_equal(connection.call("EXISTS", "a").value, 1, words)
+
+
 class Writer(threading.Thread):
     """Sets one key after the other, and counts what was acknowledged."""
 

@@ -146,6 +146,17 @@ def test_acl_load_closes_the_connections_of_other_users(options):
                 require_equal(again.call("AUTH", "bob", "pw").raw, b"+OK\r\n", "the new password")
 
 
+def test_config_set_leaves_the_default_user(options):
+    """CONFIG SET of another parameter keeps the password that ACL SETUSER has set."""
+    with options.server() as server, server.connect() as connection:
+        connection.call("ACL", "SETUSER", "default", "resetpass", ">open")
+        users = connection.call("ACL", "LIST").raw
+        require_equal(connection.call("CONFIG", "SET", "maxmemory", "1gb").raw, b"+OK\r\n")
+        require_equal(connection.call("ACL", "LIST").raw, users, "users")
+        with server.connect() as stranger:
+            require(stranger.call("PING").raw.startswith(b"-NOAUTH"), "anybody may come in")
+
+
 def test_users_outlive_a_restart(options):
     """What ACL SAVE or CONFIG REWRITE wrote, selectors included, is there after a restart."""
     with scratch() as directory:

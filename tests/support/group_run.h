@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -93,6 +94,8 @@ class GroupNodeRun final : private GroupHost {
   std::vector<std::string> said;
   bool stuck = false;  // serves nobody
   Lsn acknowledged = 0;
+  // How long after it has taken over, if it must not acknowledge anything before.
+  std::chrono::milliseconds acknowledges_in{0};
   std::optional<int> ended;
   Status reason;
 
@@ -121,6 +124,10 @@ class GroupNodeRun final : private GroupHost {
   }
   void promote(ReplicatedOptions options) override {
     CHECK(options.begin.lsn == last_);
+    if (options.acknowledge_from != Clock::time_point()) {
+      acknowledges_in = std::chrono::duration_cast<std::chrono::milliseconds>(
+          options.acknowledge_from - Clock::now());
+    }
     ReplicatedCallbacks callbacks;
     callbacks.on_durable = [this](Lsn lsn) { acknowledged = lsn; };
     callbacks.on_change = [] {};

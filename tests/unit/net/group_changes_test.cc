@@ -301,6 +301,24 @@ TEST_CASE("a standby whose etcd is restored from an old backup ends, and says so
                 c.reason.message());
 }
 
+// Until a lost answer to its TAKE was repeated the last primary may have led.
+TEST_CASE("a primary whose TAKE was late acknowledges nothing before the old lease is over") {
+  for (const bool late : {false, true}) {
+    GroupRun group(23);
+    GroupNodeRun& a = group.add_primary();
+    GroupNodeRun& b = group.add_standby();
+    group.run(300);
+    a.kill();
+    REQUIRE(group.until([&] { return b.role() == GroupRole::kTaking; }).has_value());
+    group.service.set_faults({.unanswered = late ? 1.0 : 0.0});
+    group.run(20);
+    group.service.set_faults({});
+    REQUIRE(group.until([&] { return b.leads(); }).has_value());
+    // The machine may hold the process up meanwhile.
+    CHECK((b.acknowledges_in > std::chrono::milliseconds(kFailoverTimeoutMs / 2)) == late);
+  }
+}
+
 TEST_CASE("a primary that resigns hands over to a node that may lead") {
   GroupRun group(20);
   group.begin_three(false);

@@ -44,8 +44,8 @@ struct Feeding {
     log->trim(encode_epoch(kEpoch), seq + 1, old, mark(seq), [](const RemoteAnswer&) {});
     service.settle();
   }
-  void run() {
-    for (int i = 0; i < 10; ++i) {
+  void run(int steps = 10) {
+    for (int i = 0; i < steps; ++i) {
       feed.step(now += GroupFeed::kGapMs);
       service.settle();
       inbox.run();
@@ -142,6 +142,25 @@ TEST_CASE("a read that was not answered is repeated") {
   node.run();
   CHECK(node.applied.size() == 10);
   CHECK(node.feed.has_read());
+}
+
+TEST_CASE("a frame that is damaged at two reads ends what follows; at one, it is read again") {
+  for (const bool for_good : {true, false}) {
+    Feeding node;
+    const std::string whole = node.service.frames().at(6);
+    std::string damaged = whole;
+    damaged.back() = static_cast<char>(damaged.back() ^ 1);
+    node.service.put_frame(6, damaged);
+    node.feed.start(node.places[0], "");
+    node.run(1);
+    CHECK(node.applied == std::vector<Lsn>{1, 2, 3, 4, 5});
+    CHECK(!node.broken.has_value());
+    if (!for_good) node.service.put_frame(6, whole);
+    node.run();
+    CHECK(node.broken.has_value() == for_good);
+    if (for_good) CHECK(*node.broken == StatusCode::kDamaged);
+    CHECK(node.applied.size() == (for_good ? 5 : 10));
+  }
 }
 
 TEST_CASE("a page that comes after the feed was stopped, or started again, counts no more") {

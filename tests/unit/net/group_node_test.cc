@@ -258,6 +258,45 @@ TEST_CASE("a node with much to apply answers and leads only when it has applied 
   CHECK(b.last() == 200);
 }
 
+TEST_CASE("a standby that is behind leaves the log to one that is not") {
+  GroupRun group(9);
+  group.begin_three(false);
+  GroupNodeRun& b = *group.nodes[1];
+  GroupNodeRun& c = *group.nodes[2];  // quicker than b by its delay
+  c.stalled = true;
+  group.nodes[0]->write();
+  group.run(1500);
+  group.nodes[0]->kill();
+  CHECK(group.until([&] { return b.answers_reads(); }, 1300).has_value());
+  CHECK(c.role() == GroupRole::kStandby);
+}
+
+// Its memory is bounded though its disk holds it up: it reads the rest from the log.
+TEST_CASE("what is told to a node that does nothing is kept up to a bound") {
+  GroupNodeOptions options;
+  options.max_pending_bytes = 10'000;
+  GroupRun group(7, options);
+  GroupNodeRun& a = group.add_primary();
+  GroupNodeRun& b = group.add_standby();
+  group.run(300);
+  b.alive = false;
+  for (int i = 0; i < 400; ++i) {
+    a.write(1);
+    group.run(2);
+  }
+  REQUIRE(a.acknowledged > 390);
+  b.alive = true;
+  b.step();
+  b.step();
+  uint64_t kept = 0;
+  for (const auto& [seq, frame] : group.service.frames()) {
+    if (seq <= b.position().seq) kept += frame.size();
+  }
+  CHECK(kept > options.max_pending_bytes / 2);
+  CHECK(kept <= options.max_pending_bytes);
+  CHECK(group.until([&] { return b.last() == a.last(); }).has_value());
+}
+
 TEST_CASE("a takeover reads a long log in pages, as they are applied") {
   constexpr size_t kUnit = 10'000;
   constexpr size_t kMost = 5 * kUnit;

@@ -227,6 +227,21 @@ TEST_CASE("what is appended while the journal is switched off is durable when it
   }
 }
 
+TEST_CASE("what was appended before the journal is switched off is on the disk when it is off") {
+  TempDirectory directory;
+  StoreOptions options = store_options(directory.path(), SyncMode::kEverySecond);
+  options.journal.sync_interval = std::chrono::hours(1);
+  {
+    auto store = open_store(options);
+    MapEngine engine(&store->journal());
+    engine.set(1, 1);
+    store->journal().detach();
+    CHECK(store->journal().synced_lsn() == 1);
+    CHECK(store->close(CloseMode::kDiscard).ok());
+  }
+  CHECK(read_back(directory.path()).recovered.last_lsn == 1);
+}
+
 TEST_CASE("the first unit after the journal was off says that it follows a gap") {
   TempDirectory directory;
   {

@@ -158,23 +158,38 @@ TEST_CASE("a descriptor that another thread takes is replaced by the next spare 
   CHECK(spares->missing() == 3);
 }
 
-// Whether CURRENT names the old table of contents or the new one is then unknown.
-TEST_CASE("after a rename of CURRENT that failed no file of the database is deleted") {
+// What the disk has of it is then unknown: perhaps the old table of contents.
+TEST_CASE("after a failed change of the table of contents no file of the database is deleted") {
   TempDirectory parent(true);
   const std::string directory = parent.path() + "/log";
   std::filesystem::create_directories(directory);
   const std::string table = directory + "/000007.sst";
   const std::string other = parent.path() + "/other";
-  for (const std::string& file : {table, other, directory + "/000008.dbtmp"}) write_file(file, "x");
   const auto faults = std::make_shared<FaultFs>(rocksdb::FileSystem::Default());
-  CarefulFs careful(faults, directory, nullptr);
-  faults->fail_at(1, FaultKind::kIoError, false);
-  CHECK_FALSE(
-      careful.RenameFile(directory + "/000008.dbtmp", directory + "/CURRENT", {}, nullptr).ok());
-  faults->heal();
-  CHECK_FALSE(careful.DeleteFile(table, {}, nullptr).ok());
-  CHECK(std::filesystem::exists(table));
-  CHECK(careful.DeleteFile(other, {}, nullptr).ok());
+  for (const std::string change : {"rename", "directory", "append", "sync"}) {
+    CAPTURE(change);
+    for (const std::string& file : {table, other, directory + "/000008.dbtmp"}) {
+      write_file(file, "x");
+    }
+    CarefulFs careful(faults, directory, nullptr);
+    std::unique_ptr<rocksdb::FSDirectory> opened;
+    std::unique_ptr<rocksdb::FSWritableFile> manifest;
+    REQUIRE(careful.NewDirectory(directory, {}, &opened, nullptr).ok());
+    REQUIRE(careful.NewWritableFile(directory + "/MANIFEST-000008", {}, &manifest, nullptr).ok());
+    faults->heal();
+    faults->fail_at(1, FaultKind::kIoError, false);
+    const rocksdb::IOStatus status =
+        change == "rename"
+            ? careful.RenameFile(directory + "/000008.dbtmp", directory + "/CURRENT", {}, nullptr)
+        : change == "directory" ? opened->FsyncWithDirOptions({}, nullptr, {})
+        : change == "append"    ? manifest->Append("x", {}, nullptr)
+                                : manifest->Sync({}, nullptr);
+    CHECK_FALSE(status.ok());
+    faults->heal();
+    CHECK_FALSE(careful.DeleteFile(table, {}, nullptr).ok());
+    CHECK(std::filesystem::exists(table));
+    CHECK(careful.DeleteFile(other, {}, nullptr).ok());
+  }
 }
 
 TEST_CASE("the parent of a new data directory is synced") {
