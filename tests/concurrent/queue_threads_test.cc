@@ -25,6 +25,7 @@ namespace {
 constexpr int kProducers = 2;
 constexpr int kConsumers = 3;
 constexpr int kJobs = 2000;  // of each producer
+constexpr int kRounds = 2000;
 
 using Words = std::vector<std::string>;
 
@@ -190,6 +191,41 @@ TEST_CASE("every job reaches one worker once, whoever waits where") {
       completed += resp_value(run(sessions[0], {"Q.STATS", queue_name(i)})).number("completed");
     }
     CHECK(completed == kProducers * kJobs);
+  }
+}
+
+TEST_CASE("a TIED lease that a pop gets while its connection ends is given back") {
+  QuietServer server;
+  CompleteEngine engine(server, 7);
+  Execution adding(engine);
+  Execution waiting(engine);
+  for (Execution* each : {&adding, &waiting}) each->set_now_ms(1'700'000'000'000);
+  EngineSession producer(engine, adding);
+  producer.client.protocol = 3;
+  run(producer, {"Q.CONFIG", "q", "SET", "disconnect_grace_ms", "0"});
+  for (int round = 0; round < kRounds; ++round) {
+    std::atomic<int> ready{0};
+    const auto meet = [&] {
+      ready.fetch_add(1);
+      while (ready.load() != 2) std::this_thread::yield();
+    };
+    EngineSession worker(engine, waiting);
+    worker.client.port = std::make_shared<WaitingPort>();
+    REQUIRE(run(worker, {"Q.POP", "1", "q", "TIED", "BLOCK", "0"}).empty());
+    std::thread ending([&] {
+      meet();
+      for (int spins = round % 64; spins != 0; --spins) ready.load();
+      waiting.disconnect(worker.client);
+      waiting.finish();
+    });
+    meet();
+    const std::string id = std::to_string(round);
+    run(producer, {"Q.ADD", "q", id, "payload"});
+    ending.join();
+    adding.run_timers(Times::agreeing(1'700'000'000'001, 1));
+    adding.finish();
+    REQUIRE(resp_value(run(producer, {"Q.GET", "q", id})).field("state") == "pending");
+    run(producer, {"Q.CANCEL", "q", id});
   }
 }
 

@@ -162,6 +162,7 @@ bool has(const std::string& text, const std::string& part) {
 TEST_CASE("commands that wait to read are served by the records") {
   Readers readers;
   Primary& primary = readers.primary;
+  primary.run({"SWAPDB", "0", "1"});  // its number is not its index in the records
   primary.run({"Q.CONFIG", "q", "SET", "retain_completed", "0"});
   primary.run({"Q.ADD", "q", "one", "p"});
   primary.run({"XADD", "s", "1-1", "f", "v"});

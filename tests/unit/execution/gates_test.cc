@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/clients/slow_log.h"
 #include "engine/commands/complete_engine.h"
 #include "engine/execution/queue_names.h"
 #include "tests/support/engine_session.h"
@@ -143,6 +144,20 @@ TEST_CASE("a line of MONITOR waits for the unit of its command") {
   // A read is gated by the unit that it has read.
   it.reader.run({"GET", "b"});
   CHECK(inbox->gates.back() == 2);
+}
+
+TEST_CASE("with the last monitor nobody looks at commands any more") {
+  Fixture it;
+  for (const bool resets : {false, true}) {
+    CAPTURE(resets);
+    EngineSession monitor(it.engine, it.reading);
+    monitor.client.port = std::make_shared<Inbox>();
+    monitor.run({"MONITOR"});
+    CHECK(it.engine.monitors().active());
+    if (resets) monitor.run({"RESET"});
+    if (!resets) it.reading.disconnect(monitor.client);
+    CHECK_FALSE(it.engine.monitors().active());
+  }
 }
 
 TEST_CASE("a monitor is not shown what came before it in its own batch") {

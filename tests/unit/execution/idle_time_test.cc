@@ -76,6 +76,18 @@ TEST_CASE("a connection with NO-TOUCH leaves what it reads as it was, but for TO
   CHECK(idle(180'000, "list") == ":0\r\n");
 }
 
+TEST_CASE("who asks about a key and not for its value leaves its idle time") {
+  Server server;
+  server.at(0, {"SET", "k", "v", "PX", "9000000"});
+  for (const Bytes command : {"TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME", "EXISTS", "TYPE"}) {
+    server.at(60'000, {command, "k"});
+  }
+  for (const Bytes part : {"ENCODING", "REFCOUNT", "FREQ"})
+    server.at(60'000, {"OBJECT", part, "k"});
+  server.at(60'000, {"MEMORY", "USAGE", "k"});
+  CHECK(server.at(60'000, {"OBJECT", "IDLETIME", "k"}) == ":60\r\n");
+}
+
 TEST_CASE("a key counts as expired whoever finds it so") {
   Server server;
   for (const Bytes key : {"read", "written", "due"}) server.at(0, {"SET", key, "v", "PX", "10"});

@@ -62,6 +62,21 @@ TEST_CASE("names of queues come page by page, in the order of their bytes") {
   CHECK(seen == std::vector<std::string>(expected.begin(), expected.end()));
 }
 
+TEST_CASE("SWAPDB takes queues along for those who read them without a command") {
+  QueueTalk q;
+  q.say("Q.ADD q job payload");
+  q.say("SWAPDB 0 3");
+  q.say("SWAPDB 3 5");
+  for (int database = 0; database < 6; ++database) {
+    CAPTURE(database);
+    const bool here = database == 5;
+    CHECK(sluice::queue_names(q.engine(), database, nullptr, 9).size() == (here ? 1 : 0));
+    CHECK(sluice::last_event(q.engine(), {database, "q"}).exists == here);
+  }
+  const std::vector<sluice::QueueName> all{{5, "q"}};
+  CHECK((sluice::QueueWalk().next(q.engine(), 9) == all));
+}
+
 TEST_CASE("a few large elements are not written to the journal again by RENAME") {
   QueueTalk q;
   q.take_moves(true);

@@ -158,6 +158,23 @@ TEST_CASE("a table that was large once is swept in one step when it is small") {
   CHECK(steps_after_reading(server, 5) == 1);
 }
 
+TEST_CASE("who was told of every key that it had read leaves nothing to sweep") {
+  Server server;
+  EngineSession living(server.engine, server.execution);
+  living.run({"CLIENT", "TRACKING", "ON"});
+  {
+    EngineSession reader(server.engine, server.execution);
+    reader.client.port = server.inbox;
+    reader.run({"CLIENT", "TRACKING", "ON"});
+    for (const Bytes key : {"a", "b", "c"}) {
+      reader.run({"GET", key});
+      server.writer.run({"SET", key, "1"});
+    }
+  }
+  server.engine.tracking().sweep(512);
+  CHECK_FALSE(server.engine.tracking().must_sweep());
+}
+
 TEST_CASE("the buckets go with the last one who tracks, also if its keys have changed before") {
   Server server;
   {

@@ -212,13 +212,15 @@ TEST_CASE("older encodings are read") {
 TEST_CASE("a ziplist with longer texts is read") {
   const std::string middle(250, 'm');  // its entry takes 253 bytes, the longest with a short length
   const std::string longer(300, 'n');
-  std::string ziplist = bytes_of("000000000000000003000040fa") + middle;
-  ziplist += bytes_of("fd412c") + longer + bytes_of("fe2f010000") + bytes_of("0165ff");
+  const std::string longest(16384, 'o');
+  std::string ziplist = bytes_of("000000000000000004000040fa") + middle;
+  ziplist += bytes_of("fd412c") + longer + bytes_of("fe2f010000") + bytes_of("8000004000");
+  ziplist += longest + bytes_of("fe0a400000") + bytes_of("0165ff");
   ziplist[0] = static_cast<char>(ziplist.size());
   ziplist[1] = static_cast<char>(ziplist.size() >> 8);
   Texts texts;
   CHECK(read_packed(rdb::read_ziplist, ziplist, texts));
-  CHECK(texts == Texts{middle, longer, "e"});
+  CHECK(texts == Texts{middle, longer, longest, "e"});
 }
 
 // As redis-server 7.0.15 writes them with `rdbcompression no`.

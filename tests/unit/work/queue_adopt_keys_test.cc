@@ -11,6 +11,7 @@ namespace {
 using sluice::test::Adopted;
 using sluice::test::kFive;
 using sluice::test::kUnit;
+using sluice::test::RespValue;
 
 TEST_CASE("a key that is deleted, renamed or of another type reads as empty") {
   Adopted q(std::string(kFive) + "LEASE 1000");
@@ -267,6 +268,17 @@ TEST_CASE("very many members that come with a whole key are told as one") {
   q.say("COPY few pend");
   q.say("ZADD pend 3 c");
   CHECK(q.events().find("forgotten:* forgotten:* added:f1 added:f2 added:c") != std::string::npos);
+}
+
+TEST_CASE("very many members that come and go with a whole key count in their bands") {
+  Adopted q(kUnit);
+  fill(q, "'ZADD', KEYS[1], (i > 700 and 3 or 0) * 1e12 + 1.7e12 + i, i", "z", 1500);
+  q.say("RENAME z pend");
+  const RespValue bands = q.ask("Q.STATS q BY PRI");
+  CHECK(bands.find("CRITICAL")->field("added") == "700");
+  CHECK(bands.find("LOW")->field("added") == "800");
+  q.say("DEL pend");
+  CHECK(q.cancelled() == "1500 CRITICAL=700 LOW=800");
 }
 
 }  // namespace

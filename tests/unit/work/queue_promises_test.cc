@@ -372,6 +372,28 @@ TEST_CASE("MAXRUN holds for a run that a restart has met") {
   CHECK(q.job("a", {"state", "error"}) == "failed max_run");
 }
 
+TEST_CASE("MAXRUN holds for a run that DEBUG RELOAD and then a restart have met") {
+  QueueTalk q;
+  q.engine().options().debug_access = DebugAccess::kEverybody;
+  q.pass(5000);
+  q.add("a", "MAXRUN 1000 LEASE 60000 RETRY 0");
+  q.pop();
+  CHECK(q.say("DEBUG RELOAD") == "OK");
+  q.restart_from_checkpoint(4);
+  q.pass(1000);
+  CHECK(q.job("a", {"state", "error"}) == "failed max_run");
+}
+
+TEST_CASE("the holder of a cancelled lease also hears it after DEBUG RELOAD") {
+  QueueTalk q;
+  q.engine().options().debug_access = DebugAccess::kEverybody;
+  q.add("a");
+  q.ids_of(q.run(1, QueueTalk::words("Q.POP 1 q")).value_or(RespValue()));
+  CHECK(q.say("DEBUG RELOAD") == "OK");
+  q.say("Q.CANCEL q a");
+  CHECK(q.take_messages(1).size() == 1);
+}
+
 TEST_CASE("numbers are numbers in the fields of events, whatever texts look like") {
   QueueTalk q;
   q.add("a", "RETRY 1");

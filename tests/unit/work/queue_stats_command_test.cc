@@ -487,4 +487,26 @@ TEST_CASE("a restart brings gauges and totals back") {
   CHECK(line(q.ask("Q.STATS q BY WORKER"), "w").field("active") == "1");
 }
 
+TEST_CASE("DEBUG RELOAD leaves all statistics as they are") {
+  QueueTalk q;
+  q.engine().options().debug_access = sluice::DebugAccess::kEverybody;
+  q.add("a b c d", "GROUP g TAG lang cpp");
+  q.pass(70);
+  q.pop("COUNT 2 WORKER w");
+  q.pass(30);
+  q.ack("a");
+  q.nack("b", "FATAL");
+  const auto all = [&] {
+    std::string out = q.say("Q.STATS q");
+    for (const char* by : {"PRI", "GROUP", "TAG lang", "WORKER"}) {
+      out += q.say("Q.STATS q BY " + std::string(by));
+    }
+    return out;
+  };
+  const std::string before = all();
+  q.pass(0);
+  CHECK(q.say("DEBUG RELOAD") == "OK");
+  CHECK(all() == before);
+}
+
 }  // namespace

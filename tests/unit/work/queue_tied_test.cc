@@ -59,6 +59,18 @@ TEST_CASE("a lost connection is known by its own leases") {
   CHECK(q.find_queue("q")->tied.size() == 1);
 }
 
+TEST_CASE("a lost connection is known by its leases in a database that SWAPDB has moved") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET disconnect_grace_ms 50");
+  q.add("a");
+  q.say_as(1, "Q.POP 1 q TIED");
+  q.say("SWAPDB 0 1");
+  q.disconnect(1);
+  q.pass(50);
+  q.say("SELECT 1");
+  CHECK(q.state("a") == "pending");
+}
+
 TEST_CASE("a repeated pop ties its leases to the connection that repeats it") {
   QueueTalk q;
   q.say("Q.CONFIG q SET disconnect_grace_ms 50");
