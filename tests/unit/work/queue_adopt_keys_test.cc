@@ -30,13 +30,17 @@ TEST_CASE("a key that is deleted, renamed or of another type reads as empty") {
   q.say("DEL act");
   q.say("RENAME elsewhere act");
   CHECK(q.stat("active") == "2");
-  q.say("ZADD p:high " + q.at_s(0) + " a");
+  q.say("ZADD p:high " + q.at_s(0) + " a " + q.at_s(1) + " b");
+  CHECK(q.schedule_five() == "a");
   q.say("SET p:high text");
   CHECK(q.stat("pending") == "0");
-  CHECK(q.list() == "x y");
-  // A leaked slot cannot be returned anywhere.
+  CHECK(q.list() == "x y a");
+  // The leaked slot of a cannot be returned anywhere, those of the others can.
   q.pass(1000);
   CHECK(q.say("SCARD act") == "0");
+  CHECK(q.say("GET p:high") == "text");
+  CHECK(q.stat("failed") == "1");
+  CHECK(q.say("ZRANGE p:normal 0 -1") == "[x y]");
 }
 
 TEST_CASE("the members of a key that is gone count as cancelled in their bands") {

@@ -1,4 +1,5 @@
-// The greatest accepted times and durations: all of them can be recorded, recovered and copied.
+// The greatest accepted times, durations and other values: all of them can be recorded, recovered
+// and copied.
 #include <string>
 #include <vector>
 
@@ -106,6 +107,29 @@ TEST_CASE("a hint of an error has the first 64 bytes of a value") {
   QueueTalk q;
   const std::string id(100, 'x');
   CHECK(q.say("Q.ADD q a x NEED " + id) == "-NOJOB id=" + id.substr(0, 64));
+}
+
+TEST_CASE("a job costs up to a million slots") {
+  QueueTalk q;
+  CHECK(q.say("Q.ADD q a x COST 1000001") == "-BADFIELD field=cost");
+  CHECK(q.say("Q.ADD q a x COST 1000000", "result") == "added");
+  q.restart(4);
+  CHECK(q.job("a", {"cost"}) == "1000000");
+}
+
+TEST_CASE("an error and a reason are cut at 4096 bytes") {
+  QueueTalk q;
+  const std::string text(5000, 'x');
+  q.add("failed lost cancelled selected");
+  CHECK(q.pop() == "failed");
+  q.nack("failed", "FATAL ERROR " + text);
+  CHECK(q.pop("WORKER w") == "lost");
+  CHECK(q.say("Q.NACK q WHERE WORKER w FAIL ERROR " + text) == "[0 1]");
+  CHECK(q.say("Q.CANCEL q cancelled REASON " + text) == "cancelled");
+  CHECK(q.say("Q.CANCEL q WHERE IDPART selected REASON " + text) == "[0 1]");
+  for (const char* id : {"failed", "lost", "cancelled", "selected"}) {
+    CHECK_MESSAGE(q.job(id, {"error"}) == text.substr(0, 4096), id);
+  }
 }
 
 TEST_CASE("a longer duration is refused, a time is not") {

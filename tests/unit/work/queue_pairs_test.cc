@@ -104,6 +104,7 @@ TEST_CASE_FIXTURE(Fixture, "whatever is wrong in a pair is found before anything
   CHECK(say("Q.ACK q " + first + " AND " + second + " POP REQID r") == "-BADFIELD field=worker");
   CHECK(say("Q.NACK q " + first + " SILENT AND " + second + " FAIL FATAL") == "-ERR syntax error");
   CHECK(say("Q.TOUCH q " + first + " AND " + second + " LEASE 1") == "-BADFIELD field=lease");
+  CHECK(say("Q.TOUCH q " + first + " LEASE 604800001") == "-BADFIELD field=lease");
   CHECK(say("Q.TOUCH q " + first + " WORKER ''") == "-BADFIELD field=worker");
   CHECK(state("a") == "active");
   CHECK(state("b") == "active");

@@ -77,7 +77,7 @@ TEST_CASE("options of Q.POP have bounds") {
   CHECK(q.say("Q.POP 2 q") == "-ERR syntax error");
   CHECK(q.say("Q.POP 1 q NOSUCH") == "-ERR syntax error");
   for (const char* option :
-       {"COUNT 0", "COUNT 257", "LEASE 99", "BLOCK -1", "CAP 0", "WORKER ''"}) {
+       {"COUNT 0", "COUNT 257", "LEASE 99", "LEASE 604800001", "BLOCK -1", "CAP 0", "WORKER ''"}) {
     CHECK_MESSAGE(q.say(std::string("Q.POP 1 q ") + option).rfind("-BADFIELD field=", 0) == 0,
                   option);
   }
