@@ -58,6 +58,7 @@ class HistoryGenerator {
       if (style_.reserves) set("max_active", "4");
       if (style_.adapts) set("adaptive", "2:5:30:90:1");
       if (style_.ties) set("disconnect_grace_ms", "100");
+      if (style_.ties) set("max_run_ms", "900");
       if (style_.fair) {
         out.push_back({"Q.CONFIG", name, "GROUP", "g.2", "SET", "weight", "2.0"});
       }
@@ -294,6 +295,7 @@ class HistoryGenerator {
     if (style_.fair && chance(20)) {
       if (chance(20)) return {"Q.CONFIG", name, "SET", "fair", one_of({"on", "on", "off"})};
       const std::string weight = one_of({"1", "2.0", "5"});
+      if (chance(20)) return {"Q.CONFIG", name, "SET", "weight", weight};
       return {"Q.CONFIG", name, "GROUP", group(), "SET", "weight", weight};
     }
     if (style_.bytes && chance(40)) {

@@ -96,31 +96,6 @@ def test_idle_timeout(options):
             connection.close()
 
 
-def timer_of_peer(connection):
-    """The timer that the kernel has for the server's end of a connection, see proc_net_tcp.txt."""
-    client, server = (port for _, port in (connection.socket.getsockname(),
-                                           connection.socket.getpeername()))
-    with open("/proc/net/tcp", encoding="ascii") as file:
-        for line in file.readlines()[1:]:
-            _, local, remote, _, _, timer, *_ = line.split()
-            if local.endswith(f":{server:04X}") and remote.endswith(f":{client:04X}"):
-                return timer.split(":")[0]
-    raise AssertionError("the connection is gone")
-
-
-def test_keepalive(options):
-    """`tcp-keepalive` makes the kernel look after silent clients; 0 does not."""
-    none, keepalive = "00", "02"
-    with options.server({"tcp-keepalive": "100"}) as server, server.connect() as watched:
-        watched.call("CONFIG", "SET", "tcp-keepalive", "0")
-        with server.connect() as unwatched:
-            unwatched.call("PING")
-            for connection, timer in (watched, keepalive), (unwatched, none):
-                # Until it has been acknowledged a reply has a timer of its own.
-                wait_until(lambda one=connection, wanted=timer: timer_of_peer(one) == wanted, 20,
-                           f"timer {timer}")
-
-
 def test_who_waits_is_not_idle(options):
     """`timeout` leaves MONITOR and who waits for CLIENT PAUSE; a wait that ends is no idleness."""
     with options.server({"timeout": "4"}) as server:
