@@ -544,7 +544,7 @@ TEST_CASE("runs and waits are counted from the records") {
   }
   standby.promote(primary.journal, primary.now);
   for (const Words& words : std::vector<Words>{{"Q.STATS", "q"},
-                                               {"Q.STATS", "q", "BY", "BAND"},
+                                               {"Q.STATS", "q", "BY", "PRI"},
                                                {"Q.STATS", "q", "BY", "TAG", "t"},
                                                {"Q.GET", "q", "j35", "WITH", "eta"}}) {
     CAPTURE(words.back());

@@ -127,6 +127,26 @@ TEST_CASE("a copied queue has the configuration and the live jobs") {
   check_kept(server, {"q", "copy"}, ids);
 }
 
+TEST_CASE("a copied job has its cost, its delay and the time at which it was added") {
+  QueueServer server;
+  server.set_clock(1'700'000'000'000, 1000);
+  server.connect(1);
+  show(server, {"Q.CONFIG", "q", "SET", "max_active", "3"});
+  show(server, {"Q.ADD", "q", "big", "x", "COST", "3"});
+  show(server, {"Q.ADD", "q", "late", "x", "DELAY", "5000"});
+  server.pass(10);
+  CHECK(show(server, {"COPY", "q", "copy"}) == "1");
+  CHECK(field(server, "copy", "big", "cost") == "3");
+  for (const char* id : {"big", "late"}) {
+    CHECK(field(server, "copy", id, "enqueued") == "1700000000000");
+  }
+  const Words again{"Q.ADD", "copy", "late", "y", "DELAY", "5000", "IFDUP", "UPDATE"};
+  CHECK(server.run(0, again)->field("result") == "updated");
+  check_kept(server, {"q", "copy"}, {"big", "late"});
+  show(server, {"Q.ADD", "copy", "small", "x"});
+  CHECK(pop_all(server, "copy") == Words{"big"});
+}
+
 TEST_CASE("what is added to a copy comes after what was copied") {
   QueueServer server;
   server.set_clock(1'700'000'000'000, 1000);

@@ -83,6 +83,20 @@ TEST_CASE("a group pays for each slot of its jobs") {
   CHECK(large <= 4);
 }
 
+TEST_CASE("jobs without a group have the weight of the queue") {
+  FairTalk q;
+  q.say("Q.CONFIG q SET weight 3");
+  q.say("Q.CONFIG q GROUP g SET weight 1");
+  for (int i = 0; i < 40; ++i) {
+    q.add("none" + std::to_string(i));
+    q.add("g" + std::to_string(i), "GROUP g");
+  }
+  int without = 0;
+  for (int i = 0; i < 40; ++i) without += q.run_next()[0] == 'n' ? 1 : 0;
+  CHECK(without >= 29);
+  CHECK(without <= 31);
+}
+
 TEST_CASE("nor is it where one other group asks from then on") {
   FairTalk q;
   q.run_alone(200);

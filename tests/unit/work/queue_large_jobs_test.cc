@@ -1,4 +1,5 @@
 // Jobs of several slots: the slots kept for them, and jobs that could wait forever.
+#include <map>
 #include <string>
 
 #include "tests/support/queue_talk.h"
@@ -105,6 +106,31 @@ TEST_CASE("an adaptive cap goes on from where it is, also after a restart") {
   CHECK(q.pop("COUNT 9") == "a b c");
   q.say("Q.CONFIG q SET adaptive 5:9:100:1000:1");
   CHECK(q.pop("COUNT 9") == "d e");
+}
+
+TEST_CASE("an adaptive cap that was turned off begins again at max_active") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET max_active 7 adaptive 1:9:100:1000:1");
+  CHECK(q.say("Q.CONFIG q SET adaptive off max_active 2") == "OK");
+  CHECK(q.say("Q.CONFIG q SET adaptive 1:9:100:1000:1") == "OK");
+  CHECK(q.stat("max_active") == "2");
+}
+
+TEST_CASE("an adaptive cap grows below low_ms, shrinks above high_ms, and stays at both") {
+  for (const auto& [run_ms, cap] :
+       std::map<int64_t, std::string>{{99, "6"}, {100, "5"}, {1000, "5"}, {1001, "4"}}) {
+    CAPTURE(run_ms);
+    QueueTalk q;
+    q.say("Q.CONFIG q SET max_active 5 adaptive 1:9:100:1000:1");
+    for (int i = 0; i < 100; ++i) {
+      const std::string id = "j" + std::to_string(i);
+      q.add(id);
+      q.pop();
+      q.pass(run_ms);
+      q.ack(id);
+    }
+    CHECK(q.stat("max_active") == cap);
+  }
 }
 
 TEST_CASE("an adaptive cap ends at its bound, whatever its step") {

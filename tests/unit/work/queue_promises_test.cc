@@ -372,6 +372,23 @@ TEST_CASE("MAXRUN holds for a run that a restart has met") {
   CHECK(q.job("a", {"state", "error"}) == "failed max_run");
 }
 
+TEST_CASE("max_run_ms of the queue bounds each run whose job has no MAXRUN of its own") {
+  for (const bool restarts : {false, true}) {
+    CAPTURE(restarts);
+    QueueTalk q;
+    q.say("Q.CONFIG q SET max_run_ms 1000 lease_ms 60000 retry 0");
+    q.add("a");
+    q.add("b", "MAXRUN 0");
+    CHECK(q.pop("COUNT 2") == "a b");
+    if (restarts) q.restart(4);
+    q.pass(999);
+    CHECK(q.state("a") == "active");
+    q.pass(1);
+    CHECK(q.job("a", {"state", "error"}) == "failed max_run");
+    CHECK(q.state("b") == "active");
+  }
+}
+
 TEST_CASE("numbers are numbers in the fields of events, whatever texts look like") {
   QueueTalk q;
   q.add("a", "RETRY 1");

@@ -283,6 +283,20 @@ TEST_CASE_FIXTURE(Fixture, "a worker is shown from its first pop until it has lo
   CHECK(find_queue("q")->workers.by_name().empty());
 }
 
+TEST_CASE("a worker is heard when it ends its run, however long that was") {
+  for (const std::string end : {"Q.ACK", "Q.NACK"}) {
+    CAPTURE(end);
+    Fixture q;
+    q.add("a");
+    CHECK(q.pop("WORKER w LEASE 604800000") == "a");
+    q.pass(70'000);
+    q.say(end + " q a " + q.lease("a"));
+    CHECK(q.worker("w", "seen") == std::to_string(q.wall_ms()));
+    q.pass(59'999);
+    CHECK(q.worker("w", "active") == "0");
+  }
+}
+
 TEST_CASE("who ends the runs of a dead worker does not speak for it") {
   for (const std::string how : {"SILENT", "FAIL", "LOST"}) {
     CAPTURE(how);

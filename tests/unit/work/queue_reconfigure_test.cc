@@ -196,6 +196,17 @@ TEST_CASE(
           if (!is_back) q.add("new" + number, "GROUP g" + number + " KEY k" + number);
           CHECK(q.job((is_back ? "j" : "new") + number, {"why"}) == "rate 5000");
         }
+        // From then on a restart or a takeover adds nothing to what it owes.
+        if (meanwhile == "nothing") continue;
+        if (meanwhile == "takeover") q.begin_following();
+        q.pass(3000);
+        if (meanwhile == "restart") q.restart(4);
+        if (meanwhile == "takeover") q.take_over(4);
+        q.pass(0);
+        for (int i = 0; i < kMany; i += 97) {
+          const bool is_back = idle && i < kMany / 2;
+          CHECK(q.job((is_back ? "j" : "new") + std::to_string(i), {"why"}) == "rate 2000");
+        }
       }
     }
   }

@@ -408,6 +408,21 @@ TEST_CASE("a standby that takes over has counted no lost lease as a run") {
   CHECK(q.stat("run_ms").starts_with("{count=0 "));
 }
 
+TEST_CASE("a standby that takes over has counted each end once, whatever is forgotten afterwards") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET retain_completed 3");
+  q.begin_following();
+  q.add("a b c d e f", "PRI HIGH TAG lang c");
+  q.say("Q.CANCEL q f");
+  CHECK(q.drain() == "a b c d e");
+  CHECK(q.say("Q.PURGE q WHERE ALL") == "[0 3]");
+  q.take_over(4);
+  for (const RespValue& ended :
+       {line(q.ask("Q.STATS q BY PRI"), "HIGH"), line(q.ask("Q.STATS q BY TAG lang"), "c")}) {
+    CHECK(fields(ended, {"added", "completed", "cancelled"}) == "added=6 completed=5 cancelled=1");
+  }
+}
+
 TEST_CASE("BY KEY shows slots, those with the most in use first") {
   QueueTalk q;
   q.say("Q.CONFIG q KEY busy SET max_active 4");

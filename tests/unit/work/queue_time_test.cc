@@ -188,6 +188,12 @@ TEST_CASE("an AT that is repeated is the same, also when the wall clock was set 
     }
     CHECK(q.say("Q.MOVE q b DELAY 5") == "null");
     CHECK(q.say("Q.ADD q b again IFDUP UPDATE AT " + later) == "-BADFIELD field=at");
+    // A move to the front or the back ends it.
+    for (const std::string place : {"FRONT", "BACK"}) {
+      q.say("Q.ADD q " + place + " x AT " + later);
+      q.say("Q.MOVE q " + place + " " + place);
+      CHECK(q.say("Q.ADD q " + place + " again IFDUP UPDATE AT " + later) == "-BADFIELD field=at");
+    }
   });
 }
 
