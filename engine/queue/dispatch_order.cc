@@ -95,7 +95,7 @@ class Trial {
 
 std::vector<Job*> next_in_order(Queue& queue, size_t count, int64_t now_ms) {
   std::vector<Job*> jobs;
-  queue.lanes.run_rates(queue.now(now_ms));
+  queue.run_rates_early(queue.now(now_ms));
   Trial trial(queue);
   bool has_room = true;  // whether the queue itself has room for the next one
   while (jobs.size() < count) {

@@ -165,7 +165,7 @@ int64_t Queue::eta_of(const ForecastPlace& place, uint64_t position, const EtaNo
   const Capacity capacity = this->capacity(now.pops, has_newcomer);
   if (capacity.slots == 0) return -1;
   // What a refilled rate allows has been offered to no pop before the timers have run.
-  const bool refilled = std::min(lanes.next_rate_ms(), listed_due_ms) <= now.now_ms;
+  const bool refilled = refilled_early_ || lanes.next_rate_ms() <= now.now_ms;
   const bool passes =
       now.arrived < position && !refilled && !queues_for_rate(place, now.is_new ? 0 : 1);
   const uint64_t before = passes ? now.arrived : position;

@@ -494,8 +494,9 @@ int64_t Lanes::next_rate_ms() const {
   return refills_.empty() ? INT64_MAX : static_cast<int64_t>(refills_.front().major);
 }
 
-void Lanes::run_rates(int64_t now_ms) {
+bool Lanes::run_rates(int64_t now_ms) {
   idle_rates_.forget_passed(now_ms);
+  const bool any = next_rate_ms() <= now_ms;
   while (!refills_.empty() && static_cast<int64_t>(refills_.front().major) <= now_ms) {
     const Refill refill = refills_.pop_front().value;
     if (refill.group != nullptr) {
@@ -506,6 +507,7 @@ void Lanes::run_rates(int64_t now_ms) {
       refresh_key(refill.key, now_ms);
     }
   }
+  return any;
 }
 
 size_t Lanes::memory_bytes() const {

@@ -273,7 +273,8 @@ class Lanes {
   // --- Rates ---
   // Queue time at which a group or key next gets a token, or kNeverMs.
   int64_t next_rate_ms() const;
-  void run_rates(int64_t now_ms);
+  // Returns whether any has.
+  bool run_rates(int64_t now_ms);
 
   // The dispatch place of a lane whose first ticket is this one.
   ReadyKey ready_key(const Lane* lane, const Job* ticket) const;

@@ -234,6 +234,13 @@ class Queue {
   void pops_found_nothing();
   // Pops that wait may find something among them again.
   void offer_again() { offered_seq_ = 0; }
+  // Applies rates that have refilled before the timers, which then offer what they allow.
+  void run_rates_early(int64_t now_ms) { refilled_early_ |= lanes.run_rates(now_ms); }
+  // The timers have run: pops that wait are served next.
+  void run_rates_for_pops() {
+    lanes.run_rates(queue_ms);
+    refilled_early_ = false;
+  }
   // The slots for new admissions; 0: no limit.
   uint64_t max_active() const { return limiter.max_active; }
   // Applies a change of the configuration: to the queue at once, to groups and keys as in
@@ -317,6 +324,7 @@ class Queue {
   // Jobs that arrived before were offered to every pop that waits, and each was passed over for
   // its own keys or group.
   uint64_t offered_seq_ = 0;
+  bool refilled_early_ = false;
   // Made on demand; may be null.
   mutable std::unique_ptr<Forecast> forecast_;
 

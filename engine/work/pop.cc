@@ -117,7 +117,7 @@ DispatchChoice choose_job(QueueWork& work, const PopSpec& spec) {
   Queue& queue = work.queue();
   const Limiter& limiter = queue.limiter;
   if (queue.count(JobState::kPending) == 0 || limiter.paused) return {};
-  queue.lanes.run_rates(queue.queue_ms);
+  queue.run_rates_early(queue.queue_ms);
   if (limiter.rate_ready_ms(queue.queue_ms) != 0) return {};
   if (queue.config.quiet(spec.worker)) return {};
   if (spec.id) return choose_by_id(queue, spec);

@@ -43,7 +43,7 @@ size_t run_queue_timers(QueueWork& work, size_t limit) {
   if (queue.events.count() != kept) work.touched();
   continue_reconfiguring(work);
   forget_workers(work);
-  queue.lanes.run_rates(now);
+  queue.run_rates_for_pops();
   // A refilled rate makes work possible without any other change.
   work.signal();
   work.change_timers();

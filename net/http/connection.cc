@@ -91,6 +91,7 @@ void HttpConnection::start() {
     at_ = At::kWriting;
     return write(endpoints_.refusal, [this] { linger(); });
   }
+  idle_since_ms_ = Clocks::steady_ms();
   if (service().tokens()->serves_others()) keeper_.strangers().add(*this);
   // A handshake has less time than a request on an idle connection.
   set_deadline(socket_->stream.is_tls() ? service().limits().timeout_ms : patience_ms());
@@ -258,6 +259,7 @@ void HttpConnection::next_request() {
   if (at_ == At::kClosed) return;
   if (stopping_) return close();
   at_ = At::kIdle;
+  idle_since_ms_ = Clocks::steady_ms();
   set_deadline(patience_ms());
   if (socket_->input.size() == 0) return read_more();
   // Not called directly: a client that pipelines would cause recursion, and delay other clients.

@@ -44,6 +44,8 @@ class HttpConnection final : public ExchangeTransport,
   // right to it.
   void rights_changed();
   int64_t stranger_since_ms = 0;  // used by Strangers
+  // Since when it has waited for a request, by CLOCK_BOOTTIME; kNeverMs: it does not.
+  int64_t idle_since_ms() const { return at_ == At::kIdle ? idle_since_ms_ : kNeverMs; }
 
   // --- ExchangeTransport ---
   void send(HttpResponse response) override;
@@ -105,6 +107,7 @@ class HttpConnection final : public ExchangeTransport,
   SteadyTimer timer_;
   uint64_t deadlines_ = 0;  // number of the timer's deadline
   At at_ = At::kIdle;
+  int64_t idle_since_ms_ = 0;
 
   std::shared_ptr<Exchange> exchange_;
   bool known_ = false;  // something that is not open to everybody was granted to it

@@ -2,6 +2,8 @@
 // For RESP, net/server/connection_limit.h decides.
 #include "net/http/connection.h"
 
+#include <algorithm>
+
 namespace sluice {
 
 bool HttpService::is_full() const {
@@ -30,7 +32,12 @@ size_t HttpService::close_some(size_t count) {
 
 void HttpThread::close_some(size_t count) {
   thread_.levels().run_outermost([this, count] {
-    for (size_t i = 0; i < count && !connections_.empty(); ++i) (*connections_.begin())->close();
+    std::vector<std::shared_ptr<HttpConnection>> all(connections_.begin(), connections_.end());
+    const auto chosen = all.begin() + static_cast<ptrdiff_t>(std::min(count, all.size()));
+    std::partial_sort(all.begin(), chosen, all.end(), [](const auto& a, const auto& b) {
+      return a->idle_since_ms() < b->idle_since_ms();
+    });
+    std::for_each(all.begin(), chosen, [](const auto& connection) { connection->close(); });
   });
 }
 

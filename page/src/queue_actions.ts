@@ -41,9 +41,9 @@ async function unset_pause(ref: QueueRef, group: string, set: Pause, back: Pause
   try {
     const is_gone = await take_back(ref, "group", group, "paused", set, back);
     // No request removes one field of a rule.
-    const stays = is_gone ? "" : ` Its rule has more settings and stays, with paused ${back}: no `
-      + "pattern pauses this group until the rule is removed.";
-    notice(pause_in_words(group, back) + stays, {
+    const rest = is_gone ? "" : ` Its rule has more settings and stays, with paused ${back}: until `
+      + "it is removed, patterns do not decide whether this group is paused.";
+    notice(pause_in_words(group, back) + rest, {
       undo: () => void set_pause(ref, is_gone ? "" : back, set, changed, group, back) });
   } catch (error) {
     failure(NOT_CHANGED, error);

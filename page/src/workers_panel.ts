@@ -119,6 +119,8 @@ export class WorkersPanel {
       { method: "PATCH", body: { quiet: next } });
     await this.change(key, quiet, async () => {
       before = value_text((await request<Config>(path("/config"))).quiet);
+      // An undo would take back what somebody else has done.
+      if (before === value_text(quiet)) throw new Error("somebody else has done it already.");
       await set(quiet, before);
     }, () => void this.change(key, !quiet, () => before !== "" ? set(!quiet, value_text(quiet))
       : take_back(this.ref, "worker", key, "quiet", quiet, !quiet)));

@@ -19,14 +19,13 @@ from harness.holds import measured
 from harness.http_client import Client
 from harness.relay import Relay
 from harness.servers import LOOPBACK, Server, steady_port
-from harness.surroundings import JOURNAL_FAILED, preload, refuse_sanitizers
+from harness.surroundings import JOURNAL_FAILED, NEVER_ENOUGH, preload, refuse_sanitizers
 from harness.wall_clock import WallClock
 
 TOKEN = "a-token-of-the-nodes-0123456789"
 TRIM_KEY = "/sluice/main/g/1/trim"
 EPOCH_KEY = "/sluice/main/g/1/epoch"
 LOADED_S = 60.0
-NEVER_ENOUGH = "1000000gb"
 HOUR_MS = 3_600_000
 MEASURED_S = 1.5
 LARGE = 300  # values of 100 kB

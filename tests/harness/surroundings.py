@@ -9,6 +9,7 @@ import subprocess
 
 import harness
 
+NEVER_ENOUGH = "1000000gb"  # for min-free-disk: more than a disk has
 JOURNAL_FAILED = 75  # the exit code of a server that could not write its journal
 # Each calls the next one of its name, but for what its test wants.
 _HEAD = """

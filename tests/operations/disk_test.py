@@ -18,12 +18,11 @@ from harness import info, require, require_equal, wait_until
 from harness.http_client import Client, serve
 from harness.resp import encode
 from harness.servers import ServerError
-from harness.surroundings import JOURNAL_FAILED, SYNC_S, slow_disk
+from harness.surroundings import JOURNAL_FAILED, NEVER_ENOUGH, SYNC_S, slow_disk
 
 MEGABYTE = 1 << 20
 CLONE_NEWNS = 0x20000
 MISCONF = b"-MISCONF The disk is nearly full"
-NEVER_ENOUGH = "1000000gb"
 REFUSED = (r"has \d+ MB free, less than min-free-disk \(1024000000 MB\): commands that grow the "
            "data are refused until there is more\n")
 ACCEPTED = r"again at least min-free-disk .0 MB.: commands that grow the data are accepted again\n"

@@ -8,11 +8,11 @@ import sys
 
 import harness
 from harness import info, open_paths, require, require_equal, scratch, wait_until
+from harness.surroundings import NEVER_ENOUGH
 
 DURABLE = {"appendonly": "yes", "appendfsync": "everysec", "save": ""}
 KEPT = 100_000
 MEGABYTE = 1 << 20
-NEVER_ENOUGH = "1000000gb"
 JOBS = 5000
 ADD = """
 for i = 1, tonumber(ARGV[1]) do redis.call('Q.ADD', KEYS[1], 'job-' .. i, 'x') end

@@ -237,7 +237,7 @@ def test_a_running_redis_is_imported(options):
 
 def say_version_6(command, reply):
     if command[0] == b"INFO":
-        reply.raw = reply.raw.replace(b"redis_version:7.0.15", b"redis_version:6.2.14")
+        reply.raw = reply.raw.replace(b"redis_version:7.0.", b"redis_version:6.2.")
     return PASS
 
 
@@ -251,7 +251,7 @@ def test_a_running_redis_before_version_7(options):
         directory = os.path.join(scratch, "data")
         code, out, err = run_import(options, "--redis", f"127.0.0.1:{old.port}", directory)
         require_equal(code, 0, err)
-        require("6.2.14" in err and "1 keys with an expiry" in out, err + out)
+        require("6.2." in err and "1 keys with an expiry" in out, err + out)
         with options.server(KEPT, directory=directory) as server, server.connect() as ours:
             require_equal(ours.call("MGET", "expires", "stays").value, [b"v", b"v"], "values")
             require_equal(ours.call("PTTL", "stays").value, -1, "no expiry")

@@ -22,7 +22,8 @@ export interface Addition {
 
 /** The id is made before the first try, so that a repeat names the same job. */
 export function additionOf(queue: string, payload: Buffer | string, options: AddOptions): Addition {
-  const given = options.id === '*' ? undefined : options.id  // a repeat of * is another job
+  // A repeat of * is another job. Without types an id may be null as well.
+  const given = options.id === '*' ? undefined : options.id ?? undefined
   const id = given === undefined ? randomUUID() : whole('id', given)
   const first: Words = ['Q.ADD', queue, id, payload, ...addWords(options),
     ...(options.ifdup === undefined ? [] : ['IFDUP', options.ifdup])]

@@ -274,7 +274,7 @@ ShownAt::ShownAt(const Queue& queue, const Times& times, ShownFields asked)
 
 ShownAt::ShownAt(const Call& call, const KeyRef& key, Queue& queue, ShownFields asked)
     : ShownAt(queue, call.unit.times, asked) {
-  queue.lanes.run_rates(queue.now(now.queue_ms));  // `why` depends on them
+  queue.run_rates_early(queue.now(now.queue_ms));  // `why` depends on them
   waiting_pops = sluice::waiting_pops(call, key);
   pops = counted_pops(call, key);
 }

@@ -268,6 +268,13 @@ TEST_CASE("a job passes none for which a rate has refilled, although no timer ha
   CHECK(q.say("Q.ADD q n x PRI HIGH MAXWAIT 0", "eta_ms") == "0");
 }
 
+TEST_CASE("a job passes those that a rate holds, although another timer of the queue is due") {
+  Rated q("1/60000");
+  q.add("later", "KEY k DELAY 1000");
+  q.set_clock(q.times().wall_ms + 1000, q.times().steady_ms + 1000);
+  CHECK(q.say("Q.ADD q n x MAXWAIT 0", "eta_ms") == "0");
+}
+
 TEST_CASE("a job passes none that start as the one before them is replaced") {
   Waiting q("max_active 20");
   q.say("Q.CONFIG q KEY k SET max_active 2");
