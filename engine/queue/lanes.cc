@@ -497,7 +497,7 @@ int64_t Lanes::next_rate_ms() const {
 bool Lanes::run_rates(int64_t now_ms) {
   idle_rates_.forget_passed(now_ms);
   const bool any = next_rate_ms() <= now_ms;
-  while (!refills_.empty() && static_cast<int64_t>(refills_.front().major) <= now_ms) {
+  while (next_rate_ms() <= now_ms) {
     const Refill refill = refills_.pop_front().value;
     if (refill.group != nullptr) {
       refill.group->limiter.rate_due_ms = 0;

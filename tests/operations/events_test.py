@@ -14,30 +14,21 @@ DURABLE = {"appendonly": "yes", "appendfsync": "everysec", "save": ""}
 KEPT = 100_000
 MEGABYTE = 1 << 20
 JOBS = 5000
-ADD = """
-for i = 1, tonumber(ARGV[1]) do redis.call('Q.ADD', KEYS[1], 'job-' .. i, 'x') end
-return redis.status_reply('OK')
-"""
+ADD = "redis.call('Q.ADD', KEYS[1], 'job-' .. i, 'x')"
 FINISH = """
-for i = 1, tonumber(ARGV[1]) do
-  local job = redis.call('Q.POP', 1, KEYS[1], 'WORKER', 'w')[1]
-  redis.call('Q.ACK', KEYS[1], job[4], job[6])
-end
-return redis.status_reply('OK')
+local job = redis.call('Q.POP', 1, KEYS[1], 'WORKER', 'w')[1]
+redis.call('Q.ACK', KEYS[1], job[4], job[6])
 """
-RUN = """
-for i = 1, tonumber(ARGV[1]) do
-  redis.call('Q.ADD', KEYS[1], 'job-' .. i, 'x')
-  local job = redis.call('Q.POP', 1, KEYS[1], 'WORKER', 'w')[1]
-  redis.call('Q.ACK', KEYS[1], job[4], job[6])
-end
-return redis.status_reply('OK')
-"""
+
+
+def repeat(connection, steps, count):
+    script = f"for i = 1, tonumber(ARGV[1]) do {steps} end return redis.status_reply('OK')"
+    require_equal(connection.call("EVAL", script, 1, "exec", count).raw, b"+OK\r\n")
 
 
 def run_jobs(connection, count):
     """Three events each."""
-    require_equal(connection.call("EVAL", RUN, 1, "exec", count).raw, b"+OK\r\n")
+    repeat(connection, ADD + FINISH, count)
 
 
 def read_all(connection, queue="exec"):
@@ -91,9 +82,9 @@ def test_older_events_are_on_the_disk(options):
 def test_events_leave_min_free_disk(options):
     """With less than min-free-disk no event goes to the disk; none is lost."""
     with options.server(DURABLE) as server, server.connect(60) as connection:
-        require_equal(connection.call("EVAL", ADD, 1, "exec", JOBS).raw, b"+OK\r\n")
+        repeat(connection, ADD, JOBS)
         connection.call("CONFIG", "SET", "min-free-disk", NEVER_ENOUGH)
-        require_equal(connection.call("EVAL", FINISH, 1, "exec", JOBS).raw, b"+OK\r\n")
+        repeat(connection, FINISH, JOBS)
         wait_until(lambda: "is nearly full: older events of queues stay in memory" in
                    server.log_tail(), what="the log's line")
         require_equal(read_all(connection)[1], 3 * JOBS, "events kept")

@@ -24,7 +24,7 @@ export interface Addition {
 export function additionOf(queue: string, payload: Buffer | string, options: AddOptions): Addition {
   // A repeat of * is another job. Without types an id may be null as well.
   const given = options.id === '*' ? undefined : options.id ?? undefined
-  const id = given === undefined ? randomUUID() : whole('id', given)
+  const id = whole('id', given) ?? randomUUID()
   const first: Words = ['Q.ADD', queue, id, payload, ...addWords(options),
     ...(options.ifdup === undefined ? [] : ['IFDUP', options.ifdup])]
   first.forEach(requireWord)
