@@ -103,6 +103,7 @@ function(sluice_add_tool name source)
   endif()
   add_executable(${name} "${PROJECT_SOURCE_DIR}/${source}" ${ARGN})
   sluice_link_everything(${name})
+  set_target_properties(${name} PROPERTIES GRPC_STATIC ON)
   install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT programs)
 endfunction()
 
