@@ -26,10 +26,31 @@ using etcdserverpb::TxnResponse;
 constexpr int64_t kFramesInPage = 32;
 constexpr uint64_t kFramesInDelete = 256;
 
+bool is_pem(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (file) text << file.rdbuf();
+  return file && text.str().find("-----BEGIN") != std::string::npos;
+}
+
+Status check_tls(const RpcTls& tls) {
+  for (const std::string& path : {tls.ca_file, tls.cert_file, tls.key_file}) {
+    if (path.empty()) continue;
+    if (!tls.on) return invalid(path + " is given, but etcd's endpoints do not begin with https");
+    if (!is_pem(path)) return invalid(path + " cannot be read as PEM");
+  }
+  if (tls.cert_file.empty() != tls.key_file.empty()) {
+    return invalid("a client's certificate for etcd needs its key, and the key a certificate");
+  }
+  return {};
+}
+
 class EtcdLog : public RemoteLog {
  public:
   EtcdLog(const EtcdOptions& options, const RpcTls& tls)
       : compact_(options.compact),
+        tls_(tls),
+        sink_(options.log),
         keys_(options.cluster, options.group),
         client_(options, tls),
         records_(client_, keys_) {}
@@ -59,6 +80,7 @@ class EtcdLog : public RemoteLog {
   void read_state(int64_t revision, RemoteStateDone done) override;
   void read_frames(uint64_t seq, int64_t revision, RemoteFramesDone done) override;
   void status(RemoteStatusDone done) override {
+    check_renewed_files();
     client_.status(
         [done = std::move(done)](const EtcdResult& result, std::vector<RemoteMember> members) {
           if (result.outcome != EtcdOutcome::kOk) return done(to_answer(result), {});
@@ -133,7 +155,12 @@ class EtcdLog : public RemoteLog {
                   std::string RemoteState::*to, std::function<void()> then);
   void find_last(const std::shared_ptr<ReadState>& read, uint64_t from);
 
+  // gRPC keeps what it has when a file cannot be read again, and tells nobody.
+  void check_renewed_files();
+
   const bool compact_;
+  const RpcTls tls_;
+  const LogSink sink_;
   const GroupKeys keys_;
   // Hints that spare etcd a count of the whole log: nothing depends on them.
   std::atomic<uint64_t> first_seq_{0};
@@ -142,6 +169,7 @@ class EtcdLog : public RemoteLog {
   EtcdRecords records_;
   Mutex mutex_;
   std::shared_ptr<EtcdFollow> follow_ GUARDED_BY(mutex_);
+  std::string told_of_files_ GUARDED_BY(mutex_);
 };
 
 // --- changes -------------------------------------------------------------------------------------
@@ -376,25 +404,19 @@ void EtcdLog::follow(int64_t revision, std::shared_ptr<RemoteListener> listener)
   follow->start(revision);
 }
 
-// --- options -------------------------------------------------------------------------------------
-
-bool is_pem(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  return file && text.str().find("-----BEGIN") != std::string::npos;
-}
-
-Status check_tls(const RpcTls& tls) {
-  for (const std::string& path : {tls.ca_file, tls.cert_file, tls.key_file}) {
-    if (path.empty()) continue;
-    if (!tls.on) return invalid(path + " is given, but etcd's endpoints do not begin with https");
-    if (!is_pem(path)) return invalid(path + " cannot be read as PEM");
+void EtcdLog::check_renewed_files() {
+  const std::string trouble = check_tls(tls_).message();
+  {
+    const MutexLock lock(mutex_);
+    if (trouble == told_of_files_) return;
+    told_of_files_ = trouble;
   }
-  if (tls.cert_file.empty() != tls.key_file.empty()) {
-    return invalid("a client's certificate for etcd needs its key, and the key a certificate");
+  if (!sink_) return;
+  if (trouble.empty()) {
+    sink_(LogLevel::kInfo, "the files of certificates for etcd can be read again");
+  } else {
+    sink_(LogLevel::kWarning, trouble + ": new connections to etcd use what it contained before");
   }
-  return {};
 }
 
 }  // namespace

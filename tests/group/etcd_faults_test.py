@@ -278,6 +278,17 @@ def test_renewed_certificates(options):
                 renew("ca", "client")
                 wait_until(lambda: log.call("epoch", TAKEN, READY).outcome != "unknown",
                            what="the renewed files")
+                # A file that cannot be read any more is told once, and its return too.
+                files["cert"].write_text("half a certificate")
+                for _ in range(2):
+                    require_equal(log.call("status").outcome, "done", "with what was read before")
+                told = f"{files['cert']} cannot be read as PEM"
+                wait_until(lambda: log.logged, what="a warning")
+                renew("ca", "client")
+                require_equal(log.call("status").outcome, "done", "renewed")
+                wait_until(lambda: len(log.logged) > 1, what="the end of the warning")
+                require(len(log.logged) == 2 and log.logged[0].startswith(told) and
+                        log.logged[1].endswith("can be read again"), log.logged)
 
 
 if __name__ == "__main__":
