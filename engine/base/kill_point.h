@@ -9,8 +9,8 @@
 // - inside_release: the same for jobs whose needs have ended;
 // - inside_checkpoint, before_checkpoint_commit, after_checkpoint_commit;
 // - before_trim, after_trim;
-// - frame_made, frame_sent, frame_committed: of the replicated log; epoch_taken, log_tidied,
-//   epoch_ready: in a takeover; before_local_write.
+// - frame_made, frame_sent, frame_committed: of the replicated log; before_local_write;
+// - epoch_taken, log_tidied, epoch_ready, promoted: in a takeover, in this order.
 #pragma once
 
 #include <atomic>

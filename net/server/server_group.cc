@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "engine/base/hex.h"
+#include "engine/base/kill_point.h"
 #include "net/config/token_setting.h"
 #include "net/group/bootstrap.h"
 #include "net/process/replace_file.h"
@@ -436,6 +437,7 @@ void ServerGroup::promote(ReplicatedOptions options) {
   on_first_thread([this] {
     IoThread& thread = *shared_.io_threads[0];
     follower_->promote(thread.clock().read());
+    kill_point("promoted");
     shared_.state.wake_timer();
     inbox_.post([this] { node_->on_promoted(); });
   });

@@ -21,6 +21,7 @@ this holds; with 0.7 and 1.3 a read is stale. What else must be found: tools/sab
 
 import argparse
 import contextlib
+import os
 import random
 import signal
 import statistics
@@ -40,7 +41,10 @@ from harness.servers import DEFAULT_SLUICE
 from harness.wall_clock import WallClock
 
 SHARE = {"kill": 6, "stop": 2, "cut": 1, "quiet": 1, "failover": 1, "terminate": 1, "leader": 2,
-         "both": 1, "pause": 1, "machine": 1, "late": 0, "tidy": 0}
+         "both": 1, "pause": 1, "machine": 1, "write": 1, "take": 1, "late": 0, "tidy": 0}
+# Kill points (engine/base/kill_point.h) of a primary that writes, and of one that takes over.
+WRITE_POINTS = ("frame_made", "frame_sent", "frame_committed", "before_local_write")
+TAKE_POINTS = ("epoch_taken", "log_tidied", "epoch_ready", "promoted")
 RELAYED = {"cut", "quiet", "late", "tidy"}
 ENDS = (0, FENCED, -signal.SIGKILL)   # exit codes that some fault wants
 QUEUE_CLIENTS = 6
@@ -135,8 +139,7 @@ class Faults:
         new epoch, which the old primary has not seen."""
         primary.kill()
         self._mends.append(primary.start)
-        [standby] = [node for node in self.group.nodes if node is not primary]
-        relays = self.group.relays[standby.name]
+        relays = self.group.relays[self._standby_of(primary).name]
         once = [True]
 
         def is_tidy(piece):
@@ -153,6 +156,20 @@ class Faults:
                 relay.deliver()
             time.sleep(UNDER_WAY_S)
         self._releases.append(go_on)
+        return True
+
+    def write(self, primary):
+        """The next primary dies at a step of a frame's way."""
+        point = f"{self.rng.choice(WRITE_POINTS)}:{self.rng.randint(1, 20)}"
+        self._dies_at(point, self._standby_of(primary), lambda: self.failover(primary))
+        return True
+
+    def take(self, primary):
+        """The primary dies, and so does the standby, at a step of its takeover."""
+        def end():
+            primary.kill()
+            self._mends.append(primary.start)
+        self._dies_at(f"{self.rng.choice(TAKE_POINTS)}:1", self._standby_of(primary), end)
         return True
 
     def failover(self, primary):
@@ -194,6 +211,24 @@ class Faults:
                     f"a pause of {took_s:.2f} s changed who leads")
         self._mends.append(same)
         return False
+
+    def _standby_of(self, primary):
+        [standby] = [node for node in self.group.nodes if node is not primary]
+        return standby
+
+    def _dies_at(self, point, standby, begin):
+        """Starts the standby anew with a kill point, and waits until it has died there, for which
+        `begin` makes it lead. Its next start has none."""
+        standby.kill()
+        kept = standby.environment
+        standby.environment = {**(kept or os.environ), "SLUICE_KILL_POINT": point}
+        standby.start()
+        standby.environment = kept
+        wait_until(lambda: all(node.is_whole(1) for node in self.group.nodes), what="a whole group")
+        exits = len(standby.exits) + 1
+        begin()
+        require(standby.wait_for_exit(exits) == -signal.SIGKILL,
+                f"{point}: {standby.name} ended with {standby.exits}")
 
     @staticmethod
     def _hold(*those):
