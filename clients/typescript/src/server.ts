@@ -89,16 +89,14 @@ export function sentinelOptions(url: string): RedisOptions {
   const [, username, password, hosts, name, database] =
     /^redis\+sentinel:\/\/(?:([^@/:]*)(?::([^@/]*))?@)?([^@/]+)\/([^/]+)(?:\/(\d+))?$/
       .exec(url) ?? []
-  if (hosts === undefined || name === undefined) {
-    throw new TypeError(`a URL of Sentinels is ${SENTINEL}[user:password@]host[:port],…/name[/db]`)
-  }
+  if (hosts === undefined || name === undefined) throw new TypeError(SENTINEL_FORM)
   return {
     sentinels: hosts.split(',').map(sentinelOf),
-    name: decodeURIComponent(name),
+    name: decoded(name, SENTINEL_FORM),
     db: Number(database ?? 0),
     connectTimeout: SENTINEL_MS,
-    ...(username ? { username: decodeURIComponent(username) } : {}),
-    ...(password ? { password: decodeURIComponent(password) } : {}),
+    ...(username ? { username: decoded(username, SENTINEL_FORM) } : {}),
+    ...(password ? { password: decoded(password, SENTINEL_FORM) } : {}),
   }
 }
 
@@ -117,9 +115,9 @@ export function unixOptions(url: string): RedisOptions {
       'other options than db, username and password are in `redis`')
   }
   const database = given.get('db') ?? '0'
-  const path = decoded(place)
-  const username = decoded(user) || given.get('username')
-  const password = decoded(secret) || given.get('password')
+  const path = decoded(place ?? '', UNIX_FORM)
+  const username = decoded(user ?? '', UNIX_FORM) || given.get('username')
+  const password = decoded(secret ?? '', UNIX_FORM) || given.get('password')
   if (!path || !/^\d+$/.test(database)) throw new TypeError(UNIX_FORM)
   return {
     path,
@@ -129,15 +127,17 @@ export function unixOptions(url: string): RedisOptions {
   }
 }
 
+const SENTINEL_FORM = `a URL of Sentinels is ${SENTINEL}[user:password@]host[:port],…/name[/db], ` +
+  'percent-encoded'
 const UNIX_PARAMETERS = ['db', 'username', 'password']
 const UNIX_FORM = 'a URL of a Unix socket is unix://[user:password@]/path[?db=database], ' +
   'percent-encoded'
 
-function decoded(part: string | undefined): string | undefined {
+function decoded(part: string, form: string): string {
   try {
-    return part && decodeURIComponent(part)
+    return decodeURIComponent(part)
   } catch {
-    throw new TypeError(UNIX_FORM)
+    throw new TypeError(form)
   }
 }
 

@@ -18,7 +18,7 @@ test('a URL of Sentinels names them, the primary, the user and the database', ()
 
 test('what is no such URL is refused', () => {
   for (const url of ['redis+sentinel://a:1', 'redis+sentinel:///main', 'redis+sentinel://a:b/main',
-    'redis+sentinel://a/main/x']) {
+    'redis+sentinel://a/main/x', 'redis+sentinel://a/100%', 'redis+sentinel://ann:100%@a/main']) {
     assert.throws(() => sentinelOptions(url), /host\[:port\]/, url)
     assert.throws(() => new Worker('exec', () => null, { url }), TypeError, url)
   }
