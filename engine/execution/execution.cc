@@ -267,6 +267,7 @@ void Execution::reject(Client& client, const Command* command, Bytes message, Re
   } else {
     reply.error(message);
   }
+  end_caching(client, command);
   if (command == nullptr) return reply.attribute_errors();
   note_rejected(*command, reply);
 }
@@ -523,10 +524,13 @@ void Execution::end_tracked(Client& client, const Command& command, RespReply& r
     const bool replies = client.reply_mode == ReplyMode::kOn;
     tracking.write_own(unit_, client, replies ? &reply.out() : nullptr);
   }
-  const bool of_client = command.container != nullptr && Bytes(command.container->name) == "client";
-  if (client.tracking != nullptr && !client.in_multi && !of_client) {
-    client.tracking->caching = false;
-  }
+  end_caching(client, &command);
+}
+
+void Execution::end_caching(Client& client, const Command* command) {
+  if (client.tracking == nullptr || client.in_multi) return;
+  const Command* const container = command == nullptr ? nullptr : command->container;
+  if (container == nullptr || Bytes(container->name) != "client") client.tracking->caching = false;
 }
 
 void Execution::show_to_monitors(const Call& call) {

@@ -151,6 +151,9 @@ class Execution {
   // Tracking of keys, around a command.
   void remember_reads(const Call& call);
   void end_tracked(Client& client, const Command& command, RespReply& reply);
+  // CLIENT CACHING concerns the next command only, whether that runs or is refused. `command`:
+  // null if it is unknown.
+  static void end_caching(Client& client, const Command* command);
   void show_to_monitors(const Call& call);
   void note_slow(const Call& call, uint64_t ticks);
   // For LATENCY, if it took long enough.
