@@ -160,6 +160,9 @@ bool run(Call& call, const KeyRef& key, const BitfieldOperation& operation, bool
   Wide value = set ? Wide{operation.operand} : old_value + operation.operand;
   // An unsigned field takes a negative number as its bits.
   if (set && !type.is_signed) value = static_cast<uint64_t>(operation.operand);
+  // Where Redis's distance to the largest number wraps around, it takes the number for too large.
+  const bool wraps = type.is_signed && type.bits < 64 && type.largest() - value > INT64_MAX;
+  if (set && wraps && operation.overflow == Overflow::kSaturate) value = type.largest();
   if (!fit(type, operation.overflow, value)) {
     call.reply.null();
     return false;
