@@ -133,6 +133,9 @@ Result<std::string> parse_shutdown_options(Arguments arguments, ConfigDraft&) {
   if (!good) {
     return invalid("argument(s) must be one of the following: default, save, nosave, now, force");
   }
+  if (given[0] && given[1]) {
+    return invalid("shutdown options SAVE and NOSAVE can't be used simultaneously");
+  }
   std::string value;
   for (size_t i = 0; i < std::size(kOptions); ++i) {
     if (given[i]) value += (value.empty() ? "" : " ") + std::string(kOptions[i]);
