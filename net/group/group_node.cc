@@ -365,6 +365,7 @@ void GroupNode::measure_log(const GroupMember& self) {
 GroupMember GroupNode::self() const {
   GroupMember self = options_.self;
   self.primary = leads();
+  self.starting = !caught_up_;
   self.lsn = position().lsn;
   host_.fill_record(self);
   return self;
@@ -417,6 +418,7 @@ void GroupNode::publish() {
     view->waits_for = other_wait(members_, feed_, election_, pause_, view->lag_ms, now_);
     if (!view->waits_for.empty()) wait_.say(view->waits_for, now_);
   }
+  view->awaits_standby = hand_over_.is_asked();
   view->members = members_.all(self());
   // A record may be older than the epoch.
   for (GroupMember& member : view->members) member.primary = member.name == view->holder;

@@ -222,7 +222,7 @@ void SentinelCommands::info(Client&, Args, RespReply& reply) {
   out.field("sentinel_simulate_failure_flags", int64_t{0});
   out.field("master0", "name=" + options_.name + ",status=" + (up ? "ok" : "odown") +
                            ",address=" + (primary == nullptr ? "" : address_of(*primary, ':')) +
-                           ",slaves=" + std::to_string(view->applied_by(0)) +
+                           ",slaves=" + std::to_string(view->standbys()) +
                            ",sentinels=" + std::to_string(sentinels_of(*view)));
   reply.verbatim("txt", out.take());
 }
@@ -356,7 +356,7 @@ SentinelCommands::Fields SentinelCommands::master_fields(const GroupView& view) 
       {"role-reported", "master"},
       {"role-reported-time", "0"},
       {"config-epoch", std::to_string(view.epoch)},
-      {"num-slaves", std::to_string(view.applied_by(0))},
+      {"num-slaves", std::to_string(view.standbys())},
       {"num-other-sentinels", std::to_string(std::max<int64_t>(sentinels_of(view) - 1, 0))},
       {"quorum", "1"},
       {"failover-timeout", std::to_string(options_.failover_timeout_ms)},
@@ -386,18 +386,19 @@ void SentinelCommands::replicas(Client&, Args args, RespReply& reply) {
   if (!is_ours(args[2], reply)) return;
   const auto view = group_.view();
   const GroupMember* const primary = view->primary();
-  reply.array(static_cast<size_t>(view->applied_by(0)));
+  reply.array(static_cast<size_t>(view->standbys()));
   for (const GroupMember& member : view->members) {
     if (!view->is_standby(member)) continue;
     Fields fields{{"name", address_of(member, ':')}};
-    const Fields common = common_fields(member, is_trusted(), "slave");
+    // Libraries read from no replica that is down: one that is starting answers LOADING.
+    const Fields common = common_fields(member, is_trusted() && !member.starting, "slave");
     fields.insert(fields.end(), common.begin(), common.end());
     const Fields rest{
         {"info-refresh", std::to_string(group_.view_age_ms())},
         {"role-reported", "slave"},
         {"role-reported-time", "0"},
         {"master-link-down-time", "0"},
-        {"master-link-status", primary == nullptr ? "err" : "ok"},
+        {"master-link-status", primary == nullptr || member.starting ? "err" : "ok"},
         {"master-host", primary == nullptr ? "?" : primary->host},
         {"master-port", primary == nullptr ? "0" : std::to_string(client_port(*primary))},
         {"slave-priority", std::to_string(member.priority)},
@@ -470,17 +471,18 @@ void SentinelCommands::failover(Client& client, Args args, RespReply& reply) {
   if (denial != Denial::kNone) return reply.error(Acl::refusal(denial, failover));
   const auto view = group_.view();
   const GroupMember* const primary = view->primary();
-  if (view->role == GroupRole::kResigning)
+  if (view->role == GroupRole::kResigning || view->awaits_standby) {
     return reply.error("INPROG Failover already in progress");
+  }
   if (!view->leads()) {
     return reply.error("ERR only the primary hands over: ask its Sentinel, " +
                        (primary == nullptr
                             ? "when there is one"
                             : primary->host + ':' + std::to_string(primary->sentinel_port)));
   }
-  if (view->applied_by(0) == 0) return reply.error("NOGOODSLAVE No suitable replica to promote");
-  const Status status = group_.hand_over("", kHandOverMs);
-  status.ok() ? reply.ok() : reply.error("ERR " + status.message());
+  if (view->standbys() == 0) return reply.error("NOGOODSLAVE No suitable replica to promote");
+  const Status status = group_.hand_over("", kHandOverMs, {});
+  status.ok() ? reply.ok() : reply.error("NOGOODSLAVE " + status.message());
 }
 
 std::string SentinelWatch::note(const GroupView& view) {

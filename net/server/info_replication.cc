@@ -30,14 +30,15 @@ void write_link(const ReplicationFacts& facts, InfoWriter& out) {
 }
 
 void write_standbys(const GroupView& view, InfoWriter& out) {
-  out.field("connected_slaves", view.applied_by(0));
+  out.field("connected_slaves", view.standbys());
   int64_t number = 0;
   for (const GroupMember& member : view.members) {
     if (!view.is_standby(member)) continue;
     // The record of a node that lives is at most a second old.
     out.field("slave" + std::to_string(number++),
               "ip=" + member.host + ",port=" + std::to_string(member.port) +
-                  ",state=online,offset=" + std::to_string(member.lsn) + ",lag=0");
+                  ",state=" + (member.starting ? "wait_bgsave" : "online") +
+                  ",offset=" + std::to_string(member.lsn) + ",lag=0");
   }
 }
 
@@ -48,6 +49,7 @@ std::string member_text(const GroupView& view, const GroupMember& member) {
   };
   text += ",host=" + member.host;
   add("primary", view.is_standby(member) ? 0 : 1);
+  add("starting", member.starting ? 1 : 0);
   add("port", member.port);
   add("tls_port", member.tls_port);
   add("http_port", member.http_port);
@@ -106,8 +108,9 @@ void write_replication(const ReplicationFacts& facts, InfoWriter& out) {
   } else {
     out.field("connected_slaves", int64_t{0});
   }
-  out.field("master_failover_state",
-            view.role == GroupRole::kResigning ? "failover-in-progress" : "no-failover");
+  out.field("master_failover_state", view.role == GroupRole::kResigning ? "failover-in-progress"
+                                     : view.awaits_standby              ? "waiting-for-sync"
+                                                                        : "no-failover");
   const GroupMember* const primary = view.primary();
   out.field("master_replid", primary == nullptr ? facts.run_id : primary->run_id);
   out.field("master_replid2", std::string(40, '0'));

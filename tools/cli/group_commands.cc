@@ -152,6 +152,8 @@ int run_failover(Context& context) {
   if (!has_primary(before)) throw Failure{kServerError, "nobody leads the group"};
   const Address& like = context.connection.address();
   Connection primary(address_of(require_member(before, before["primary"]), like));
+  // It answers when the standby is near.
+  primary.set_patience(timeout_ms + kGroupPatience / std::chrono::milliseconds(1));
   const auto begun = Clock::now();
   primary.call(words);
   const json after = wait_for_next(before, like, std::chrono::milliseconds(timeout_ms));

@@ -258,6 +258,49 @@ TEST_CASE("a node with much to apply answers and leads only when it has applied 
   CHECK(b.last() == 200);
 }
 
+TEST_CASE("a node says in its record that it is starting, until it has caught up") {
+  GroupRun group(20);
+  GroupNodeRun& a = group.add_primary();
+  CHECK(!a.node().view()->self()->starting);
+  for (int i = 0; i < 200; ++i) {
+    a.write();
+    group.run(1);
+  }
+  group.run(50);
+  GroupNodeRun& b = group.add("b");
+  b.stalled = true;
+  const auto seen = [&] { return a.node().view()->find("b"); };
+  REQUIRE(group.until([&] { return seen() != nullptr; }).has_value());
+  group.run(1000);
+  CHECK(seen()->starting);
+  CHECK(a.node().view()->standbys() == 1);
+  CHECK(a.node().view()->applied_by(0) == 0);
+  b.stalled = false;
+  REQUIRE(group.until([&] { return b.has_caught_up; }).has_value());
+  CHECK(group.until([&] { return !seen()->starting; }, 300).has_value());
+  CHECK(a.node().view()->applied_by(200) == 1);
+}
+
+TEST_CASE("a hand-over without a name goes past a node that is starting") {
+  GroupRun group(21);
+  GroupNodeRun& a = group.add_primary();
+  GroupNodeRun& b = group.add_standby();
+  for (int i = 0; i < 50; ++i) {
+    a.write();
+    group.run(1);
+  }
+  group.run(300);
+  // It has as much of the log by its record, but has not applied what came last.
+  GroupNodeRun& c = group.add("c");
+  c.stalled = true;
+  REQUIRE(group.until([&] { return a.node().view()->find("c") != nullptr; }).has_value());
+  a.node().resign("", kFencedExitCode, INT64_MAX);
+  const auto took = group.until([&] { return b.answers_reads(); });
+  REQUIRE(took.has_value());
+  CHECK(*took <= 100);
+  CHECK(decode_epoch(group.service.state().epoch)->holder == "b");
+}
+
 TEST_CASE("a standby that is behind leaves the log to one that is not") {
   GroupRun group(9);
   group.begin_three(false);

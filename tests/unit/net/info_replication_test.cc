@@ -33,7 +33,7 @@ std::string member_line(char digit, int primary, int lsn, int checkpoint = 0) {
   const std::string number = std::to_string(digit - '1');
   return "sluice_group_member" + number + ":name=n" + digit + ",run_id=" + std::string(40, digit) +
          ",host=10.0.0." + digit + ",primary=" + std::to_string(primary) +
-         ",port=6379,tls_port=0,http_port=8379,sentinel_port=26379,priority=100,lsn=" +
+         ",starting=0,port=6379,tls_port=0,http_port=8379,sentinel_port=26379,priority=100,lsn=" +
          std::to_string(lsn) + ",checkpoint_lsn=" + std::to_string(checkpoint) +
          ",checkpoint_bytes=0,version=,config_differs=0,users_differ=0\r\n";
 }
@@ -68,6 +68,20 @@ TEST_CASE("a primary lists its standbys, and says how the journal is") {
                "ms:0\r\nsluice_group_waits_"
                "for:\r\n" +
                member_line('1', 1, 100, 1) + member_line('2', 0, 100) + member_line('3', 0, 90));
+}
+
+TEST_CASE("a standby that is starting is none that a primary can hand over to") {
+  test::FakeGroup group;
+  GroupView view = *group.view();
+  view.members[2].starting = true;
+  view.awaits_standby = true;
+  group.set(view);
+  const std::string text = written(&group);
+  CHECK(text.find("connected_slaves:2\r\n"
+                  "slave0:ip=10.0.0.2,port=6379,state=online,offset=100,lag=0\r\n"
+                  "slave1:ip=10.0.0.3,port=6379,state=wait_bgsave,offset=100,lag=0\r\n"
+                  "master_failover_state:waiting-for-sync\r\n") != std::string::npos);
+  CHECK(text.find(",primary=0,starting=1,port=") != std::string::npos);
 }
 
 TEST_CASE("a standby names its primary, and whether it hears of it") {
