@@ -24,15 +24,15 @@ void reply_standbys(Reply& reply, const GroupView& view) {
     if (!view.is_online(member)) continue;
     reply.array(3);
     reply.bulk(member.host);
-    reply.bulk(std::to_string(member.port));
+    reply.bulk(std::to_string(member.client_port()));
     reply.bulk(std::to_string(member.lsn));
   }
 }
 
 // Redis's words for the states of a replica.
-const char* link_state(const GroupView& view) {
+const char* link_state(const GroupView& view, int64_t age_ms) {
   if (view.role == GroupRole::kStarting) return "sync";
-  return view.primary() == nullptr ? "connect" : "connected";
+  return view.is_linked(age_ms) ? "connected" : "connect";
 }
 
 }  // namespace
@@ -50,8 +50,8 @@ void role_command(Call& call) {
   call.reply.array(5);
   call.reply.bulk("slave");
   call.reply.bulk(primary == nullptr ? "" : primary->host);
-  call.reply.integer(primary == nullptr ? 0 : primary->port);
-  call.reply.bulk(link_state(*view));
+  call.reply.integer(primary == nullptr ? 0 : primary->client_port());
+  call.reply.bulk(link_state(*view, group->view_age_ms()));
   call.reply.integer(offset_of(view->lsn));
 }
 

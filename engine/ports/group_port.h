@@ -70,6 +70,8 @@ struct GroupMember {
   std::string config_mark;
   std::string users_mark;
 
+  // Where clients reach it: the port with TLS, if there is no other.
+  uint16_t client_port() const { return port != 0 ? port : tls_port; }
   // Whether it may take over.
   bool can_lead() const { return priority != 0 && !starting; }
 
@@ -120,6 +122,8 @@ struct GroupView {
   bool is_led() const {
     return role == GroupRole::kStandby && holder != node && primary() != nullptr;
   }
+  // The same, as far as etcd was heard of lately. `age_ms`: GroupPort::view_age_ms().
+  bool is_linked(int64_t age_ms) const { return is_led() && age_ms <= kTrustedViewMs; }
   // Whether it is a standby that answers reads.
   bool is_online(const GroupMember& member) const { return is_standby(member) && !member.starting; }
   // Also those that are starting.

@@ -18,13 +18,8 @@ constexpr int64_t kHandOverMs = 10'000;
 // How long SENTINELS names a node that has gone.
 constexpr int64_t kNamedMs = 60'000;
 
-// The port with TLS, if there is no other.
-uint16_t client_port(const GroupMember& member) {
-  return member.port != 0 ? member.port : member.tls_port;
-}
-
 std::string address_of(const GroupMember& member, char between) {
-  return member.host + between + std::to_string(client_port(member));
+  return member.host + between + std::to_string(member.client_port());
 }
 
 int64_t sentinels_of(const GroupView& view) {
@@ -324,7 +319,7 @@ void SentinelCommands::address(Client&, Args args, RespReply& reply) {
   if (args[2] != options_.name || primary == nullptr || !is_trusted()) return reply.null_array();
   reply.array(2);
   reply.bulk(primary->host);
-  reply.bulk(std::to_string(client_port(*primary)));
+  reply.bulk(std::to_string(primary->client_port()));
 }
 
 // The fields that every instance has. Their times are how old the view is.
@@ -332,7 +327,7 @@ SentinelCommands::Fields SentinelCommands::common_fields(const GroupMember& memb
                                                          const std::string& flags) const {
   const std::string age = std::to_string(group_.view_age_ms());
   return {{"ip", member.host},
-          {"port", std::to_string(client_port(member))},
+          {"port", std::to_string(member.client_port())},
           {"runid", member.run_id},
           {"flags", (is_up ? "" : "s_down,") + flags},
           {"link-pending-commands", "0"},
@@ -400,7 +395,7 @@ void SentinelCommands::replicas(Client&, Args args, RespReply& reply) {
         {"master-link-down-time", "0"},
         {"master-link-status", primary == nullptr || member.starting ? "err" : "ok"},
         {"master-host", primary == nullptr ? "?" : primary->host},
-        {"master-port", primary == nullptr ? "0" : std::to_string(client_port(*primary))},
+        {"master-port", primary == nullptr ? "0" : std::to_string(primary->client_port())},
         {"slave-priority", std::to_string(member.priority)},
         {"slave-repl-offset", std::to_string(member.lsn)},
         {"replica-announced", "1"}};
@@ -455,7 +450,7 @@ void SentinelCommands::is_down(Client&, Args args, RespReply& reply) {
   const auto view = group_.view();
   const GroupMember* const primary = view->primary();
   const bool is_primary = primary != nullptr && args[2] == primary->host &&
-                          args[3] == std::to_string(client_port(*primary));
+                          args[3] == std::to_string(primary->client_port());
   reply.array(3);
   reply.integer(is_primary && !is_trusted() ? 1 : 0);
   reply.bulk("*");

@@ -4,17 +4,13 @@ namespace sluice {
 
 namespace {
 
-// The primary is not heard of any more, or not yet.
-bool link_is_up(const ReplicationFacts& facts) {
-  return facts.view->is_led() && facts.view_age_ms <= kTrustedViewMs;
-}
-
 void write_link(const ReplicationFacts& facts, InfoWriter& out) {
   const GroupView& view = *facts.view;
   const GroupMember* const primary = view.primary();
-  const bool up = link_is_up(facts);
+  // Otherwise the primary is not heard of any more, or not yet.
+  const bool up = view.is_linked(facts.view_age_ms);
   out.field("master_host", primary == nullptr ? "" : primary->host);
-  out.field("master_port", int64_t{primary == nullptr ? 0 : primary->port});
+  out.field("master_port", int64_t{primary == nullptr ? 0 : primary->client_port()});
   out.field("master_link_status", up ? "up" : "down");
   out.field("master_last_io_seconds_ago", up ? facts.view_age_ms / 1000 : -1);
   out.field("master_sync_in_progress", int64_t{view.role == GroupRole::kStarting});
@@ -36,7 +32,7 @@ void write_standbys(const GroupView& view, InfoWriter& out) {
     if (!view.is_standby(member)) continue;
     // The record of a node that lives is at most a second old.
     out.field("slave" + std::to_string(number++),
-              "ip=" + member.host + ",port=" + std::to_string(member.port) +
+              "ip=" + member.host + ",port=" + std::to_string(member.client_port()) +
                   ",state=" + (member.starting ? "wait_bgsave" : "online") +
                   ",offset=" + std::to_string(member.lsn) + ",lag=0");
   }

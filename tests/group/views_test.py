@@ -302,7 +302,9 @@ def test_without_etcd(options):
             flags = fields[fields.index(b"flags") + 1]
             require(b"s_down" in flags and b"o_down" in flags, f"flags {flags}")
         require_equal(group.asks_sentinel(primary.sentinel_port), primary.port, "elsewhere")
+        require_equal(standby.told()["master_link_status"], "down", "the link in INFO")
         with standby.connect() as connection, http(standby, None) as client:
+            require_equal(connection.call("ROLE").value[3], b"connect", "the link in ROLE")
             require_equal(connection.call("PING").value, b"PONG", "a read at the standby")
             client.expect(200, "GET", "/standby")
             connection.call("CONFIG", "SET", "replica-serve-stale-data", "no")

@@ -98,6 +98,28 @@ TEST_CASE("ROLE and HELLO name the role, its primary and its standbys") {
   CHECK_EQ(standby.run({"ROLE"}), kAlone);
 }
 
+TEST_CASE("ROLE names the port with TLS of nodes that have no other") {
+  for (const char* name : {"n1", "n2"}) {
+    Node node(name);
+    GroupView view = *node.group.view();
+    for (GroupMember& member : view.members) {
+      member.port = 0;
+      member.tls_port = 6380;
+    }
+    node.group.set(view);
+    const std::string role = node.run({"ROLE"});
+    CHECK(role.find(view.leads() ? "$4\r\n6380\r\n" : ":6380\r\n") != std::string::npos);
+  }
+}
+
+TEST_CASE("a standby is connected as long as it hears of etcd, and of a primary by it") {
+  Node node("n2");
+  node.group.age_ms = kTrustedViewMs;
+  CHECK(node.run({"ROLE"}).find("$9\r\nconnected\r\n") != std::string::npos);
+  node.group.age_ms = kTrustedViewMs + 1;
+  CHECK(node.run({"ROLE"}).find("$7\r\nconnect\r\n") != std::string::npos);
+}
+
 TEST_CASE("WAIT ends when enough standbys have applied what was written before it") {
   Node node("n1");
   CHECK_EQ(node.run({"WAIT", "2", "0"}), ":2\r\n");

@@ -119,6 +119,22 @@ TEST_CASE("how long a standby has not heard of a primary, while it hears of etcd
   }
 }
 
+TEST_CASE("nodes that are served by TLS only are named with that port") {
+  for (const char* node : {"n1", "n2"}) {
+    test::FakeGroup group(node);
+    GroupView view = *group.view();
+    for (GroupMember& member : view.members) {
+      member.port = 0;
+      member.tls_port = 6380;
+    }
+    group.set(view);
+    const std::string text = written(&group);
+    const char* const wanted =
+        view.leads() ? "slave1:ip=10.0.0.3,port=6380,state=online" : "master_port:6380\r\n";
+    CHECK(text.find(wanted) != std::string::npos);
+  }
+}
+
 TEST_CASE("a node that loads is a slave that synchronizes") {
   test::FakeGroup group("n2");
   GroupView view = *group.view();
