@@ -66,7 +66,8 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "additionalProperties": false},
 "GroupMember": {"type": "object", "properties": {"name": {"type": "string"}, "run_id": {"type":
   "string"}, "primary": {"type": "boolean"}, "starting": {"type": "boolean"}, "host": {"type":
-  "string"}, "port": {"type": "integer"}, "tls_port": {"type": "integer"}, "http_port": {"type": "integer"}, "sentinel_port":
+  "string"}, "port": {"type": "integer"}, "tls_port": {"type": "integer"}, "http_port": {"type":
+  "integer"}, "sentinel_port":
   {"type": "integer"}, "priority": {"type": "integer"}, "lsn": {"type": "integer"},
   "checkpoint_lsn": {"type": "integer"}, "checkpoint_bytes": {"type": "integer"}, "version":
   {"type": ["string", "null"]}, "config_differs": {"type": "boolean"}, "users_differ": {"type":

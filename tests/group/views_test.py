@@ -153,7 +153,8 @@ def test_pause(options):
             reply = connection.call("FAILOVER").raw
             require(b"no other node of the group can lead" in reply, reply)
         with standby.connect() as connection:
-            connection.call("CONFIG", "SET", "replica-priority", "100", "replica-announce-port", "0")
+            connection.call("CONFIG", "SET", "replica-priority", "100",
+                            "replica-announce-port", "0")
         sluice.must("nodes", "--pause", "1h")
         primary.kill()
         # At first its Sentinel is away, and the other one names it still; then that names nobody.
