@@ -225,6 +225,7 @@ constexpr auto kMemberFields = [](auto& fields, auto& value) {
   fields.number("checkpoint's lsn", value.checkpoint_lsn);
   fields.number("checkpoint's bytes", value.checkpoint_bytes);
   fields.word("values", value.wants_values);
+  fields.word("starting", value.starting);
   fields.word("version", value.version);
   fields.word("config", value.config_mark);
   fields.word("users", value.users_mark);

@@ -21,18 +21,18 @@ int64_t offset_of(Lsn lsn) { return static_cast<int64_t>(lsn); }
 void reply_standbys(Reply& reply, const GroupView& view) {
   reply.array(static_cast<size_t>(view.applied_by(0)));
   for (const GroupMember& member : view.members) {
-    if (!view.is_standby(member)) continue;
+    if (!view.is_online(member)) continue;
     reply.array(3);
     reply.bulk(member.host);
-    reply.bulk(std::to_string(member.port));
+    reply.bulk(std::to_string(member.client_port()));
     reply.bulk(std::to_string(member.lsn));
   }
 }
 
 // Redis's words for the states of a replica.
-const char* link_state(const GroupView& view) {
+const char* link_state(const GroupView& view, int64_t age_ms) {
   if (view.role == GroupRole::kStarting) return "sync";
-  return view.primary() == nullptr ? "connect" : "connected";
+  return view.is_linked(age_ms) ? "connected" : "connect";
 }
 
 }  // namespace
@@ -50,8 +50,8 @@ void role_command(Call& call) {
   call.reply.array(5);
   call.reply.bulk("slave");
   call.reply.bulk(primary == nullptr ? "" : primary->host);
-  call.reply.integer(primary == nullptr ? 0 : primary->port);
-  call.reply.bulk(link_state(*view));
+  call.reply.integer(primary == nullptr ? 0 : primary->client_port());
+  call.reply.bulk(link_state(*view, group->view_age_ms()));
   call.reply.integer(offset_of(view->lsn));
 }
 
@@ -124,7 +124,7 @@ const GroupMember* find_target(const GroupView& view, const FailoverOptions& opt
 Bytes failover_refusal(const GroupView& view, const FailoverOptions& options) {
   if (view.role == GroupRole::kResigning) return "ERR FAILOVER already in progress.";
   if (!view.leads()) return "ERR FAILOVER is not valid when server is a replica.";
-  if (view.applied_by(0) == 0) return "ERR FAILOVER requires connected replicas.";
+  if (view.standbys() == 0) return "ERR FAILOVER requires connected replicas.";
   if (options.force && (options.timeout_ms == 0 || options.host.empty())) {
     return "ERR FAILOVER with force option requires both a timeout and target HOST and IP.";
   }
@@ -132,6 +132,28 @@ Bytes failover_refusal(const GroupView& view, const FailoverOptions& options) {
     return "ERR FAILOVER target HOST and PORT is not a replica.";
   }
   return {};
+}
+
+void reply_status(Reply& reply, const Status& status) {
+  status.ok() ? reply.ok() : reply.error("ERR " + status.message());
+}
+
+// The standby is far behind: the answer comes as writes are held for it, or it is refused.
+void wait_for_standby(Call& call, const std::string& to, int64_t timeout_ms) {
+  auto waiter = std::make_shared<Waiter>();
+  waiter->timed_out = [](const Waiter&, Reply& reply) {
+    reply.error("ERR the hand-over waits still: FAILOVER ABORT ends it");
+  };
+  call.block({}, waiter);
+  const auto answer = [waiter](const Status& status) {
+    if (!waiter->claim()) return;
+    ByteBuffer bytes;
+    RespReply reply(bytes, waiter->protocol);
+    reply_status(reply, status);
+    waiter->port->deliver_blocked_reply(std::move(bytes), 0);
+  };
+  const Status status = call.engine.server().group()->hand_over(to, timeout_ms, answer);
+  if (!status.ok()) answer(status);
 }
 
 // FAILOVER PAUSE and RESUME, which Redis does not have. They work at every node.
@@ -147,8 +169,7 @@ void pause_group(Call& call, bool resumes) {
   }
   GroupPort* const group = call.engine.server().group();
   if (group == nullptr) return call.reply.error("ERR this server has no group");
-  const Status status = group->pause(for_ms);
-  status.ok() ? call.reply.ok() : call.reply.error("ERR " + status.message());
+  reply_status(call.reply, group->pause(for_ms));
 }
 
 }  // namespace
@@ -176,10 +197,13 @@ void failover_command(Call& call) {
     return call.reply.error(refusal);
   }
   const GroupMember* const target = options->host.empty() ? nullptr : find_target(view, *options);
+  const std::string to = target == nullptr ? "" : target->name;
   // FORCE has nothing to force: what is durable is enough for every standby.
-  const Status status =
-      group->hand_over(target == nullptr ? "" : target->name, options->timeout_ms);
-  status.ok() ? call.reply.ok() : call.reply.error("ERR " + status.message());
+  const Status status = group->hand_over(to, options->timeout_ms, {});
+  if (status.code() == StatusCode::kStale && !call.nested) {
+    return wait_for_standby(call, to, options->timeout_ms);
+  }
+  reply_status(call.reply, status);
 }
 
 }  // namespace sluice

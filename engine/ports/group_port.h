@@ -44,6 +44,9 @@ enum class LogRoom : uint8_t {
 // A view that is older says no more who leads.
 inline constexpr int64_t kTrustedViewMs = 2000;
 
+// How long a hand-over without a time of its own waits until the standby is near.
+inline constexpr int64_t kNearPatienceMs = 10'000;
+
 // A live process of the group, from its record in the replicated log's service.
 struct GroupMember {
   std::string name;
@@ -55,6 +58,7 @@ struct GroupMember {
   uint16_t sentinel_port = 0;
   uint32_t priority = 100;  // replica-priority; 0: never takes over
   bool primary = false;
+  bool starting = false;   // it has not caught up yet: it answers LOADING, and cannot take over
   Lsn lsn = 0;             // applied; of the primary: acknowledged. At most 200 ms old
   Lsn checkpoint_lsn = 0;  // its newest checkpoint begins here; 0: none
   uint64_t checkpoint_bytes = 0;
@@ -65,6 +69,11 @@ struct GroupMember {
   std::string version;
   std::string config_mark;
   std::string users_mark;
+
+  // Where clients reach it: the port with TLS, if there is no other.
+  uint16_t client_port() const { return port != 0 ? port : tls_port; }
+  // Whether it may take over.
+  bool can_lead() const { return priority != 0 && !starting; }
 
   bool operator==(const GroupMember&) const = default;
 };
@@ -103,6 +112,7 @@ struct GroupView {
   uint64_t takeovers = 0;            // by this process
   int64_t last_takeover_ms = 0;      // how long the last one took, from its decision
   std::string waits_for;             // why the node waits now, in words; empty: it does not
+  bool awaits_standby = false;       // a hand-over begins when its standby is near
   std::vector<GroupMember> members;  // in the order of their names; also this one
 
   // Whether this process is the primary, perhaps for the last time.
@@ -112,10 +122,19 @@ struct GroupView {
   bool is_led() const {
     return role == GroupRole::kStandby && holder != node && primary() != nullptr;
   }
-  // How many standbys have applied the unit `wanted`.
+  // The same, as far as etcd was heard of lately. `age_ms`: GroupPort::view_age_ms().
+  bool is_linked(int64_t age_ms) const { return is_led() && age_ms <= kTrustedViewMs; }
+  // Whether it is a standby that answers reads.
+  bool is_online(const GroupMember& member) const { return is_standby(member) && !member.starting; }
+  // Also those that are starting.
+  int64_t standbys() const {
+    return std::count_if(members.begin(), members.end(),
+                         [this](const GroupMember& member) { return is_standby(member); });
+  }
+  // How many standbys show the unit `wanted` to those who read there.
   int64_t applied_by(Lsn wanted) const {
     return std::count_if(members.begin(), members.end(), [&](const GroupMember& member) {
-      return is_standby(member) && member.lsn >= wanted;
+      return is_online(member) && member.lsn >= wanted;
     });
   }
   // Live nodes whose checkpoint the log continues, so that their disk holds a copy of all data.
@@ -163,9 +182,14 @@ class GroupPort {
   // Begins a hand-over: writes are held, everything is made durable, the epoch is given away, the
   // process ends with kFencedExitCode and its supervisor starts it as a standby. `preferred`: the
   // node that may take at once; empty: the one that has the most of the log. Gives up after
-  // `timeout_ms` (0: never) if not everything is durable by then. An error: this node is no
-  // primary, or no other node lives.
-  virtual Status hand_over(const std::string& preferred, int64_t timeout_ms) = 0;
+  // `timeout_ms` (0: never) if not everything is durable by then. An error, and nothing has
+  // stopped: this node is no primary, or no other node can lead; kStale: that node is far behind.
+  // With `when_near` that is no error: the hand-over waits until the node is near, for
+  // `timeout_ms` (0: kNearPatienceMs) at most, while writes go on. After a success `when_near` is
+  // called once, by the group's thread: as writes are held, or with the error.
+  using OnHandOver = std::function<void(const Status& status)>;
+  virtual Status hand_over(const std::string& preferred, int64_t timeout_ms,
+                           OnHandOver when_near) = 0;
   // Ends a hand-over that still waits, so that this node continues as the primary. An error: no
   // hand-over runs, or the epoch is being given away already.
   virtual Status abort_hand_over() = 0;

@@ -15,6 +15,7 @@ json member_json(const GroupView& view, const GroupMember& member) {
   return {{"name", member.name},
           {"run_id", member.run_id},
           {"primary", !view.is_standby(member)},
+          {"starting", member.starting},
           {"host", member.host},
           {"port", member.port},
           {"tls_port", member.tls_port},

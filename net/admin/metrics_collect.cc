@@ -197,8 +197,9 @@ void Collector::group() {
     metrics_.gauge(name, help, {}, value);
   };
   const auto seconds = [](int64_t ms) { return static_cast<double>(ms) / 1000; };
-  gauge("sluice_group_primary", "1: this node is the primary of its group.",
-        view->role == GroupRole::kPrimary ? 1 : 0);
+  metrics_.gauge("sluice_group_primary", "1: this node is the primary of its group.",
+                 {{"cluster", view->cluster}, {"group", view->group}},
+                 view->role == GroupRole::kPrimary ? 1 : 0);
   gauge("sluice_group_epoch", "The epoch of the group; it grows with each take-over.",
         static_cast<double>(view->epoch));
   gauge("sluice_group_nodes", "Nodes of the group that live.",

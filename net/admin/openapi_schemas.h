@@ -65,13 +65,14 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "waits_for", "members"], "additionalProperties": false}}, "required": ["group"],
   "additionalProperties": false},
 "GroupMember": {"type": "object", "properties": {"name": {"type": "string"}, "run_id": {"type":
-  "string"}, "primary": {"type": "boolean"}, "host": {"type": "string"}, "port": {"type":
-  "integer"}, "tls_port": {"type": "integer"}, "http_port": {"type": "integer"}, "sentinel_port":
+  "string"}, "primary": {"type": "boolean"}, "starting": {"type": "boolean"}, "host": {"type":
+  "string"}, "port": {"type": "integer"}, "tls_port": {"type": "integer"}, "http_port": {"type":
+  "integer"}, "sentinel_port":
   {"type": "integer"}, "priority": {"type": "integer"}, "lsn": {"type": "integer"},
   "checkpoint_lsn": {"type": "integer"}, "checkpoint_bytes": {"type": "integer"}, "version":
   {"type": ["string", "null"]}, "config_differs": {"type": "boolean"}, "users_differ": {"type":
-  "boolean"}}, "required": ["name", "run_id", "primary", "host", "port", "tls_port", "http_port",
-  "sentinel_port", "priority", "lsn", "checkpoint_lsn", "checkpoint_bytes", "version",
+  "boolean"}}, "required": ["name", "run_id", "primary", "starting", "host", "port", "tls_port",
+  "http_port", "sentinel_port", "priority", "lsn", "checkpoint_lsn", "checkpoint_bytes", "version",
   "config_differs", "users_differ"], "additionalProperties": false},
 "Distribution": {"type": "object", "properties": {"count": {"type": "integer"}, "p50": {"type":
   "integer"}, "p95": {"type": "integer"}, "p99": {"type": "integer"}, "max": {"type":

@@ -15,6 +15,7 @@ void GroupFeed::start(LogPosition position, std::string trim) {
   at_hole_ = false;
   reading_ = false;
   broken_ = {};
+  doubt_.clear();
   read_at_ms_ = INT64_MIN;
 }
 
@@ -107,13 +108,19 @@ void GroupFeed::look_at_trim(const RemoteFrames& frames, int64_t now_ms) {
           if (answer.outcome != RemoteOutcome::kDone) return on_page(answer, frames, now_ms);
           reading_ = false;
           trim_ = trim;
-          if (Status status = check_continues(position(), frames, trim_); !status.ok()) {
-            stop();
-            return callbacks_.on_broken(status);
-          }
-          take_page(frames, now_ms);
+          Status status = check_continues(position(), frames, trim_);
+          status.ok() ? take_page(frames, now_ms) : doubt(status, now_ms);
         });
       });
+}
+
+// A read that was old shows no trim mark that is too new. `now_ms`: when it was asked for.
+void GroupFeed::doubt(const Status& why, int64_t now_ms) {
+  if (why.code() == StatusCode::kStale || doubt_.is_sure(why.message(), now_ms)) {
+    stop();
+    return callbacks_.on_broken(why);
+  }
+  read_at_ms_ = doubt_.due_ms();
 }
 
 void GroupFeed::take_page(const RemoteFrames& frames, int64_t now_ms) {

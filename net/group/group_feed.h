@@ -12,6 +12,7 @@
 
 #include "engine/base/bytes.h"
 #include "engine/base/status.h"
+#include "net/group/doubt.h"
 #include "net/group/group_inbox.h"
 #include "storage/log_tail.h"
 #include "storage/remote_log.h"
@@ -29,8 +30,8 @@ class GroupFeed {
 
   struct Callbacks {
     std::function<void(std::vector<TailCommit>)> on_commits;
-    // The frames do not follow each other, and reading them again has not helped, or kStale: the
-    // log does not continue where this node has stopped.
+    // The frames do not follow each other, or the log does not continue where this node has
+    // stopped, and reading again has not helped. kStale: it was trimmed past that place.
     std::function<void(const Status&)> on_broken;
   };
 
@@ -75,6 +76,7 @@ class GroupFeed {
   void read(int64_t now_ms);
   void on_page(const RemoteAnswer& answer, const RemoteFrames& frames, int64_t now_ms);
   void look_at_trim(const RemoteFrames& frames, int64_t now_ms);
+  void doubt(const Status& why, int64_t now_ms);
   void take_page(const RemoteFrames& frames, int64_t now_ms);
   bool take(uint64_t seq, Bytes frame);
 
@@ -92,6 +94,7 @@ class GroupFeed {
   bool reading_ = false;
   int64_t read_at_ms_ = INT64_MAX;
   size_t pending_bytes_ = 0;
+  Doubt doubt_;    // that the log continues where this node has stopped
   Status broken_;  // what the last look has found; a second one of the same ends it
 };
 

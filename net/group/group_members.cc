@@ -135,7 +135,7 @@ void GroupMembers::on_put(const RemoteAnswer& answer, const std::string& name, i
 std::string GroupMembers::successor() const {
   const GroupMember* best = nullptr;
   for (const auto& [name, member] : others_) {
-    if (member.priority != 0 && (best == nullptr || member.lsn > best->lsn)) best = &member;
+    if (member.can_lead() && (best == nullptr || member.lsn > best->lsn)) best = &member;
   }
   return best == nullptr ? std::string() : best->name;
 }

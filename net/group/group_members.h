@@ -54,7 +54,7 @@ class GroupMembers {
   // Both kinds were read since read(): what is not known was not there.
   bool has_read() const { return has_read_[0] && has_read_[1]; }
   // The node that can take over soonest: of those that may, the one with the most of the log.
-  // Empty: none may.
+  // Empty: none may, or they are starting.
   std::string successor() const;
   bool other_process() const { return other_since_ms_ != 0; }
 

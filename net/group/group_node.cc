@@ -25,6 +25,13 @@ Status restored(const GroupNodeOptions& options, uint64_t epoch, uint64_t follow
                  ": etcd was restored from an old backup. " + kLeadAdvice);
 }
 
+Status emptied(const GroupNodeOptions& options) {
+  return invalid("etcd knows no group \"" + options.group + "\" of the cluster \"" +
+                 options.cluster + "\", to which this directory belongs (cluster id " +
+                 options.begin.cluster_id + "). etcd was emptied, or is another one. " +
+                 kLeadAdvice);
+}
+
 // Whether this directory belongs to the group; an empty one does from now on. The frames are
 // compared when they are read.
 Status check_epoch(GroupNodeOptions& options, const EpochValue& epoch) {
@@ -55,7 +62,6 @@ Status check_epoch(GroupNodeOptions& options, const EpochValue& epoch) {
   if (at.group != options.group) {
     return invalid("the directory belongs to the group \"" + at.group + "\", not to " + named);
   }
-  if (at.epoch > epoch.epoch) return restored(options, epoch.epoch, at.epoch);
   return {};
 }
 
@@ -218,12 +224,22 @@ void GroupNode::open() {
 void GroupNode::opened(uint64_t known, const RemoteAnswer& answer, const RemoteState& state) {
   if (!is_heard(answer)) return retry_open(no_answer(answer).message());
   heard_ms_ = now_;
-  if (state.epoch.empty()) return begin_group();
-  Result<EpochValue> epoch = decode_epoch(state.epoch);
-  if (!epoch.ok()) return end(1, epoch.status());
-  if (Status status = check_epoch(options_, *epoch); !status.ok()) return end(1, status);
-  if (begun_ && stage_ == Stage::kFollow && epoch->epoch < known) {
-    return end(1, restored(options_, epoch->epoch, known));
+  const bool is_new = !begun_ && (options_.begin.cluster_id.empty() || options_.begins);
+  if (state.epoch.empty() && is_new) return begin_group();
+  Status old = state.epoch.empty() ? emptied(options_) : Status();
+  if (old.ok()) {
+    Result<EpochValue> epoch = decode_epoch(state.epoch);
+    if (!epoch.ok()) return end(1, epoch.status());
+    if (Status status = check_epoch(options_, *epoch); !status.ok()) return end(1, status);
+    if (begun_ && stage_ != Stage::kFollow) known = 0;
+    known = std::max(known, options_.begin.epoch);
+    if (epoch->epoch < known) old = restored(options_, epoch->epoch, known);
+  }
+  if (!old.ok()) {
+    if (doubt_.is_sure(old.message(), now_)) return end(1, old);
+    retry_open("etcd is asked again before this server ends: " + old.message());
+    open_at_ms_ = doubt_.due_ms();
+    return;
   }
   trim_.set_mark(state.trim);
   pause_.begin(state.pause, answer.revision);
@@ -233,12 +249,6 @@ void GroupNode::opened(uint64_t known, const RemoteAnswer& answer, const RemoteS
 // There is no epoch: the group does not exist, or somebody has emptied etcd.
 void GroupNode::begin_group() {
   const bool has_data = options_.begin.lsn != 0;
-  if (begun_ || (!options_.begin.cluster_id.empty() && !options_.begins)) {
-    return end(1, invalid("etcd knows no group \"" + options_.group + "\" of the cluster \"" +
-                          options_.cluster + "\", to which this directory belongs (cluster id " +
-                          options_.begin.cluster_id + "). etcd was emptied, or is another one. " +
-                          kLeadAdvice));
-  }
   if (has_data && !options_.begins) {
     return end(1, invalid("the directory holds data, and there is no group \"" + options_.group +
                           "\" of the cluster \"" + options_.cluster +
@@ -280,6 +290,7 @@ void GroupNode::init(const std::vector<RemoteRecord>& nodes) {
 void GroupNode::follow(int64_t revision, const RemoteState& state) {
   opening_ = false;
   open_at_ms_ = INT64_MAX;
+  doubt_.clear();
   wait_.follows();
   if (!begun_) {
     begun_ = true;
@@ -365,6 +376,7 @@ void GroupNode::measure_log(const GroupMember& self) {
 GroupMember GroupNode::self() const {
   GroupMember self = options_.self;
   self.primary = leads();
+  self.starting = !caught_up_;
   self.lsn = position().lsn;
   host_.fill_record(self);
   return self;
@@ -417,6 +429,7 @@ void GroupNode::publish() {
     view->waits_for = other_wait(members_, feed_, election_, pause_, view->lag_ms, now_);
     if (!view->waits_for.empty()) wait_.say(view->waits_for, now_);
   }
+  view->awaits_standby = hand_over_.is_asked();
   view->members = members_.all(self());
   // A record may be older than the epoch.
   for (GroupMember& member : view->members) member.primary = member.name == view->holder;

@@ -24,6 +24,7 @@
 #include "engine/base/mutex.h"
 #include "engine/base/status.h"
 #include "engine/ports/group_port.h"
+#include "net/group/doubt.h"
 #include "net/group/election.h"
 #include "net/group/group_feed.h"
 #include "net/group/group_inbox.h"
@@ -175,6 +176,7 @@ class GroupNode {
 
   bool opening_ = false;
   int64_t open_at_ms_ = INT64_MIN;
+  Doubt doubt_;                  // that this is the log that was followed
   bool begun_ = false;           // the election has the state of the log
   std::optional<Lsn> read_lsn_;  // the end of what was there at the start
   bool caught_up_ = false;

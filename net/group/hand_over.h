@@ -21,6 +21,11 @@ class HandOver {
     return change(kNone, asked) ? asked : 0;
   }
   bool start(uint64_t asked) { return change(asked, kStarts); }
+  // It neither began nor was given up.
+  bool is_asked() const { return state_.load() >= kAsked; }
+  bool is_asked(uint64_t asked) const { return state_.load() == asked; }
+  // Gives up the one of that claim. False: it is not asked for any more.
+  bool withdraw(uint64_t asked) { return change(asked, kNone); }
   // `preferred`: the node that may take at once; empty: any. `exit_code`: of the process, when the
   // epoch is given away. Until then, or until `give_up_ms`, it is given up if that is `revocable`.
   void begin(std::string preferred, int exit_code, int64_t give_up_ms, bool revocable) {

@@ -18,13 +18,8 @@ constexpr int64_t kHandOverMs = 10'000;
 // How long SENTINELS names a node that has gone.
 constexpr int64_t kNamedMs = 60'000;
 
-// The port with TLS, if there is no other.
-uint16_t client_port(const GroupMember& member) {
-  return member.port != 0 ? member.port : member.tls_port;
-}
-
 std::string address_of(const GroupMember& member, char between) {
-  return member.host + between + std::to_string(client_port(member));
+  return member.host + between + std::to_string(member.client_port());
 }
 
 int64_t sentinels_of(const GroupView& view) {
@@ -222,7 +217,7 @@ void SentinelCommands::info(Client&, Args, RespReply& reply) {
   out.field("sentinel_simulate_failure_flags", int64_t{0});
   out.field("master0", "name=" + options_.name + ",status=" + (up ? "ok" : "odown") +
                            ",address=" + (primary == nullptr ? "" : address_of(*primary, ':')) +
-                           ",slaves=" + std::to_string(view->applied_by(0)) +
+                           ",slaves=" + std::to_string(view->standbys()) +
                            ",sentinels=" + std::to_string(sentinels_of(*view)));
   reply.verbatim("txt", out.take());
 }
@@ -324,7 +319,7 @@ void SentinelCommands::address(Client&, Args args, RespReply& reply) {
   if (args[2] != options_.name || primary == nullptr || !is_trusted()) return reply.null_array();
   reply.array(2);
   reply.bulk(primary->host);
-  reply.bulk(std::to_string(client_port(*primary)));
+  reply.bulk(std::to_string(primary->client_port()));
 }
 
 // The fields that every instance has. Their times are how old the view is.
@@ -332,7 +327,7 @@ SentinelCommands::Fields SentinelCommands::common_fields(const GroupMember& memb
                                                          const std::string& flags) const {
   const std::string age = std::to_string(group_.view_age_ms());
   return {{"ip", member.host},
-          {"port", std::to_string(client_port(member))},
+          {"port", std::to_string(member.client_port())},
           {"runid", member.run_id},
           {"flags", (is_up ? "" : "s_down,") + flags},
           {"link-pending-commands", "0"},
@@ -356,7 +351,7 @@ SentinelCommands::Fields SentinelCommands::master_fields(const GroupView& view) 
       {"role-reported", "master"},
       {"role-reported-time", "0"},
       {"config-epoch", std::to_string(view.epoch)},
-      {"num-slaves", std::to_string(view.applied_by(0))},
+      {"num-slaves", std::to_string(view.standbys())},
       {"num-other-sentinels", std::to_string(std::max<int64_t>(sentinels_of(view) - 1, 0))},
       {"quorum", "1"},
       {"failover-timeout", std::to_string(options_.failover_timeout_ms)},
@@ -386,20 +381,21 @@ void SentinelCommands::replicas(Client&, Args args, RespReply& reply) {
   if (!is_ours(args[2], reply)) return;
   const auto view = group_.view();
   const GroupMember* const primary = view->primary();
-  reply.array(static_cast<size_t>(view->applied_by(0)));
+  reply.array(static_cast<size_t>(view->standbys()));
   for (const GroupMember& member : view->members) {
     if (!view->is_standby(member)) continue;
     Fields fields{{"name", address_of(member, ':')}};
-    const Fields common = common_fields(member, is_trusted(), "slave");
+    // Libraries read from no replica that is down: one that is starting answers LOADING.
+    const Fields common = common_fields(member, is_trusted() && !member.starting, "slave");
     fields.insert(fields.end(), common.begin(), common.end());
     const Fields rest{
         {"info-refresh", std::to_string(group_.view_age_ms())},
         {"role-reported", "slave"},
         {"role-reported-time", "0"},
         {"master-link-down-time", "0"},
-        {"master-link-status", primary == nullptr ? "err" : "ok"},
+        {"master-link-status", primary == nullptr || member.starting ? "err" : "ok"},
         {"master-host", primary == nullptr ? "?" : primary->host},
-        {"master-port", primary == nullptr ? "0" : std::to_string(client_port(*primary))},
+        {"master-port", primary == nullptr ? "0" : std::to_string(primary->client_port())},
         {"slave-priority", std::to_string(member.priority)},
         {"slave-repl-offset", std::to_string(member.lsn)},
         {"replica-announced", "1"}};
@@ -454,7 +450,7 @@ void SentinelCommands::is_down(Client&, Args args, RespReply& reply) {
   const auto view = group_.view();
   const GroupMember* const primary = view->primary();
   const bool is_primary = primary != nullptr && args[2] == primary->host &&
-                          args[3] == std::to_string(client_port(*primary));
+                          args[3] == std::to_string(primary->client_port());
   reply.array(3);
   reply.integer(is_primary && !is_trusted() ? 1 : 0);
   reply.bulk("*");
@@ -470,17 +466,18 @@ void SentinelCommands::failover(Client& client, Args args, RespReply& reply) {
   if (denial != Denial::kNone) return reply.error(Acl::refusal(denial, failover));
   const auto view = group_.view();
   const GroupMember* const primary = view->primary();
-  if (view->role == GroupRole::kResigning)
+  if (view->role == GroupRole::kResigning || view->awaits_standby) {
     return reply.error("INPROG Failover already in progress");
+  }
   if (!view->leads()) {
     return reply.error("ERR only the primary hands over: ask its Sentinel, " +
                        (primary == nullptr
                             ? "when there is one"
                             : primary->host + ':' + std::to_string(primary->sentinel_port)));
   }
-  if (view->applied_by(0) == 0) return reply.error("NOGOODSLAVE No suitable replica to promote");
-  const Status status = group_.hand_over("", kHandOverMs);
-  status.ok() ? reply.ok() : reply.error("ERR " + status.message());
+  if (view->standbys() == 0) return reply.error("NOGOODSLAVE No suitable replica to promote");
+  const Status status = group_.hand_over("", kHandOverMs, {});
+  status.ok() ? reply.ok() : reply.error("NOGOODSLAVE " + status.message());
 }
 
 std::string SentinelWatch::note(const GroupView& view) {

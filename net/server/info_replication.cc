@@ -4,17 +4,13 @@ namespace sluice {
 
 namespace {
 
-// The primary is not heard of any more, or not yet.
-bool link_is_up(const ReplicationFacts& facts) {
-  return facts.view->is_led() && facts.view_age_ms <= kTrustedViewMs;
-}
-
 void write_link(const ReplicationFacts& facts, InfoWriter& out) {
   const GroupView& view = *facts.view;
   const GroupMember* const primary = view.primary();
-  const bool up = link_is_up(facts);
+  // Otherwise the primary is not heard of any more, or not yet.
+  const bool up = view.is_linked(facts.view_age_ms);
   out.field("master_host", primary == nullptr ? "" : primary->host);
-  out.field("master_port", int64_t{primary == nullptr ? 0 : primary->port});
+  out.field("master_port", int64_t{primary == nullptr ? 0 : primary->client_port()});
   out.field("master_link_status", up ? "up" : "down");
   out.field("master_last_io_seconds_ago", up ? facts.view_age_ms / 1000 : -1);
   out.field("master_sync_in_progress", int64_t{view.role == GroupRole::kStarting});
@@ -30,14 +26,15 @@ void write_link(const ReplicationFacts& facts, InfoWriter& out) {
 }
 
 void write_standbys(const GroupView& view, InfoWriter& out) {
-  out.field("connected_slaves", view.applied_by(0));
+  out.field("connected_slaves", view.standbys());
   int64_t number = 0;
   for (const GroupMember& member : view.members) {
     if (!view.is_standby(member)) continue;
     // The record of a node that lives is at most a second old.
     out.field("slave" + std::to_string(number++),
-              "ip=" + member.host + ",port=" + std::to_string(member.port) +
-                  ",state=online,offset=" + std::to_string(member.lsn) + ",lag=0");
+              "ip=" + member.host + ",port=" + std::to_string(member.client_port()) +
+                  ",state=" + (member.starting ? "wait_bgsave" : "online") +
+                  ",offset=" + std::to_string(member.lsn) + ",lag=0");
   }
 }
 
@@ -48,6 +45,7 @@ std::string member_text(const GroupView& view, const GroupMember& member) {
   };
   text += ",host=" + member.host;
   add("primary", view.is_standby(member) ? 0 : 1);
+  add("starting", member.starting ? 1 : 0);
   add("port", member.port);
   add("tls_port", member.tls_port);
   add("http_port", member.http_port);
@@ -106,8 +104,9 @@ void write_replication(const ReplicationFacts& facts, InfoWriter& out) {
   } else {
     out.field("connected_slaves", int64_t{0});
   }
-  out.field("master_failover_state",
-            view.role == GroupRole::kResigning ? "failover-in-progress" : "no-failover");
+  out.field("master_failover_state", view.role == GroupRole::kResigning ? "failover-in-progress"
+                                     : view.awaits_standby              ? "waiting-for-sync"
+                                                                        : "no-failover");
   const GroupMember* const primary = view.primary();
   out.field("master_replid", primary == nullptr ? facts.run_id : primary->run_id);
   out.field("master_replid2", std::string(40, '0'));

@@ -245,6 +245,9 @@ void ServerGroup::run() {
   while (!stopping_.load()) {
     const int64_t now_ms = Clocks::boot_ms();
     const int64_t due_ms = node_->step(now_ms);
+    if (const auto wish = wish_.step(*node_->view(), node_->hand_over(), Clocks::boot_ms())) {
+      node_->resign(wish->preferred, kFencedExitCode, wish->give_up_ms);
+    }
     // Each time: the hand-over may have been given up.
     if (was_set_back()) node_->resign("", kFencedExitCode, INT64_MAX);
     gate_->heard(node_->heard_ms());
@@ -388,25 +391,23 @@ int64_t ServerGroup::view_age_ms() const {
 
 int64_t ServerGroup::lease_ms() const { return gate_->lease().remaining_ms(Clocks::boot_ms()); }
 
-Status ServerGroup::hand_over(const std::string& preferred, int64_t timeout_ms) {
-  const std::shared_ptr<const GroupView> group = view();
-  if (group->role != GroupRole::kPrimary) return invalid("this node does not lead its group");
-  const auto takes = [&](const GroupMember& member) {
-    return member.name != group->node && member.priority != 0 &&
-           (preferred.empty() || member.name == preferred);
-  };
-  if (std::none_of(group->members.begin(), group->members.end(), takes)) {
-    return invalid(preferred.empty() ? "no other node of the group can lead"
-                                     : "there is no node \"" + preferred + "\" that can lead");
-  }
+Status ServerGroup::hand_over(const std::string& preferred, int64_t timeout_ms,
+                              OnHandOver when_near) {
+  Status status = check_hand_over(*view(), preferred, wish_.near_lsn());
+  const bool waits = status.code() == StatusCode::kStale && when_near != nullptr;
+  if (!status.ok() && !waits) return status;
   const int64_t now_ms = Clocks::boot_ms();
-  const bool for_ever = timeout_ms == 0 || timeout_ms > INT64_MAX - now_ms;
-  const int64_t give_up_ms = for_ever ? INT64_MAX : now_ms + timeout_ms;
-  const uint64_t asked = started_.load(std::memory_order_acquire)->hand_over().claim();
-  if (asked == 0) return invalid("FAILOVER already in progress.");
-  inbox_.post([this, preferred, asked, give_up_ms] {
-    if (node_->hand_over().start(asked)) node_->resign(preferred, kFencedExitCode, give_up_ms);
-  });
+  const auto after = [now_ms](int64_t ms) {
+    return ms > INT64_MAX - now_ms ? INT64_MAX : now_ms + ms;
+  };
+  HandOverWish::Wish wish;
+  wish.preferred = preferred;
+  wish.wait_until_ms = after(timeout_ms == 0 ? kNearPatienceMs : timeout_ms);
+  wish.give_up_ms = timeout_ms == 0 ? INT64_MAX : after(timeout_ms);
+  wish.then = std::move(when_near);
+  wish.asked = started_.load(std::memory_order_acquire)->hand_over().claim();
+  if (wish.asked == 0) return invalid("FAILOVER already in progress.");
+  inbox_.post([this, wish = std::move(wish)] { wish_.set(wish); });
   return {};
 }
 

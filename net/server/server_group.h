@@ -22,6 +22,7 @@
 #include "engine/execution/follower.h"
 #include "net/group/difference_log.h"
 #include "net/group/group_node.h"
+#include "net/group/hand_over_wish.h"
 #include "net/group/pause_wish.h"
 #include "net/group/serving_gate.h"
 #include "net/group/wall_watch.h"
@@ -67,7 +68,7 @@ class ServerGroup final : public GroupPort, private GroupHost {
   void follow(OnView on_view) override;
   int64_t view_age_ms() const override;
   int64_t lease_ms() const override;
-  Status hand_over(const std::string& preferred, int64_t timeout_ms) override;
+  Status hand_over(const std::string& preferred, int64_t timeout_ms, OnHandOver when_near) override;
   Status abort_hand_over() override;
   Status pause(int64_t for_ms) override;
 
@@ -130,9 +131,10 @@ class ServerGroup final : public GroupPort, private GroupHost {
   // The I/O threads that may still write after stop_writing(); null: writing is not stopped. Of the
   // group's thread.
   std::shared_ptr<std::atomic<int>> busy_threads_;
-  // The group's thread uses both.
+  // The group's thread uses these.
   std::optional<UsersMark> users_mark_;
   DifferenceLog difference_log_{storage_log_sink()};
+  HandOverWish wish_{storage_log_sink()};
 
   mutable Mutex mutex_;
   // Before the node is started.

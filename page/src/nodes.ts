@@ -39,6 +39,7 @@ function words_of(group: Group, member: GroupMember): string {
   if (member.name === group.primary) return "primary";
   if (member.name === group.node && group.role === "taking") return "is taking over";
   const behind = Math.max(...group.members.map(({ lsn }) => lsn)) - member.lsn;
+  if (member.starting) return `starting, ${plural(behind, "change")} behind`;
   if (behind <= 0) return "standby, up to date";
   const late = member.name === group.node && group.lag_ms > 0
     ? ` (${duration(group.lag_ms)})` : "";

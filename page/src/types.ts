@@ -181,6 +181,8 @@ export interface Worker extends Named {
 
 export interface GroupMember {
   name: string;
+  // It has not caught up yet, and answers no reads.
+  starting: boolean;
   host: string;
   // 0: not served.
   port: number;

@@ -14,10 +14,11 @@ import time
 import harness
 from harness import require, require_equal, scratch, wait_until
 from harness.crash.client import Link
-from harness.group import FENCED, RESTARTED, Group, kept_group, require_roles
+from harness.group import FENCED, PATIENT, RESTARTED, Group, kept_group, require_roles
 from harness.group_load import Load
 from harness.holds import measured
 from harness.registers import Registers
+from harness.servers import LOOPBACK
 from harness.surroundings import refuse_sanitizers
 from harness.wall_clock import WallClock
 
@@ -27,6 +28,9 @@ PLANNED_GAP_S = 2.0
 PATIENCE_MS = 1500
 HOUR_MS = 3_600_000
 LONGEST_START_S = 60.0
+NEAR_S = 1.0          # kNearMs
+FEW_UNITS = 1000      # kFewUnits
+REFUSED_MS = 2500     # after which a hand-over that waits is refused
 SLOW_LEASE_S = 0.9 * SLOW_MS / 1000   # of reads
 RUN_S = """
 local began = redis.call('TIME')[1]
@@ -246,6 +250,104 @@ def test_handed_over(options):
             gap_s = hand_over(group, load, lambda node: node.stop(), 0)
         print(f"       FAILOVER: gap {asked_gap_s:.2f} s; SIGTERM:")
         finish(group, load, max(gap_s, asked_gap_s), PLANNED_GAP_S)
+
+
+def write(node, commands):
+    with contextlib.closing(Link(node.port)) as link:
+        replies = link.ask(*[["SET", f"k{number % 1000}", "v"] for number in range(commands)])
+        require_equal(set(replies), {"OK"}, "writes")
+
+
+def told_of(primary, standby):
+    """{"state": ..., "offset": ...} as INFO of the primary has it; empty: it is not listed."""
+    for name, text in primary.told().items():
+        if name.startswith("slave") and f",port={standby.port}," in text:
+            return dict(part.split("=") for part in text.split(","))
+    return {}
+
+
+def fail_over_to(standby, timeout_ms):
+    return ["FAILOVER", "TO", LOOPBACK, standby.port, "TIMEOUT", timeout_ms]
+
+
+def sleeping(stack, standby, sleep_s):
+    """A connection to the standby, which applies nothing for so long."""
+    def connected():
+        with contextlib.suppress(OSError):
+            return Link(standby.port, 3 * LONGEST_START_S)
+        return None
+    sleeper = stack.enter_context(contextlib.closing(wait_until(connected, what="a connection")))
+    sleeper.send("DEBUG", "SLEEP", sleep_s)
+    return sleeper
+
+
+def test_starting_standby(options):
+    """FAILOVER to a standby that is starting is refused, with what it lacks; writes go on"""
+    with Group(options.program, directives={**PATIENT, "io-threads": 1}) as group, \
+            contextlib.ExitStack() as stack:
+        epoch, primary = group.leadership()
+        standby = group.standby()
+
+        def starts(sleep_s):
+            """It has something to apply, and does not come to that yet."""
+            standby.kill()
+            write(primary, 1000)
+            # The next record is of the next process.
+            wait_until(lambda: not told_of(primary, standby), what="the end of its record")
+            standby.start(wait=False)
+            sleeping(stack, standby, sleep_s)
+            told = wait_until(lambda: told_of(primary, standby), LONGEST_START_S, "its record")
+            return told["state"] == "wait_bgsave"
+        require(any(map(starts, (8, 20, 40))), "the standby was always too quick")
+        replies = ask(primary, fail_over_to(standby, 1000), ["FAILOVER"], ["SET", "k", "v"])
+        for refused in replies[:2]:
+            require(is_error(refused, f'ERR the node "{standby.name}" is starting, and lacks '),
+                    refused)
+        require_equal(replies[2], "OK", "a write")
+        wait_until(group.is_whole, LONGEST_START_S, "all nodes")
+        require_equal(group.leadership(), (epoch, primary), "who leads")
+        require_equal(ask(primary, fail_over_to(standby, 10_000)), ["OK"], "FAILOVER")
+        require_equal(group.wait_for_primary(after_epoch=epoch), standby, "the new primary")
+        group.wait_in_sync()
+
+
+def test_far_behind(options):
+    """FAILOVER waits for a standby that is far behind, and is refused in time; writes go on"""
+    with Group(options.program, directives={**PATIENT, "io-threads": 1}) as group, \
+            contextlib.ExitStack() as stack:
+        epoch, primary = group.leadership()
+        standby = group.standby()
+        asking, writer = [stack.enter_context(contextlib.closing(Link(primary.port)))
+                          for _ in range(2)]
+
+        def lacks():
+            return int(primary.told()["master_repl_offset"]) - \
+                int(told_of(primary, standby)["offset"])
+
+        def falls_behind(sleep_s):
+            ends_s = time.monotonic() + sleep_s
+            sleeper = sleeping(stack, standby, sleep_s)
+            while lacks() <= 2 * FEW_UNITS and time.monotonic() < ends_s:
+                write(primary, 5000)
+            # What it lacks was not written just now.
+            time.sleep(2 * NEAR_S)
+            if lacks() > FEW_UNITS and time.monotonic() < ends_s - 3 * REFUSED_MS / 1000:
+                return True
+            require_equal(sleeper.read(), "OK", "DEBUG SLEEP")
+            group.wait_in_sync()
+            return False
+        require(any(map(falls_behind, (20, 40, 60))), "the standby was never far behind")
+        asking.send(*fail_over_to(standby, REFUSED_MS))
+        wait_until(lambda: primary.told()["master_failover_state"] == "waiting-for-sync",
+                   what="the hand-over")
+        require_equal(writer.ask(["SET", "k", "v"]), ["OK"], "a write")
+        refused = asking.read()
+        require(is_error(refused, f'ERR the node "{standby.name}" lacks '), refused)
+        asking.send(*fail_over_to(standby, 60_000))
+        require_equal(writer.ask(["SET", "k", "w"]), ["OK"], "a write")
+        require_equal(asking.read(), "OK", "FAILOVER as it is near")
+        require_equal(group.wait_for_primary(after_epoch=epoch), standby, "the new primary")
+        require_equal(ask(standby, ["GET", "k"]), [b"w"], "the last write")
 
 
 def test_etcd_leader_killed(options):

@@ -11,7 +11,7 @@ import types
 
 import harness
 from harness import allow_files, closes, require, require_equal, wait_until
-from harness.cli import Sluice
+from harness.cli import NO_CONNECTION, Sluice
 from harness.group import PATIENT, Group, kept_group
 from harness.http_client import OPERATE_TOKEN, Client, require_problem
 from harness.resp import Connection, encode
@@ -78,7 +78,7 @@ def test_http(options):
                           [(node.name, node is primary, node.sentinel_port)
                            for node in group.nodes], "members")
             series = at_primary.get("/metrics").body.decode()
-            for line in "sluice_group_primary 1", "sluice_group_nodes 2":
+            for line in 'sluice_group_primary{cluster="main",group="1"} 1', "sluice_group_nodes 2":
                 require(line + "\n" in series, f"{line} is not in /metrics")
 
 
@@ -101,13 +101,20 @@ def test_wait(options):
         require_equal(standby.call("ROLE").value[3], b"connected", "ROLE of the standby")
 
 
+def finding(options, group):
+    """The program, which asks the Sentinels of the group for the primary."""
+    hosts = ",".join(f"{host}:{port}" for host, port in group.sentinels())
+    sluice = Sluice(options, None)
+    sluice.words = lambda *words: [sluice.path, "--sentinel", hosts, *words]
+    return sluice
+
+
 def test_command_line(options):
     """sluice finds the primary by Sentinel, shows the nodes, and lets a chosen one lead"""
     with Group(options.program, nodes=3, directives=PATIENT) as group:
         epoch, primary = group.leadership()
         wait_until_all_are_seen(group)
         to = group.standbys()[1]
-        hosts = ",".join(f"{host}:{port}" for host, port in group.sentinels())
         sluice = Sluice(options, None, to.port)
         require(f"{primary.name} leads" in sluice.must("nodes"), "sluice nodes")
         told = sluice.json("failover", "--to", to.name)
@@ -115,8 +122,7 @@ def test_command_line(options):
         require_equal(group.wait_for_primary(epoch).name, to.name, "who leads by INFO")
         sluice.fails(harness.cli.USAGE_ERROR, "no live node n8, only ", "failover", "--to", "n8")
         sluice.fails(1, f"{to.name} leads already", "failover", "--to", to.name)
-        by_sentinel = Sluice(options, None)
-        by_sentinel.words = lambda *words: [by_sentinel.path, "--sentinel", hosts, *words]
+        by_sentinel = finding(options, group)
         wait_until(lambda: by_sentinel.run("add", "q", "x", "--id", "a")[0] == 0,
                    what="a job added by Sentinel")
 
@@ -147,9 +153,15 @@ def test_pause(options):
             reply = connection.call("FAILOVER").raw
             require(b"no other node of the group can lead" in reply, reply)
         with standby.connect() as connection:
-            connection.call("CONFIG", "SET", "replica-priority", "100")
+            connection.call("CONFIG", "SET", "replica-priority", "100",
+                            "replica-announce-port", "0")
         sluice.must("nodes", "--pause", "1h")
         primary.kill()
+        # At first its Sentinel is away, and the other one names it still; then that names nobody.
+        by_sentinel = finding(options, group)
+        require("paused for" in by_sentinel.must("nodes"), "sluice nodes by Sentinel")
+        wait_until(lambda: "nobody leads" in by_sentinel.must("nodes"), 20, "that nobody leads")
+        by_sentinel.fails(NO_CONNECTION, "no Sentinel names a primary", "status")
         # It still hears of etcd.
         wait_until(lambda: int(standby.facts().get("master_link_down_since_seconds", -1)) >= 3,
                    20, "how long the standby has had no primary")
@@ -302,7 +314,9 @@ def test_without_etcd(options):
             flags = fields[fields.index(b"flags") + 1]
             require(b"s_down" in flags and b"o_down" in flags, f"flags {flags}")
         require_equal(group.asks_sentinel(primary.sentinel_port), primary.port, "elsewhere")
+        require_equal(standby.told()["master_link_status"], "down", "the link in INFO")
         with standby.connect() as connection, http(standby, None) as client:
+            require_equal(connection.call("ROLE").value[3], b"connect", "the link in ROLE")
             require_equal(connection.call("PING").value, b"PONG", "a read at the standby")
             client.expect(200, "GET", "/standby")
             connection.call("CONFIG", "SET", "replica-serve-stale-data", "no")
@@ -332,7 +346,8 @@ def test_measured_without_etcd(options):
         client.connection.timeout = 5
         for path in "queues", "find?q=q", "queues/q/groups":
             require_problem(client.get("/api/v1/" + path), 503, "NOREPLICAS")
-        require(b"sluice_group_primary 1" in client.get("/metrics").body, "/metrics")
+        require(b'sluice_group_primary{cluster="main",group="1"} 1' in client.get("/metrics").body,
+                "/metrics")
         client.expect(200, "GET", "/api/v1/server")
         for member in (0, 1):
             group.etcd.start(member)

@@ -167,9 +167,10 @@ class Node(Server):
         etcd), and knows of so many others, to which it can hand over."""
         facts = self.facts()
         role = facts.get("sluice_group_role")
+        online = sum("state=online" in text for name, text in facts.items()
+                     if name.startswith("slave"))
         return role == "standby" or (
-            role == "primary" and int(facts["sluice_group_lease_ms"]) > 0 and
-            int(facts["connected_slaves"]) >= others)
+            role == "primary" and int(facts["sluice_group_lease_ms"]) > 0 and online >= others)
 
     def lsn(self):
         """Of the last unit that was executed or applied; INFO replication's may be 0.1 s old."""

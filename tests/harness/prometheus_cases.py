@@ -46,15 +46,17 @@ def one(name, labels, values):
     return {name + labels: values}
 
 
-OTHER = '{job="sluice",instance="t"}'
+def leads(values, instance="s", group="1"):
+    labels = f'{{job="sluice",instance="{instance}",cluster="main",group="{group}"}}'
+    return {"sluice_group_primary" + labels: values}
 
 
-def primaries(here, there):
-    return {"sluice_group_primary" + SERVER: here, "sluice_group_primary" + OTHER: there}
+def primaries(here, there, other_group="1"):
+    return {**leads(here), **leads(there, "t"), **leads("1x80", "u", other_group)}
 
 
 def lone(primary, nodes):
-    return {"sluice_group_primary" + SERVER: primary, "sluice_group_nodes" + SERVER: nodes}
+    return {**leads(primary), "sluice_group_nodes" + SERVER: nodes}
 
 
 def copies(count, nodes, primary="1x80"):
@@ -64,21 +66,22 @@ def copies(count, nodes, primary="1x80"):
 def journal_in_etcd(size, primary="1x80"):
     return {"sluice_group_log_bytes" + SERVER: size,
             "sluice_group_log_limit_bytes" + SERVER: "1000x80",
-            "sluice_group_primary" + SERVER: primary}
+            **leads(primary)}
 
 
 def differing(count, primary="1x80"):
     return {'sluice_group_differing_nodes{job="sluice",instance="s",what="config"}': count,
             'sluice_group_differing_nodes{job="sluice",instance="s",what="users"}': "0x80",
-            "sluice_group_primary" + SERVER: primary}
+            **leads(primary)}
 
 
 # name: (series that fire the alert, [series that do not])
 TROUBLES = {
     "SluiceDown": (one("up", SERVER, "1x70 0x10"), [one("up", SERVER, "1x80"),
                                                     one("up", '{job="other"}', "0x80")]),
-    "SluiceNoPrimary": (primaries("1x60 0x20", "0x80"),
-                        [primaries("1x60 0x20", "0x60 1x20"), one("up", SERVER, "1x80")]),
+    "SluiceNoPrimary": (primaries("1x60 0x20", "0x80", other_group="2"),
+                        [primaries("1x60 0x20", "0x60 1x20", other_group="2"),
+                         primaries("1x60 0x20", "0x80"), one("up", SERVER, "1x80")]),
     "SluiceNoStandby": (lone("1x80", "2x60 1x20"), [lone("1x80", "2x80"), lone("0x80", "1x80")]),
     "SluiceStandbyBehind": (one("sluice_group_lag_seconds", SERVER, "0+1x80"),
                             [one("sluice_group_lag_seconds", SERVER, "0.2x80"),

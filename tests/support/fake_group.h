@@ -16,9 +16,12 @@ class FakeGroup final : public GroupPort {
   int64_t age_ms = 0;
   int64_t lease = 900;
   Status hand_over_status;
+  Status wait_status;  // of one that waits for its standby
   Status abort_status = invalid("no hand-over runs");
-  // "n2 500" of the last hand-over that was asked for.
+  // "n2 500" of the last hand-over that was asked for, or for which a standby must be near first.
   std::string handed_over;
+  std::string waited_for;
+  OnHandOver when_near;
   std::function<void()> at_hand_over;
   int64_t paused_for_ms = -1;
 
@@ -73,9 +76,15 @@ class FakeGroup final : public GroupPort {
   }
   int64_t view_age_ms() const override { return age_ms; }
   int64_t lease_ms() const override { return lease; }
-  Status hand_over(const std::string& preferred, int64_t timeout_ms) override {
+  Status hand_over(const std::string& preferred, int64_t timeout_ms, OnHandOver then) override {
+    const std::string asked = preferred + ' ' + std::to_string(timeout_ms);
+    if (then != nullptr) {
+      waited_for = asked;
+      when_near = std::move(then);
+      return wait_status;
+    }
     if (at_hand_over) at_hand_over();
-    handed_over = preferred + ' ' + std::to_string(timeout_ms);
+    handed_over = asked;
     return hand_over_status;
   }
   Status abort_hand_over() override { return abort_status; }

@@ -97,20 +97,23 @@ class FakeRemoteLog final : public RemoteLog {
   void read_state(int64_t revision, RemoteStateDone done) override {
     read<RemoteState>(
         revision, std::move(done),
-        [](FakeRemoteService& s, int64_t at, RemoteState& state) { state = s.state_at(at); });
+        [](FakeRemoteService& s, int64_t at, RemoteState& state) { state = s.state_at(at); },
+        Reads::kLog);
   }
 
   void read_frames(uint64_t seq, int64_t revision, RemoteFramesDone done) override {
-    read<RemoteFrames>(revision, std::move(done),
-                       [seq, revision](FakeRemoteService& s, int64_t at, RemoteFrames& page) {
-                         if (revision == 0 && s.chance(s.faults_.old_frames)) at = s.older(at);
-                         for (const std::string& key : s.keys_of(s.keys_.logs(), at)) {
-                           if (*s.keys_.log_seq(key) < seq) continue;
-                           page.more = page.frames.size() == kPage;
-                           if (page.more) break;
-                           page.frames.push_back({*s.keys_.log_seq(key), *s.get(key, at)});
-                         }
-                       });
+    read<RemoteFrames>(
+        revision, std::move(done),
+        [seq, revision](FakeRemoteService& s, int64_t at, RemoteFrames& page) {
+          if (revision == 0 && s.chance(s.faults_.old_frames)) at = s.older(at);
+          for (const std::string& key : s.keys_of(s.keys_.logs(), at)) {
+            if (*s.keys_.log_seq(key) < seq) continue;
+            page.more = page.frames.size() == kPage;
+            if (page.more) break;
+            page.frames.push_back({*s.keys_.log_seq(key), *s.get(key, at)});
+          }
+        },
+        Reads::kLog);
   }
 
   void status(RemoteStatusDone done) override {
@@ -153,7 +156,8 @@ class FakeRemoteLog final : public RemoteLog {
         records.push_back({key.substr(folder.size()), *s.get(key, at)});
       }
     };
-    read<Records>(0, std::move(done), run, kind == RemoteRecordKind::kHold);
+    read<Records>(0, std::move(done), run,
+                  kind == RemoteRecordKind::kHold ? Reads::kHolds : Reads::kOther);
   }
 
   void close() override { service_.close(client_); }
@@ -173,16 +177,23 @@ class FakeRemoteLog final : public RemoteLog {
     service_.submit(std::move(request));
   }
 
+  enum class Reads : uint8_t { kLog, kHolds, kOther };
+
   template <typename Value, typename Done, typename Run>
-  void read(int64_t revision, Done done, Run run, bool reads_holds = false) {
+  void read(int64_t revision, Done done, Run run, Reads what = Reads::kOther) {
     FakeRemoteService::Request request;
     request.client = client_;
-    request.reads_holds = reads_holds;
+    request.reads_holds = what == Reads::kHolds;
     request.refuse = [done](RemoteOutcome outcome) { done(refused(outcome), Value()); };
-    request.run = [service = &service_, revision, done = std::move(done), run = std::move(run)]() {
+    request.run = [service = &service_, revision, what, done = std::move(done),
+                   run = std::move(run)]() {
       RemoteAnswer answer;
       Value value;
       answer.revision = revision == 0 ? service->revision_ : revision;
+      if (revision == 0 && what == Reads::kLog && service->old_reads_ != 0) {
+        --service->old_reads_;
+        answer.revision = service->old_revision_;
+      }
       if (answer.revision < service->compacted_) {
         answer.outcome = RemoteOutcome::kCompacted;
       } else {
@@ -492,6 +503,12 @@ void FakeRemoteService::lose_followers() {
 void FakeRemoteService::expire(RemoteRecordKind kind, const std::string& name) {
   const std::lock_guard<std::mutex> lock(mutex_);
   put(folder_of(keys_, kind) + name, std::nullopt);
+}
+
+void FakeRemoteService::read_old(int64_t revision, size_t count) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  old_revision_ = revision;
+  old_reads_ = count;
 }
 
 int64_t FakeRemoteService::revision() const {

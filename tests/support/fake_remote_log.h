@@ -68,6 +68,9 @@ class FakeRemoteService {
   void erase_frame(uint64_t seq);
   void compact();  // forgets older revisions
   void lose_followers();
+  // So many reads of the state or of frames, at no revision, are as of this one: etcd has had such
+  // faults.
+  void read_old(int64_t revision, size_t count);
   void expire(RemoteRecordKind kind, const std::string& name);
   int64_t revision() const;
 
@@ -133,6 +136,8 @@ class FakeRemoteService {
   uint64_t calling_ = 0;                       // the client whose callback runs
   int64_t revision_ = 1;
   int64_t compacted_ = 0;
+  int64_t old_revision_ = 0;
+  size_t old_reads_ = 0;
   bool stalled_ = false;
   bool stopping_ = false;
   std::thread thread_;

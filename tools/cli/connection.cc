@@ -276,8 +276,48 @@ void Connection::find_primary() {
   throw Failure{kNoConnection, "no Sentinel names a primary: " + why};
 }
 
+bool Connection::find_node(const std::string& host, int port) {
+  Address at;
+  at.host = host;
+  at.port = port;
+  Connection sentinel(at);
+  sentinel.set_patience(connect_ms());
+  const std::string& name = address_.sentinel_name;
+  const std::string id = sentinel.call({"SENTINEL", "MYID"}).text;
+  std::vector<RespValue> nodes = as_maps(sentinel.call({"SENTINEL", "REPLICAS", name})).items;
+  // One that leads, as far as it knows.
+  nodes.push_back(as_map(sentinel.call({"SENTINEL", "MASTER", name})));
+  for (const RespValue& node : nodes) {
+    if (text_of(node, "runid") != id) continue;
+    address_.host = text_of(node, "ip");
+    address_.port = static_cast<int>(parse_i64(text_of(node, "port")).value_or(0));
+    return true;
+  }
+  return false;
+}
+
+void Connection::open_any(const Failure& why) {
+  for (const auto& [host, port] : address_.sentinels) {
+    try {
+      if (find_node(host, port)) return open();
+    } catch (const Failure& failure) {
+      if (failure.code != kNoConnection) throw;
+    }
+  }
+  throw why;
+}
+
 void Connection::connect() {
-  if (!address_.sentinels.empty()) find_primary();
+  try {
+    if (!address_.sentinels.empty()) find_primary();
+    open();
+  } catch (const Failure& failure) {
+    if (!takes_any_ || failure.code != kNoConnection) throw;
+    open_any(failure);
+  }
+}
+
+void Connection::open() {
   const timeval limit = to_timeval(connect_ms());
   context_.reset(address_.socket.empty()
                      ? ::redisConnectWithTimeout(address_.host.c_str(), address_.port, limit)

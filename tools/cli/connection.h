@@ -71,6 +71,9 @@ class Connection {
   void set_patience(int64_t ms);
   // Closes the connection; the next command reconnects.
   void close();
+  // With Sentinels: a node that does not lead will do where no primary is named or reached. Before
+  // the first command.
+  void take_any_node() { takes_any_ = true; }
 
  private:
   struct Free {
@@ -79,6 +82,11 @@ class Connection {
 
   // Asks Sentinel for the address.
   void find_primary();
+  // The address of the node that answers at this port of Sentinel. False: it does not tell.
+  bool find_node(const std::string& host, int port);
+  // To the address of any node. Throws `why` if no node answers.
+  void open_any(const Failure& why);
+  void open();
   void connect();
   void begin_tls();
   void limit_waits(int64_t ms);
@@ -96,6 +104,7 @@ class Connection {
   int64_t patience_ms_ = kUsualPatienceMs;
   bool is_connected_ = false;
   bool may_change_ = false;  // the last command that was sent
+  bool takes_any_ = false;
 
   static constexpr int64_t kUsualPatienceMs = 30'000;
 };

@@ -72,6 +72,7 @@ void pause_group(Connection& connection, std::optional<int64_t> for_ms) {
 
 int run_nodes(Context& context) {
   context.arguments.at_most_one({"--pause", "--resume"});
+  context.connection.take_any_node();
   if (context.arguments.has("--pause")) {
     pause_group(context.connection, context.arguments.integer("--pause", 0, 1, kMaxPauseMs));
   } else if (context.arguments.has("--resume")) {
@@ -152,6 +153,8 @@ int run_failover(Context& context) {
   if (!has_primary(before)) throw Failure{kServerError, "nobody leads the group"};
   const Address& like = context.connection.address();
   Connection primary(address_of(require_member(before, before["primary"]), like));
+  // It answers when the standby is near.
+  primary.set_patience(timeout_ms + kGroupPatience / std::chrono::milliseconds(1));
   const auto begun = Clock::now();
   primary.call(words);
   const json after = wait_for_next(before, like, std::chrono::milliseconds(timeout_ms));
@@ -173,6 +176,7 @@ std::span<const CommandRow> group_commands() {
       {"nodes",
        "",
        "show the servers of the group: who leads, and how far the others are",
+       "With --sentinel it asks any server of the list if none leads.\n"
        "A pause is for work at machines or at etcd. sluice failover still works, and a server\n"
        "that is stopped still hands over.",
        {kNodesOptions},

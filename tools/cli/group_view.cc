@@ -19,7 +19,7 @@ constexpr int64_t kManyPercent = 50;
 constexpr Bytes kTexts[] = {"cluster",   "group", "node",   "role", "primary", "log_kept_by",
                             "waits_for", "name",  "run_id", "host", "version"};
 // Members of a member that are 1 or 0.
-constexpr Bytes kFlags[] = {"primary", "config_differs", "users_differ"};
+constexpr Bytes kFlags[] = {"primary", "starting", "config_differs", "users_differ"};
 
 json value_of(Bytes name, Bytes text) {
   const bool is_text = std::find(std::begin(kTexts), std::end(kTexts), name) != std::end(kTexts);
@@ -57,7 +57,8 @@ int64_t newest_lsn(const json& group) {
 
 bool others_can_lead(const json& group) {
   return std::any_of(group["members"].begin(), group["members"].end(), [](const json& member) {
-    return !member.value("primary", false) && number(member, "priority") != 0;
+    return !member.value("primary", false) && !member.value("starting", false) &&
+           number(member, "priority") != 0;
   });
 }
 
@@ -174,7 +175,10 @@ Table group_table(const json& group) {
     const int64_t plain = number(member, "port");
     const int64_t behind = newest - number(member, "lsn");
     table.add({printable(text(member, "name")),
-               {leads ? "primary" : "standby", leads ? Style::kGood : Style::kPlain},
+               {leads                             ? "primary"
+                : member.value("starting", false) ? "starting"
+                                                  : "standby",
+                leads ? Style::kGood : Style::kPlain},
                printable(text(member, "host")) + ":" +
                    std::to_string(plain != 0 ? plain : number(member, "tls_port")),
                port(number(member, "http_port")),

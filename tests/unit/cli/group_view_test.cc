@@ -46,6 +46,19 @@ TEST_CASE("a primary whose server is away is not shown as leading") {
            "group main/1, epoch 7: nobody leads, and n1, which led, is away");
 }
 
+TEST_CASE("people read which nodes are starting, and that those cannot take over") {
+  FakeGroup group;
+  GroupView view = *group.view();
+  view.members[1].starting = view.members[2].starting = true;
+  group.set(view);
+  CHECK_EQ(shown(group), group_json(&group));
+  CHECK_EQ(group_lines(shown(group)), std::vector<std::string>{"group main/1, epoch 7: n1 leads",
+                                                               "no other node can take over"});
+  Screen terminal;
+  terminal.terminal = true;
+  CHECK(group_table(shown(group)).lines(terminal)[2].find("starting") != std::string::npos);
+}
+
 TEST_CASE("people read which nodes differ from the primary, and what to compare") {
   FakeGroup group("n2");
   GroupView view = *group.view();

@@ -79,6 +79,13 @@ TEST_CASE("ROLE and HELLO name the role, its primary and its standbys") {
            "*3\r\n$8\r\n10.0.0.2\r\n$4\r\n6379\r\n$3\r\n100\r\n"
            "*3\r\n$8\r\n10.0.0.3\r\n$4\r\n6379\r\n$3\r\n100\r\n");
   CHECK(primary.run({"HELLO"}).find("role\r\n$6\r\nmaster\r\n") != std::string::npos);
+  GroupView starting = *primary.group.view();
+  starting.members[1].starting = true;
+  primary.group.set(starting);
+  CHECK_EQ(primary.run({"ROLE"}),
+           "*3\r\n$6\r\nmaster\r\n:100\r\n*1\r\n"
+           "*3\r\n$8\r\n10.0.0.3\r\n$4\r\n6379\r\n$3\r\n100\r\n");
+  CHECK_EQ(primary.run({"WAIT", "0", "0"}), ":1\r\n");
   Node standby("n2");
   CHECK_EQ(standby.run({"ROLE"}),
            "*5\r\n$5\r\nslave\r\n$8\r\n10.0.0.1\r\n:6379\r\n$9\r\nconnected\r\n:100\r\n");
@@ -89,6 +96,28 @@ TEST_CASE("ROLE and HELLO name the role, its primary and its standbys") {
   CHECK_EQ(standby.run({"ROLE"}), "*5\r\n$5\r\nslave\r\n$0\r\n\r\n:0\r\n$7\r\nconnect\r\n:100\r\n");
   standby.port.in_group = nullptr;
   CHECK_EQ(standby.run({"ROLE"}), kAlone);
+}
+
+TEST_CASE("ROLE names the port with TLS of nodes that have no other") {
+  for (const char* name : {"n1", "n2"}) {
+    Node node(name);
+    GroupView view = *node.group.view();
+    for (GroupMember& member : view.members) {
+      member.port = 0;
+      member.tls_port = 6380;
+    }
+    node.group.set(view);
+    const std::string role = node.run({"ROLE"});
+    CHECK(role.find(view.leads() ? "$4\r\n6380\r\n" : ":6380\r\n") != std::string::npos);
+  }
+}
+
+TEST_CASE("a standby is connected as long as it hears of etcd, and of a primary by it") {
+  Node node("n2");
+  node.group.age_ms = kTrustedViewMs;
+  CHECK(node.run({"ROLE"}).find("$9\r\nconnected\r\n") != std::string::npos);
+  node.group.age_ms = kTrustedViewMs + 1;
+  CHECK(node.run({"ROLE"}).find("$7\r\nconnect\r\n") != std::string::npos);
 }
 
 TEST_CASE("WAIT ends when enough standbys have applied what was written before it") {
@@ -192,6 +221,36 @@ TEST_CASE("FAILOVER hands over, to a standby if one is named") {
   CHECK_EQ(node.run({"FAILOVER"}), "-ERR no other node lives\r\n");
   node.group.abort_status = {};
   CHECK_EQ(node.run({"FAILOVER", "ABORT"}), "+OK\r\n");
+}
+
+TEST_CASE("FAILOVER answers when a standby that is far behind has come near, or is refused") {
+  for (const bool comes : {true, false}) {
+    Node node("n1");
+    node.group.hand_over_status = {StatusCode::kStale, "n3 lacks 5 units"};
+    CHECK_EQ(node.run({"FAILOVER", "TO", "10.0.0.3", "6379", "TIMEOUT", "500"}), "");
+    CHECK_EQ(node.group.waited_for, "n3 500");
+    CHECK_EQ(node.inbox->reply, "");
+    node.group.when_near(comes ? Status() : invalid("n3 lacks 4 units"));
+    CHECK_EQ(node.inbox->reply, comes ? "+OK\r\n" : "-ERR n3 lacks 4 units\r\n");
+    node.session.client.waiter = nullptr;
+  }
+  Node node("n1");
+  node.group.hand_over_status = {StatusCode::kStale, "n3 lacks 5 units"};
+  CHECK_EQ(node.run({"FAILOVER"}), "");
+  // CLIENT UNBLOCK, or the client has gone.
+  CHECK_EQ(node.time_out(), "-ERR the hand-over waits still: FAILOVER ABORT ends it\r\n");
+  node.group.when_near({});
+  CHECK_EQ(node.inbox->reply, "");
+  node.group.wait_status = invalid("FAILOVER already in progress.");
+  CHECK_EQ(node.run({"FAILOVER"}), "");
+  CHECK_EQ(node.inbox->reply, "-ERR FAILOVER already in progress.\r\n");
+  node.session.client.waiter = nullptr;
+  // A transaction waits for nothing.
+  node.group.waited_for.clear();
+  node.run({"MULTI"});
+  node.run({"FAILOVER"});
+  CHECK_EQ(node.run({"EXEC"}), "*1\r\n-ERR n3 lacks 5 units\r\n");
+  CHECK_EQ(node.group.waited_for, "");
 }
 
 TEST_CASE("FAILOVER gives the group away with what its own batch has written") {

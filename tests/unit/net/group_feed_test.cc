@@ -102,6 +102,23 @@ TEST_CASE("a log that does not hold what was followed, and was not trimmed, is a
   CHECK(*node.broken == StatusCode::kInvalid);
 }
 
+TEST_CASE("one look at an old state of the log, of frames and mark, is no old backup") {
+  for (const bool again : {false, true}) {
+    Feeding node;
+    const int64_t before_the_frames = 2;
+    node.service.read_old(before_the_frames, again ? 4 : 2);
+    node.feed.start(node.places[4], "");
+    const int64_t begun = node.now;
+    while (node.now - begun < Doubt::kAgainMs) {
+      CHECK(!node.broken.has_value());
+      node.run(1);
+    }
+    node.run(4);
+    CHECK(node.broken.has_value() == again);
+    CHECK(node.applied.size() == (again ? 0 : 6));
+  }
+}
+
 TEST_CASE("a node past which the log was trimmed while it was cut off does not wait for ever") {
   Feeding node;
   for (uint64_t seq = 5; seq <= 10; ++seq) node.service.erase_frame(seq);

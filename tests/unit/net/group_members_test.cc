@@ -104,22 +104,25 @@ TEST_CASE("a process whose record a later one replaces puts it again") {
   CHECK(run.refusal.empty());
 }
 
-TEST_CASE("the successor is the node that is furthest, of those that may lead") {
+TEST_CASE("the successor is the node that is furthest, of those that can lead") {
   MembersRun run;
   CHECK(run.members.successor().empty());
-  const auto hear = [&](const std::string& name, Lsn lsn, uint32_t priority) {
+  const auto hear = [&](const std::string& name, Lsn lsn, uint32_t priority,
+                        bool starting = false) {
     GroupMember member;
     member.name = name;
     member.run_id = "run-of-" + name;
     member.host = "127.0.0.1";
     member.lsn = lsn;
     member.priority = priority;
+    member.starting = starting;
     run.members.on_record(RemoteRecordKind::kNode, name, encode_member(member), "a");
   };
   hear("b", 10, 100);
   hear("c", 30, 100);
   hear("d", 20, 100);
   hear("e", 40, 0);
+  hear("f", 50, 100, true);
   CHECK(run.members.successor() == "c");
 }
 

@@ -258,6 +258,49 @@ TEST_CASE("a node with much to apply answers and leads only when it has applied 
   CHECK(b.last() == 200);
 }
 
+TEST_CASE("a node says in its record that it is starting, until it has caught up") {
+  GroupRun group(20);
+  GroupNodeRun& a = group.add_primary();
+  CHECK(!a.node().view()->self()->starting);
+  for (int i = 0; i < 200; ++i) {
+    a.write();
+    group.run(1);
+  }
+  group.run(50);
+  GroupNodeRun& b = group.add("b");
+  b.stalled = true;
+  const auto seen = [&] { return a.node().view()->find("b"); };
+  REQUIRE(group.until([&] { return seen() != nullptr; }).has_value());
+  group.run(1000);
+  CHECK(seen()->starting);
+  CHECK(a.node().view()->standbys() == 1);
+  CHECK(a.node().view()->applied_by(0) == 0);
+  b.stalled = false;
+  REQUIRE(group.until([&] { return b.has_caught_up; }).has_value());
+  CHECK(group.until([&] { return !seen()->starting; }, 300).has_value());
+  CHECK(a.node().view()->applied_by(200) == 1);
+}
+
+TEST_CASE("a hand-over without a name goes past a node that is starting") {
+  GroupRun group(21);
+  GroupNodeRun& a = group.add_primary();
+  GroupNodeRun& b = group.add_standby();
+  for (int i = 0; i < 50; ++i) {
+    a.write();
+    group.run(1);
+  }
+  group.run(300);
+  // It has as much of the log by its record, but has not applied what came last.
+  GroupNodeRun& c = group.add("c");
+  c.stalled = true;
+  REQUIRE(group.until([&] { return a.node().view()->find("c") != nullptr; }).has_value());
+  a.node().resign("", kFencedExitCode, INT64_MAX);
+  const auto took = group.until([&] { return b.answers_reads(); });
+  REQUIRE(took.has_value());
+  CHECK(*took <= 100);
+  CHECK(decode_epoch(group.service.state().epoch)->holder == "b");
+}
+
 TEST_CASE("a standby that is behind leaves the log to one that is not") {
   GroupRun group(9);
   group.begin_three(false);
@@ -330,7 +373,7 @@ TEST_CASE("directories that do not belong to the group are refused in words") {
     GroupRun group(10);
     if (epoch != nullptr) group.service.put_epoch(encode_epoch(*epoch));
     GroupNodeRun& a = group.add("a", begin);
-    REQUIRE(group.until([&] { return a.ended.has_value(); }, 500).has_value());
+    REQUIRE(group.until([&] { return a.ended.has_value(); }, 1500).has_value());
     CHECK(a.ended == 1);
     CHECK(!a.has_caught_up);
     return a.reason.message();
@@ -368,6 +411,46 @@ TEST_CASE(
   group.service.put_epoch(encode_epoch(other));
   REQUIRE(group.until([&] { return b.ended.has_value(); }).has_value());
   CHECK(b.reason.message().find("has the cluster id cluster-y") != std::string::npos);
+}
+
+TEST_CASE("one read of an old epoch ends no standby; the same after a second does") {
+  for (const bool again : {false, true}) {
+    GroupRun group(22);
+    GroupNodeRun& a = group.add("a");
+    REQUIRE(group.until([&] { return !group.service.state().epoch.empty(); }).has_value());
+    const int64_t old = group.service.revision();
+    REQUIRE(decode_epoch(group.service.state().epoch)->epoch == 1);
+    REQUIRE(group.until([&] { return a.leads(); }).has_value());
+    GroupNodeRun& b = group.add_standby();
+    group.run(300);
+    // Both read again.
+    group.service.read_old(old, again ? 1000 : 2);
+    group.service.lose_followers();
+    group.run(Doubt::kAgainMs - 100);
+    CHECK(!b.ended.has_value());
+    CHECK(b.node().view()->waits_for.find("old backup") != std::string::npos);
+    group.run(500);
+    CHECK(b.ended.has_value() == again);
+    CHECK(!a.ended.has_value());
+    if (again) continue;
+    a.write();
+    CHECK(group.until([&] { return b.last() == 1; }).has_value());
+    CHECK(b.node().view()->waits_for.empty());
+  }
+}
+
+TEST_CASE("a directory is not refused because etcd seems to be empty once") {
+  GroupRun group(23);
+  const int64_t empty = group.service.revision();
+  GroupNodeRun& a = group.add_primary();
+  a.write();
+  group.run(50);
+  const LogPosition at = a.position();
+  a.kill();
+  group.service.read_old(empty, 1);
+  GroupNodeRun& again = group.add("a", at);
+  CHECK(group.until([&] { return again.leads(); }).has_value());
+  CHECK(!again.ended.has_value());
 }
 
 TEST_CASE("a directory that begins a group does so with its data") {

@@ -87,6 +87,7 @@ TEST_CASE("the group as JSON") {
   CHECK_EQ(shown["copies"], 3);  // the log has everything
   REQUIRE_EQ(shown["members"].size(), 3);
   CHECK_EQ(shown["members"][0]["primary"], true);
+  CHECK_EQ(shown["members"][2]["starting"], false);
   CHECK_EQ(shown["members"][2]["host"], "10.0.0.3");
   CHECK(group_json(nullptr).is_null());
 }

@@ -33,7 +33,7 @@ std::string member_line(char digit, int primary, int lsn, int checkpoint = 0) {
   const std::string number = std::to_string(digit - '1');
   return "sluice_group_member" + number + ":name=n" + digit + ",run_id=" + std::string(40, digit) +
          ",host=10.0.0." + digit + ",primary=" + std::to_string(primary) +
-         ",port=6379,tls_port=0,http_port=8379,sentinel_port=26379,priority=100,lsn=" +
+         ",starting=0,port=6379,tls_port=0,http_port=8379,sentinel_port=26379,priority=100,lsn=" +
          std::to_string(lsn) + ",checkpoint_lsn=" + std::to_string(checkpoint) +
          ",checkpoint_bytes=0,version=,config_differs=0,users_differ=0\r\n";
 }
@@ -70,6 +70,20 @@ TEST_CASE("a primary lists its standbys, and says how the journal is") {
                member_line('1', 1, 100, 1) + member_line('2', 0, 100) + member_line('3', 0, 90));
 }
 
+TEST_CASE("a standby that is starting is none that a primary can hand over to") {
+  test::FakeGroup group;
+  GroupView view = *group.view();
+  view.members[2].starting = true;
+  view.awaits_standby = true;
+  group.set(view);
+  const std::string text = written(&group);
+  CHECK(text.find("connected_slaves:2\r\n"
+                  "slave0:ip=10.0.0.2,port=6379,state=online,offset=100,lag=0\r\n"
+                  "slave1:ip=10.0.0.3,port=6379,state=wait_bgsave,offset=100,lag=0\r\n"
+                  "master_failover_state:waiting-for-sync\r\n") != std::string::npos);
+  CHECK(text.find(",primary=0,starting=1,port=") != std::string::npos);
+}
+
 TEST_CASE("a standby names its primary, and whether it hears of it") {
   test::FakeGroup group("n2");
   const std::string up = written(&group);
@@ -102,6 +116,22 @@ TEST_CASE("how long a standby has not heard of a primary, while it hears of etcd
     const std::string text = written(&group);
     CHECK(text.find("master_link_status:down\r\n") != std::string::npos);
     CHECK(text.find("master_link_down_since_seconds:7\r\n") != std::string::npos);
+  }
+}
+
+TEST_CASE("nodes that are served by TLS only are named with that port") {
+  for (const char* node : {"n1", "n2"}) {
+    test::FakeGroup group(node);
+    GroupView view = *group.view();
+    for (GroupMember& member : view.members) {
+      member.port = 0;
+      member.tls_port = 6380;
+    }
+    group.set(view);
+    const std::string text = written(&group);
+    const char* const wanted =
+        view.leads() ? "slave1:ip=10.0.0.3,port=6380,state=online" : "master_port:6380\r\n";
+    CHECK(text.find(wanted) != std::string::npos);
   }
 }
 

@@ -142,6 +142,21 @@ TEST_CASE("replicas and sentinels are the other nodes") {
   CHECK_EQ(node.run({"SENTINEL", "REPLICAS", "mymaster"}).substr(0, 8), "*2\r\n%21\r");
 }
 
+TEST_CASE("a replica that is starting is shown as down, so that nobody reads there") {
+  Node node;
+  GroupView view = *node.group.view();
+  view.members[1].starting = true;
+  node.group.set(view);
+  const std::string replicas = node.run({"SENTINEL", "REPLICAS", "mymaster"});
+  CHECK_EQ(replicas.substr(0, 4), "*2\r\n");
+  CHECK_EQ(field(replicas, "name"), "10.0.0.2:6379");
+  CHECK_EQ(field(replicas, "flags"), "s_down,slave");
+  CHECK_EQ(field(replicas, "master-link-status"), "err");
+  const std::string other = replicas.substr(replicas.find("10.0.0.3:6379") - 16);
+  CHECK_EQ(field(other, "flags"), "slave");
+  CHECK_EQ(field(other, "master-link-status"), "ok");
+}
+
 TEST_CASE("SENTINELS names a node that has gone for a minute, and then no more") {
   Node node;
   GroupView view = *node.group.view();
@@ -177,6 +192,9 @@ TEST_CASE("FAILOVER is for the primary, and for users who may") {
   Node node;
   CHECK_EQ(node.run({"SENTINEL", "FAILOVER", "mymaster"}), "+OK\r\n");
   CHECK_EQ(node.group.handed_over, " 10000");
+  node.group.hand_over_status = invalid("the node \"n2\" is starting");
+  CHECK_EQ(node.run({"SENTINEL", "FAILOVER", "mymaster"}),
+           "-NOGOODSLAVE the node \"n2\" is starting\r\n");
   node.client.user = nullptr;
   CHECK_EQ(node.run({"SENTINEL", "FAILOVER", "mymaster"}), "-NOAUTH Authentication required.\r\n");
   const std::vector<Bytes> rules{"on", ">secret", "+@read"};

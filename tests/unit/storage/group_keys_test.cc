@@ -71,6 +71,10 @@ TEST_CASE("the record of a node ends with words that may be absent") {
   member.wants_values = true;
   CHECK(encode_member(member) == old + " values");
   CHECK(decode_member("n1", old + " values").value() == member);
+  member.starting = true;
+  CHECK(encode_member(member) == old + " values starting");
+  CHECK(decode_member("n1", old + " values starting").value() == member);
+  member.starting = false;
   member.version = "0.1.0";
   member.config_mark = "1a2b";
   member.users_mark = "3c4d";
@@ -84,6 +88,8 @@ TEST_CASE("a later build may add words to the record of a node, and nothing else
   const auto read = [](const std::string& text) { return decode_member("n1", text).value(); };
   CHECK(read(old + " later users=3c4d other=1 values ").users_mark == "3c4d");
   CHECK(read(old + " later users=3c4d other=1 values ").wants_values);
+  CHECK(read(old + " later starting").starting);
+  CHECK(!read(old + " later starting=1 startingx").starting);
   CHECK(read(old + " later valuesx users xusers=3c4d") == read(old));
   // Its version is shown in a line of INFO.
   CHECK(read(old + " version=a,b users=") == read(old));
