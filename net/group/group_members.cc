@@ -30,9 +30,13 @@ void GroupMembers::read(RemoteRecordKind kind, const std::string& own_name, int6
   log_.read_records(
       kind, [this, kind, own_name, number, now_ms](const RemoteAnswer& answer,
                                                    const std::vector<RemoteRecord>& records) {
-        inbox_.post([this, kind, own_name, number, now_ms, is_known = is_heard(answer), records] {
+        inbox_.post([this, kind, own_name, number, now_ms, is_known = is_heard(answer),
+                     revision = answer.revision, records] {
           if (number != reads_[index_of(kind)]) return;
-          if (is_known) return on_read(kind, own_name, records);
+          if (is_known) {
+            revision_ = revision;
+            return on_read(kind, own_name, records);
+          }
           read_at_ms_ = std::min(read_at_ms_, now_ms + kRecordMs);
         });
       });

@@ -53,6 +53,9 @@ class GroupMembers {
   const std::string& put_failure() const { return put_failure_; }
   // Both kinds were read since read(): what is not known was not there.
   bool has_read() const { return has_read_[0] && has_read_[1]; }
+  // The log had it as they were last read, kReadMs ago at most while it answers; 0: they never
+  // were.
+  int64_t revision() const { return revision_; }
   // The node that can take over soonest: of those that may, the one with the most of the log.
   // Empty: none may.
   std::string successor() const;
@@ -96,6 +99,7 @@ class GroupMembers {
   std::array<std::set<std::string>, 2> told_;
   std::array<uint64_t, 2> reads_{};  // only the answer to the last one counts
   std::array<bool, 2> has_read_{};
+  int64_t revision_ = 0;
   int64_t read_at_ms_ = INT64_MAX;  // until read() is called
   GroupMember recorded_;
   // The process whose record was there before this one's, which has ended unless it puts another

@@ -407,6 +407,8 @@ void GroupNode::publish() {
   view->log_limit_bytes = bound_.limit_bytes();
   view->log_room = bound_.room();
   view->log_kept_by = log_kept_by_;
+  view->etcd_bytes = bound_.service_bytes();
+  view->etcd_quota_bytes = bound_.service_quota_bytes();
   view->trim_lsn = trim_.mark().lsn;
   view->paused_ms = pause_.left_ms();
   view->pause_number = pause_.number();

@@ -32,6 +32,7 @@
 #include "net/group/group_wait.h"
 #include "net/group/hand_over.h"
 #include "net/group/log_bound.h"
+#include "net/group/log_compaction.h"
 #include "net/group/log_trim.h"
 #include "net/group/read_lease.h"
 #include "storage/log_sink.h"
@@ -195,6 +196,7 @@ class GroupNode {
   int64_t beat_at_ms_ = INT64_MIN;
 
   LogTrim trim_;
+  LogCompaction compaction_;
   std::string log_kept_by_;
   LogBound bound_;
   bool trimming_ = false;

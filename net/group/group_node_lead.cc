@@ -198,6 +198,9 @@ void GroupNode::on_beaten(const RemoteAnswer& answer) {
 
 void GroupNode::trim() {
   trim_.note(host_.led_position());
+  if (const auto revision = compaction_.next(members_.revision(), now_)) {
+    log_.compact(*revision, [](const RemoteAnswer&) {});  // without effect: a minute later again
+  }
   // A node or a hold that is not known yet may need what would be trimmed.
   if (trimming_ || now_ < trim_at_ms_ || !members_.has_read()) return;
   trim_at_ms_ = now_ + kTrimMs;
@@ -226,6 +229,7 @@ void GroupNode::on_trimmed(const RemoteAnswer& answer, const LogPosition& to,
   if (answer.outcome == RemoteOutcome::kDone) {
     trim_.set_mark(text);
     trim_.forget(to.seq);
+    compaction_.on_trimmed(now_);
   } else if (answer.outcome == RemoteOutcome::kConflict) {
     open_at_ms_ = now_;  // reads the mark
   }

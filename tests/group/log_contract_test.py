@@ -104,6 +104,29 @@ def test_trim(log, other):
 
 
 @each_log
+def test_compact(log, other):
+    """what was before a revision can be forgotten, without a trim and more than once"""
+    fence = log.lead()
+    log.append_all(fence, [1, 2, 3])
+    other.follow(other.done("state", 0).revision)
+    log.done("beat", fence, "first")
+    old = log.done("state", 0).revision
+    log.done("beat", fence, "second")
+    kept = log.done("state", 0).revision
+    log.done("beat", fence, "third")
+    log.done("compact", kept)
+    require_equal(log.until_known("state", old).outcome, "compacted", "an old state")
+    require_equal(log.done("state", kept).more, [READY, "second", "", "3"], "the state then")
+    for again in (kept, old):
+        log.done("compact", again)
+    require_equal(log.done("state", kept).more[1], "second", "after an older one")
+    require_equal(other.done("state", 0).more, [READY, "third", "", "3"], "the state")
+    require_equal(log.all_seqs(), [1, 2, 3], "frames")
+    wait_until(lambda: ("third",) in kinds(other.told("beat")), what="the last beat")
+    require_equal(other.told("lost"), [], "it has lost nothing")
+
+
+@each_log
 def test_late_trim(log, _other):
     """a TRIM that arrives after the next one moves the mark back no more"""
     fence = log.lead()
@@ -155,7 +178,8 @@ def test_closed(log, other):
     first = other.events
     told = len(first)
     for late in (("state", 0), ("frames", 1, 0), ("append", fence, 20, "x"), ("beat", fence, "x"),
-                 ("tidy", fence, 1), ("trim", fence, 1, "", "x"), ("epoch", fence, NEXT_TAKEN),
+                 ("tidy", fence, 1), ("trim", fence, 1, "", "x"), ("compact", start),
+                 ("epoch", fence, NEXT_TAKEN),
                  ("put", "node", "n1", "run1", "x"), ("drop", "node", "n1"), ("records", "node"),
                  ("status",)):
         require_equal(other.call(*late).outcome, "closed", str(late))

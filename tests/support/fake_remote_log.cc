@@ -80,8 +80,13 @@ class FakeRemoteLog final : public RemoteLog {
       for (const std::string& key : s.keys_of(s.keys_.logs(), 0)) {
         if (*s.keys_.log_seq(key) < seq) s.put(key, std::nullopt);
       }
-      s.compacted_ = s.revision_;
+      s.forget(s.revision_);
     });
+  }
+
+  void compact(int64_t revision, RemoteDone done) override {
+    change(std::move(done),
+           [revision](FakeRemoteService& s, RemoteAnswer&) { s.forget(revision); });
   }
 
   void set_pause(const std::string& value, RemoteDone done) override {
@@ -481,7 +486,7 @@ void FakeRemoteService::erase_frame(uint64_t seq) {
 
 void FakeRemoteService::compact() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  compacted_ = revision_;
+  forget(revision_);
 }
 
 void FakeRemoteService::lose_followers() {
@@ -497,6 +502,11 @@ void FakeRemoteService::expire(RemoteRecordKind kind, const std::string& name) {
 int64_t FakeRemoteService::revision() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return revision_;
+}
+
+int64_t FakeRemoteService::compacted() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return compacted_;
 }
 
 }  // namespace sluice::test

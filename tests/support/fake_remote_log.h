@@ -7,6 +7,7 @@
 // deterministic. start() makes a thread that steps as long as something is outstanding.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -70,6 +71,7 @@ class FakeRemoteService {
   void lose_followers();
   void expire(RemoteRecordKind kind, const std::string& name);
   int64_t revision() const;
+  int64_t compacted() const;  // the oldest revision that it still shows
 
  private:
   friend class FakeRemoteLog;
@@ -109,6 +111,7 @@ class FakeRemoteService {
 
   std::optional<std::string> get(const std::string& key, int64_t revision = 0) const;
   void put(const std::string& key, std::optional<std::string> value);
+  void forget(int64_t revision) { compacted_ = std::max(compacted_, revision); }
   std::vector<std::string> keys_of(const std::string& prefix, int64_t revision) const;
   RemoteState state_at(int64_t revision) const;
   bool fenced(const std::string& fence, RemoteAnswer& answer) const;
