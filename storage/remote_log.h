@@ -117,6 +117,11 @@ class RemoteListener {
   virtual void on_lost(const Status& reason) = 0;
 };
 
+enum class RemoteFollow : uint8_t {
+  kAll,
+  kNoFrames,  // the caller writes them: it knows what they are
+};
+
 class RemoteLog {
  public:
   virtual ~RemoteLog() = default;  // close() first
@@ -156,8 +161,10 @@ class RemoteLog {
   // The members of the service: for warnings, and for how much the log may grow.
   virtual void status(RemoteStatusDone done) = 0;
 
-  // Tells `listener` every change after `revision`, until on_lost, the next follow() or close().
-  virtual void follow(int64_t revision, std::shared_ptr<RemoteListener> listener) = 0;
+  // Tells `listener` every change of `what` after `revision`, until on_lost, the next follow() or
+  // close().
+  virtual void follow(int64_t revision, RemoteFollow what,
+                      std::shared_ptr<RemoteListener> listener) = 0;
 
   // --- Records ---
 

@@ -39,8 +39,9 @@ class GroupMembers {
         run_id_(std::move(run_id)),
         on_refused_(std::move(on_refused)) {}
 
-  // Reads all records: those of before the log was followed, and what was not told.
-  void read(const std::string& own_name, int64_t now_ms);
+  // Reads all records: those of before the log was followed, and what was not told. `was_away`: for
+  // a time nothing was told.
+  void read(const std::string& own_name, int64_t now_ms, bool was_away = true);
   // A record was put, or has vanished.
   void on_record(RemoteRecordKind kind, const std::string& name,
                  const std::optional<std::string>& value, const std::string& own_name);
@@ -99,6 +100,7 @@ class GroupMembers {
   std::array<std::set<std::string>, 2> told_;
   std::array<uint64_t, 2> reads_{};  // only the answer to the last one counts
   std::array<bool, 2> has_read_{};
+  bool was_away_ = false;  // as of the last read()
   int64_t revision_ = 0;
   int64_t read_at_ms_ = INT64_MAX;  // until read() is called
   GroupMember recorded_;

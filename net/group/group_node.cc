@@ -297,8 +297,10 @@ void GroupNode::follow(int64_t revision, const RemoteState& state) {
   }
   if (stage_ == Stage::kEnded) return;
   listener_ = std::make_shared<Listener>(*this);
-  log_.follow(revision, listener_);
-  members_.read(options_.self.name, now_);
+  // A primary is never a standby again in this process.
+  log_.follow(revision, stage_ < Stage::kPromote ? RemoteFollow::kAll : RemoteFollow::kNoFrames,
+              listener_);
+  members_.read(options_.self.name, now_, !std::exchange(follows_, true));
 }
 
 // --- What is told --------------------------------------------------------------------------------
@@ -332,6 +334,7 @@ void GroupNode::on_epoch(const std::string& value) {
 
 void GroupNode::on_lost(const Status& reason) {
   election_.on_log_lost();
+  follows_ = false;
   retry_open("the replicated log is out of reach: " + reason.message());
 }
 

@@ -172,6 +172,7 @@ class GroupNode {
   int64_t now_ = 0;
   std::atomic<int64_t> heard_ms_{0};
   std::shared_ptr<Listener> listener_;
+  bool follows_ = false;               // the listener has lost nothing
   std::atomic<size_t> told_bytes_{0};  // of frames that the log has told, and step() has not met
 
   bool opening_ = false;

@@ -66,7 +66,8 @@ class EtcdLog : public RemoteLog {
           done({}, std::move(members));
         });
   }
-  void follow(int64_t revision, std::shared_ptr<RemoteListener> listener) override;
+  void follow(int64_t revision, RemoteFollow what,
+              std::shared_ptr<RemoteListener> listener) override;
 
   void put_record(RemoteRecordKind kind, const std::string& name, const std::string& owner,
                   const std::string& value, RemoteDone done) override {
@@ -375,7 +376,8 @@ void EtcdLog::read_frames(uint64_t seq, int64_t revision, RemoteFramesDone done)
         });
 }
 
-void EtcdLog::follow(int64_t revision, std::shared_ptr<RemoteListener> listener) {
+void EtcdLog::follow(int64_t revision, RemoteFollow what,
+                     std::shared_ptr<RemoteListener> listener) {
   if (client_.closing()) return;
   const auto follow = EtcdFollow::make(client_, keys_, last_seq_, std::move(listener));
   {
@@ -383,7 +385,7 @@ void EtcdLog::follow(int64_t revision, std::shared_ptr<RemoteListener> listener)
     if (follow_) follow_->stop();
     follow_ = follow;
   }
-  follow->start(revision);
+  follow->start(revision, what);
 }
 
 // --- options -------------------------------------------------------------------------------------

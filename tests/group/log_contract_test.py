@@ -245,6 +245,38 @@ def test_follow(log, other):
 
 
 @each_log
+def test_follow_without_frames(log, other):
+    """a follower may leave out the frames: it hears of all else, from its revision on"""
+    other.follow(other.done("state", 0).revision)
+    fence = log.lead()
+    log.append_all(fence, [1, 2])
+    wait_until(lambda: len(other.told("frame")) == 2, what="the frames")
+    start = other.done("state", 0).revision
+    log.done("append", fence, 3, "x")
+    log.done("beat", fence, "early")
+    log.done("put", "node", "n1", "run1", "early")
+    other.follow(start, frames=False)
+    log.append_all(fence, range(4, 40))
+    log.done("put", "hold", "n2", "run1", "its hold")
+    log.done("drop", "node", "n1")
+    log.done("pause", "a pause")
+    log.done("trim", fence, 2, "", "a mark")
+    log.done("epoch", fence, NEXT_TAKEN)
+    for kind, told in (("beat", {("early",)}), ("node", {("n1", "early"), ("n1",)}),
+                       ("hold", {("n2", "its hold")}), ("trim", {("a mark",)}),
+                       ("epoch", {(NEXT_TAKEN,)})):
+        wait_until(lambda kind=kind, told=told: kinds(other.told(kind)) == told, what=kind)
+    wait_until(lambda: "a pause" in {text for text, _ in other.told("pause")}, what="the pause")
+    require_equal((other.told("frame"), other.told("lost")), ([], []), "frames, and what was lost")
+    other.follow(start, frames=False)
+    wait_until(lambda: other.told("lost"), what="the end of a watch from a compacted revision")
+    other.follow(other.done("state", 0).revision)
+    log.done("epoch", NEXT_TAKEN, NEXT_READY)
+    log.append_all(NEXT_READY, [40])
+    wait_until(lambda: [words[0] for words in other.told("frame")] == ["40"], what="a frame again")
+
+
+@each_log
 def test_records(log, other):
     """a record is its owner's, and can be dropped"""
     log.done("put", "node", "n1", "run1", "first")

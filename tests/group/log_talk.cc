@@ -181,7 +181,9 @@ class Talk {
         say_answer(id, answer, more);
       });
     } else if (call == "follow") {
-      log_.follow(revision, std::make_shared<Listener>(id));
+      log_.follow(revision, RemoteFollow::kAll, std::make_shared<Listener>(id));
+    } else if (call == "follow-no-frames") {
+      log_.follow(revision, RemoteFollow::kNoFrames, std::make_shared<Listener>(id));
     } else if (call == "close") {
       log_.close();
       say({id, "done"});

@@ -71,7 +71,8 @@ class FakeRemoteService {
   void lose_followers();
   void expire(RemoteRecordKind kind, const std::string& name);
   int64_t revision() const;
-  int64_t compacted() const;  // the oldest revision that it still shows
+  int64_t compacted() const;   // the oldest revision that it still shows
+  size_t frames_told() const;  // to all followers
 
  private:
   friend class FakeRemoteLog;
@@ -91,6 +92,7 @@ class FakeRemoteService {
     std::shared_ptr<RemoteListener> listener;
     std::deque<Change> events;
     bool lost = false;
+    RemoteFollow what = RemoteFollow::kAll;
   };
   struct Waiting {
     Request request;
@@ -104,7 +106,11 @@ class FakeRemoteService {
   }
   void submit(Request request);
   void close(uint64_t client);
-  void follow(uint64_t client, int64_t revision, std::shared_ptr<RemoteListener> listener);
+  void follow(uint64_t client, int64_t revision, RemoteFollow what,
+              std::shared_ptr<RemoteListener> listener);
+  bool follows(const Follower& follower, const Change& change) const {
+    return follower.what == RemoteFollow::kAll || !change.key.starts_with(keys_.logs());
+  }
   Answer arrive();
   Answer tell();
   Answer event_of(Follower& follower, const Change& change);
@@ -136,6 +142,7 @@ class FakeRemoteService {
   uint64_t calling_ = 0;                       // the client whose callback runs
   int64_t revision_ = 1;
   int64_t compacted_ = 0;
+  size_t frames_told_ = 0;
   bool stalled_ = false;
   bool stopping_ = false;
   std::thread thread_;
