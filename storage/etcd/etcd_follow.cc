@@ -57,6 +57,9 @@ void EtcdFollow::stop() {
 void EtcdFollow::on_message(const std::string& bytes) {
   if (over_) return;
   silent_ticks_ = 0;
+  if (!client_.is_of_cluster(bytes)) {
+    return lose(io_error("a member of another etcd cluster has answered"));
+  }
   etcdserverpb::WatchResponse response;
   if (!response.ParseFromString(bytes))
     return lose(io_error("etcd sent an event that cannot be read"));
