@@ -2,9 +2,10 @@
 // majority (etcd). The process that holds the epoch writes, everybody reads. The log knows nothing
 // of units: values are bytes, whose meaning is in group_keys.h and log_frame.h.
 //
-// The epoch is the fence. Every change but those of records and of the pause is one transaction
-// that compares the epoch with `fence`, by value, and changes nothing when it differs. So once the
-// epoch has changed, no change of an older one happens, however late its request arrives.
+// The epoch is the fence. Every change but those of records, of the pause and compact() is one
+// transaction that compares the epoch with `fence`, by value, and changes nothing when it differs.
+// So once the epoch has changed, no change of an older one happens, however late its request
+// arrives.
 //
 // Each call is tried once. A change that is answered kUnknown may have happened, and may still
 // happen at any later time. Nothing but kFenced says that it never will. To repeat a change, make
@@ -116,6 +117,11 @@ class RemoteListener {
   virtual void on_lost(const Status& reason) = 0;
 };
 
+enum class RemoteFollow : uint8_t {
+  kAll,
+  kNoFrames,  // the caller writes them: it knows what they are
+};
+
 class RemoteLog {
  public:
   virtual ~RemoteLog() = default;  // close() first
@@ -132,11 +138,15 @@ class RemoteLog {
                       std::shared_ptr<const std::string> frame, RemoteDone done) = 0;
   virtual void beat(const std::string& fence, const std::string& value, RemoteDone done) = 0;
   // Replaces the trim mark `old` (empty: it was never put), then deletes the frames before `seq` in
-  // several transactions under the same fence, then lets the log forget older revisions. kConflict:
-  // the mark is neither `old` nor `value`; so a late trim never moves it back. An error may leave a
-  // part undone, which the same call completes.
+  // several transactions under the same fence, then compacts. kConflict: the mark is neither `old`
+  // nor `value`; so a late trim never moves it back. An error may leave a part undone, which the
+  // same call completes.
   virtual void trim(const std::string& fence, uint64_t seq, const std::string& old,
                     const std::string& value, RemoteDone done) = 0;
+  // Lets the log forget what it was before `revision`, which an answer has told: each change makes
+  // a revision, and all of them are kept until then. Without a fence: what is there now stays.
+  // Nothing happens where others use the same service, and compact it.
+  virtual void compact(int64_t revision, RemoteDone done) = 0;
 
   // Puts the pause, without a fence, if that is what it replaces is not greater, byte for byte;
   // else kConflict. So an older one that arrives late replaces nothing (PauseValue::number).
@@ -151,8 +161,10 @@ class RemoteLog {
   // The members of the service: for warnings, and for how much the log may grow.
   virtual void status(RemoteStatusDone done) = 0;
 
-  // Tells `listener` every change after `revision`, until on_lost, the next follow() or close().
-  virtual void follow(int64_t revision, std::shared_ptr<RemoteListener> listener) = 0;
+  // Tells `listener` every change of `what` after `revision`, until on_lost, the next follow() or
+  // close().
+  virtual void follow(int64_t revision, RemoteFollow what,
+                      std::shared_ptr<RemoteListener> listener) = 0;
 
   // --- Records ---
 

@@ -106,6 +106,8 @@ struct GroupView {
   uint64_t log_limit_bytes = 0;      // that it may hold
   LogRoom log_room = LogRoom::kAll;  // of the primary
   std::string log_kept_by;           // what keeps the primary from trimming more of it, in words
+  uint64_t etcd_bytes = 0;           // of the largest database of etcd's members; 0: not told
+  uint64_t etcd_quota_bytes = 0;     // of which so many are allowed; 0: etcd does not tell
   Lsn trim_lsn = 0;                  // the log holds what comes behind
   int64_t paused_ms = 0;             // until others may take over again; 0: not paused
   uint64_t pause_number = 0;         // of the last wish to pause the group, or to resume it

@@ -52,6 +52,8 @@ json group_json(const GroupPort* group) {
           {"log_bytes", view->log_bytes},
           {"log_limit_bytes", view->log_limit_bytes},
           {"log_kept_by", text_or_null(view->log_kept_by)},
+          {"etcd_bytes", view->etcd_bytes},
+          {"etcd_quota_bytes", view->etcd_quota_bytes},
           {"copies", view->copies()},
           {"paused_ms", view->paused_ms},
           {"takeovers", view->takeovers},

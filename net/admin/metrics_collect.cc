@@ -227,6 +227,11 @@ void Collector::group() {
         static_cast<double>(view->log_bytes));
   gauge("sluice_group_log_limit_bytes", "Size that the journal in etcd may have.",
         static_cast<double>(view->log_limit_bytes));
+  gauge("sluice_group_etcd_bytes", "Size of etcd's database, of the member with the largest one.",
+        static_cast<double>(view->etcd_bytes));
+  gauge("sluice_group_etcd_quota_bytes",
+        "Size that etcd's database may have; 0: etcd does not tell it.",
+        static_cast<double>(view->etcd_quota_bytes));
   gauge("sluice_group_copies", "Nodes whose checkpoint the journal in etcd continues.",
         static_cast<double>(view->copies()));
   gauge("sluice_group_last_takeover_seconds", "How long this node's last take-over took.",

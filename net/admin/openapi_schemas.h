@@ -56,14 +56,15 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   {"type": "integer"}, "lsn": {"type": "integer"}, "lag_ms": {"type": "integer"}, "age_ms":
   {"type": "integer"}, "lease_ms": {"type": "integer"}, "log_frames": {"type": "integer"},
   "log_bytes": {"type": "integer"}, "log_limit_bytes": {"type": "integer"}, "log_kept_by": {"type":
-  ["string", "null"]}, "copies": {"type": "integer"}, "paused_ms": {"type": "integer"},
+  ["string", "null"]}, "etcd_bytes": {"type": "integer"}, "etcd_quota_bytes": {"type": "integer"},
+  "copies": {"type": "integer"}, "paused_ms": {"type": "integer"},
   "takeovers": {"type": "integer"}, "last_takeover_ms": {"type": "integer"}, "waits_for":
   {"type": ["string", "null"]}, "members": {"type": "array", "items": {"$ref":
   "#/components/schemas/GroupMember"}}}, "required": ["cluster", "group", "node", "role", "epoch",
   "primary", "seq", "lsn", "lag_ms", "age_ms", "lease_ms", "log_frames", "log_bytes",
-  "log_limit_bytes", "log_kept_by", "copies", "paused_ms", "takeovers", "last_takeover_ms",
-  "waits_for", "members"], "additionalProperties": false}}, "required": ["group"],
-  "additionalProperties": false},
+  "log_limit_bytes", "log_kept_by", "etcd_bytes", "etcd_quota_bytes", "copies", "paused_ms",
+  "takeovers", "last_takeover_ms", "waits_for", "members"], "additionalProperties": false}},
+  "required": ["group"], "additionalProperties": false},
 "GroupMember": {"type": "object", "properties": {"name": {"type": "string"}, "run_id": {"type":
   "string"}, "primary": {"type": "boolean"}, "starting": {"type": "boolean"}, "host": {"type":
   "string"}, "port": {"type": "integer"}, "tls_port": {"type": "integer"}, "http_port": {"type":

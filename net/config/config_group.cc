@@ -138,7 +138,7 @@ std::vector<Directive> etcd_rows() {
       number("journal-patience", "5000", {0, kMaxInt}, &Settings::journal_patience_ms,
              "milliseconds that requests wait for an etcd that does not answer"),
       flag("journal-etcd-compact", "yes", &Settings::journal_etcd_compact,
-           "compact etcd after removing old pieces; no = others use the same etcd"),
+           "compact etcd, which else keeps all that it ever had; no = others do"),
   };
 }
 

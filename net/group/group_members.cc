@@ -13,8 +13,9 @@ void GroupMembers::step(const GroupMember& self, int64_t now_ms) {
   if (now_ms >= read_at_ms_) read_again(self.name, now_ms);
 }
 
-void GroupMembers::read(const std::string& own_name, int64_t now_ms) {
+void GroupMembers::read(const std::string& own_name, int64_t now_ms, bool was_away) {
   has_read_ = {};
+  was_away_ = was_away;
   read_again(own_name, now_ms);
 }
 
@@ -30,9 +31,13 @@ void GroupMembers::read(RemoteRecordKind kind, const std::string& own_name, int6
   log_.read_records(
       kind, [this, kind, own_name, number, now_ms](const RemoteAnswer& answer,
                                                    const std::vector<RemoteRecord>& records) {
-        inbox_.post([this, kind, own_name, number, now_ms, is_known = is_heard(answer), records] {
+        inbox_.post([this, kind, own_name, number, now_ms, is_known = is_heard(answer),
+                     revision = answer.revision, records] {
           if (number != reads_[index_of(kind)]) return;
-          if (is_known) return on_read(kind, own_name, records);
+          if (is_known) {
+            revision_ = revision;
+            return on_read(kind, own_name, records);
+          }
           read_at_ms_ = std::min(read_at_ms_, now_ms + kRecordMs);
         });
       });
@@ -42,7 +47,7 @@ void GroupMembers::read(RemoteRecordKind kind, const std::string& own_name, int6
 void GroupMembers::on_read(RemoteRecordKind kind, const std::string& own_name,
                            const std::vector<RemoteRecord>& records) {
   const bool is_hold = kind == RemoteRecordKind::kHold;
-  const bool was_away = !std::exchange(has_read_[index_of(kind)], true);
+  const bool was_away = !std::exchange(has_read_[index_of(kind)], true) && was_away_;
   const std::set<std::string>& told = told_[index_of(kind)];
   const auto is_old = [&](const auto& entry) { return !told.contains(entry.first); };
   is_hold ? std::erase_if(holds_, is_old) : std::erase_if(others_, is_old);

@@ -39,8 +39,9 @@ class GroupMembers {
         run_id_(std::move(run_id)),
         on_refused_(std::move(on_refused)) {}
 
-  // Reads all records: those of before the log was followed, and what was not told.
-  void read(const std::string& own_name, int64_t now_ms);
+  // Reads all records: those of before the log was followed, and what was not told. `was_away`: for
+  // a time nothing was told.
+  void read(const std::string& own_name, int64_t now_ms, bool was_away = true);
   // A record was put, or has vanished.
   void on_record(RemoteRecordKind kind, const std::string& name,
                  const std::optional<std::string>& value, const std::string& own_name);
@@ -53,6 +54,9 @@ class GroupMembers {
   const std::string& put_failure() const { return put_failure_; }
   // Both kinds were read since read(): what is not known was not there.
   bool has_read() const { return has_read_[0] && has_read_[1]; }
+  // The log had it as they were last read, kReadMs ago at most while it answers; 0: they never
+  // were.
+  int64_t revision() const { return revision_; }
   // The node that can take over soonest: of those that may, the one with the most of the log.
   // Empty: none may, or they are starting.
   std::string successor() const;
@@ -96,6 +100,8 @@ class GroupMembers {
   std::array<std::set<std::string>, 2> told_;
   std::array<uint64_t, 2> reads_{};  // only the answer to the last one counts
   std::array<bool, 2> has_read_{};
+  bool was_away_ = false;  // as of the last read()
+  int64_t revision_ = 0;
   int64_t read_at_ms_ = INT64_MAX;  // until read() is called
   GroupMember recorded_;
   // The process whose record was there before this one's, which has ended unless it puts another

@@ -308,8 +308,10 @@ void GroupNode::follow(int64_t revision, const RemoteState& state) {
   }
   if (stage_ == Stage::kEnded) return;
   listener_ = std::make_shared<Listener>(*this);
-  log_.follow(revision, listener_);
-  members_.read(options_.self.name, now_);
+  // A primary is never a standby again in this process.
+  log_.follow(revision, stage_ < Stage::kPromote ? RemoteFollow::kAll : RemoteFollow::kNoFrames,
+              listener_);
+  members_.read(options_.self.name, now_, !std::exchange(follows_, true));
 }
 
 // --- What is told --------------------------------------------------------------------------------
@@ -343,6 +345,7 @@ void GroupNode::on_epoch(const std::string& value) {
 
 void GroupNode::on_lost(const Status& reason) {
   election_.on_log_lost();
+  follows_ = false;
   retry_open("the replicated log is out of reach: " + reason.message());
 }
 
@@ -419,6 +422,8 @@ void GroupNode::publish() {
   view->log_limit_bytes = bound_.limit_bytes();
   view->log_room = bound_.room();
   view->log_kept_by = log_kept_by_;
+  view->etcd_bytes = bound_.service_bytes();
+  view->etcd_quota_bytes = bound_.service_quota_bytes();
   view->trim_lsn = trim_.mark().lsn;
   view->paused_ms = pause_.left_ms();
   view->pause_number = pause_.number();

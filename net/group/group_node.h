@@ -33,6 +33,7 @@
 #include "net/group/group_wait.h"
 #include "net/group/hand_over.h"
 #include "net/group/log_bound.h"
+#include "net/group/log_compaction.h"
 #include "net/group/log_trim.h"
 #include "net/group/read_lease.h"
 #include "storage/log_sink.h"
@@ -172,6 +173,7 @@ class GroupNode {
   int64_t now_ = 0;
   std::atomic<int64_t> heard_ms_{0};
   std::shared_ptr<Listener> listener_;
+  bool follows_ = false;               // the listener has lost nothing
   std::atomic<size_t> told_bytes_{0};  // of frames that the log has told, and step() has not met
 
   bool opening_ = false;
@@ -197,6 +199,7 @@ class GroupNode {
   int64_t beat_at_ms_ = INT64_MIN;
 
   LogTrim trim_;
+  LogCompaction compaction_;
   std::string log_kept_by_;
   LogBound bound_;
   bool trimming_ = false;

@@ -143,6 +143,7 @@ void GroupNode::on_promoted() {
                            std::to_string(taken_.position.lsn) + " on, " +
                            std::to_string(last_takeover_ms_) + " ms after its decision");
   members_.put_soon();
+  open_at_ms_ = now_;  // its own frames need not be told
   publish();
   if (hand_over_.is_wanted()) begin_resigning();
 }
@@ -161,6 +162,7 @@ void GroupNode::on_fenced() {
 
 void GroupNode::beat() {
   const int64_t proved_ms = proved_ms_.load(std::memory_order_relaxed);
+  if (heard_ms_ < proved_ms) heard_ms_ = proved_ms;
   const int64_t due_ms =
       std::max(beat_at_ms_, proved_ms == 0 ? INT64_MIN : proved_ms + options_.beat_ms);
   if (beating_ || now_ < due_ms || election_.phase() != Election::Phase::kLead) return;
@@ -198,6 +200,9 @@ void GroupNode::on_beaten(const RemoteAnswer& answer) {
 
 void GroupNode::trim() {
   trim_.note(host_.led_position());
+  if (const auto revision = compaction_.next(members_.revision(), now_)) {
+    log_.compact(*revision, [](const RemoteAnswer&) {});  // without effect: a minute later again
+  }
   // A node or a hold that is not known yet may need what would be trimmed.
   if (trimming_ || now_ < trim_at_ms_ || !members_.has_read()) return;
   trim_at_ms_ = now_ + kTrimMs;
@@ -226,6 +231,7 @@ void GroupNode::on_trimmed(const RemoteAnswer& answer, const LogPosition& to,
   if (answer.outcome == RemoteOutcome::kDone) {
     trim_.set_mark(text);
     trim_.forget(to.seq);
+    compaction_.on_trimmed(now_);
   } else if (answer.outcome == RemoteOutcome::kConflict) {
     open_at_ms_ = now_;  // reads the mark
   }

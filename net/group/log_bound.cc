@@ -37,10 +37,13 @@ void LogBound::step(int64_t now_ms) {
 // A service that does not tell its quota leaves what was known.
 void LogBound::on_status(const std::vector<RemoteMember>& members) {
   uint64_t quota = UINT64_MAX;
+  service_bytes_ = 0;
   for (const RemoteMember& member : members) {
+    service_bytes_ = std::max(service_bytes_, member.bytes);
     if (member.quota_bytes != 0) quota = std::min(quota, member.quota_bytes);
   }
-  if (quota == UINT64_MAX || quota / 2 == allowed_) return;
+  if (quota == UINT64_MAX || quota == quota_) return;
+  quota_ = quota;
   allowed_ = quota / 2;
   if (allowed_ >= configured_ || !sink_) return;
   sink_(LogLevel::kWarning,

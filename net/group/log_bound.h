@@ -37,6 +37,10 @@ class LogBound {
 
   uint64_t bytes() const { return bytes_; }
   uint64_t limit_bytes() const { return std::min(configured_, allowed_); }
+  // What the service's members told the last time: the size of the largest database, and the least
+  // quota. 0: not told.
+  uint64_t service_bytes() const { return service_bytes_; }
+  uint64_t service_quota_bytes() const { return quota_; }
   // Whether so many bytes are half of what the log may hold, or more.
   bool is_half(uint64_t bytes) const;
   LogRoom room() const;
@@ -49,7 +53,9 @@ class LogBound {
   GroupInbox& inbox_;
   const uint64_t configured_;
   const LogSink sink_;
-  uint64_t allowed_ = UINT64_MAX;  // half of the service's quota, if it tells it
+  uint64_t service_bytes_ = 0;
+  uint64_t quota_ = 0;             // of the service; 0: it has not told it
+  uint64_t allowed_ = UINT64_MAX;  // half of it
   int64_t ask_at_ms_ = INT64_MIN;
   uint64_t bytes_ = 0;
   size_t passed_ = 0;  // bounds, by the primary

@@ -80,6 +80,8 @@ void write_group(const ReplicationFacts& facts, InfoWriter& out) {
   out.field("sluice_group_log_bytes", view.log_bytes);
   out.field("sluice_group_log_limit_bytes", view.log_limit_bytes);
   out.field("sluice_group_log_kept_by", view.log_kept_by);
+  out.field("sluice_group_etcd_bytes", view.etcd_bytes);
+  out.field("sluice_group_etcd_quota_bytes", view.etcd_quota_bytes);
   out.field("sluice_group_copies", view.copies());
   out.field("sluice_group_paused_ms", view.paused_ms);
   out.field("sluice_group_takeovers", view.takeovers);

@@ -1,6 +1,7 @@
 #include "storage/etcd/etcd_client.h"
 
 #include <etcd.pb.h>
+#include <google/protobuf/io/coded_stream.h>
 
 #include <algorithm>
 #include <utility>
@@ -91,11 +92,31 @@ EtcdResult unknown(StatusCode code, std::string message) {
   return {EtcdOutcome::kUnknown, Status(code, std::move(message))};
 }
 
+EtcdResult stranger(const std::string& endpoint) {
+  return unknown(StatusCode::kIoError,
+                 "etcd at " + endpoint + " has become a member of another etcd cluster");
+}
+
+// It is in the header with which all that etcd sends begins; 0: the header is missing.
+uint64_t cluster_of(const std::string& bytes) {
+  constexpr uint32_t kHeaderTag = 1 << 3 | 2;
+  google::protobuf::io::CodedInputStream input(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                               static_cast<int>(bytes.size()));
+  uint32_t size = 0;
+  etcdserverpb::ResponseHeader header;
+  if (input.ReadTag() != kHeaderTag || !input.ReadVarint32(&size)) return 0;
+  const auto limit = input.PushLimit(static_cast<int>(size));
+  const bool is_whole = header.MergeFromCodedStream(&input);
+  input.PopLimit(limit);
+  return is_whole ? header.cluster_id() : 0;
+}
+
 }  // namespace
 
 EtcdClient::EtcdClient(const EtcdOptions& options, const RpcTls& tls)
     : options_(options),
-      endpoints_(options.endpoints.size()),
+      endpoints_(options.endpoints),
+      said_(options.endpoints.size()),
       rpc_(addresses_of(options.endpoints), tls, "etcd") {
   probe();
 }
@@ -105,6 +126,12 @@ EtcdClient::~EtcdClient() { close(); }
 bool EtcdClient::closing() const {
   const MutexLock lock(mutex_);
   return closing_;
+}
+
+bool EtcdClient::is_of_cluster(const std::string& bytes) const {
+  const uint64_t cluster = cluster_of(bytes);
+  const MutexLock lock(mutex_);
+  return endpoints_.accepts(cluster);
 }
 
 void EtcdClient::close() {
@@ -149,16 +176,13 @@ void EtcdClient::dispatch() {
   {
     const MutexLock lock(mutex_);
     closed = closing_;
-    for (const Endpoint& one : endpoints_) {
-      if (refusal.empty()) refusal = one.refusal;
-    }
-    if (refusal.empty()) refusal = mixture();
+    refusal = endpoints_.refusal();
     if (waiting_.empty() || (!closed && !looked_around_)) return;
     if (closed || !refusal.empty() || options_.user.empty() || token_) {
       ready.swap(waiting_);
     } else if (!authenticating_) {
       authenticating_ = needs_token = true;
-      endpoint = current_;
+      endpoint = endpoints_.current();
     }
   }
   if (needs_token) authenticate(endpoint);
@@ -177,7 +201,7 @@ void EtcdClient::send(const TryPointer& attempt) {
   milliseconds deadline = kLongDeadline;
   {
     const MutexLock lock(mutex_);
-    attempt->endpoint = current_;
+    attempt->endpoint = endpoints_.current();
     attempt->token = token_.value_or("");
     if (attempt->patience == EtcdPatience::kShort) deadline = milliseconds(pace_.deadline_ms());
   }
@@ -196,6 +220,10 @@ void EtcdClient::on_answer(const TryPointer& attempt, const RpcResult& result, s
     } else if (result.code == RpcCode::kDeadlineExceeded) {
       pace_.note_timeout();
     }
+  }
+  if (result.ok() && !is_of_cluster(bytes)) {
+    note_failure(attempt->endpoint);
+    return answer_failure(attempt, stranger(options_.endpoints[attempt->endpoint]));
   }
   if (result.ok()) {
     attempt->answer({}, std::move(bytes));
@@ -230,7 +258,7 @@ std::shared_ptr<RpcStream> EtcdClient::open(const char* method, OnMessage on_mes
   std::string token;
   {
     const MutexLock lock(mutex_);
-    endpoint = current_;
+    endpoint = endpoints_.current();
     token = token_.value_or("");
   }
   return rpc_.open(endpoint, method, token, std::move(on_message),
@@ -374,7 +402,7 @@ void EtcdClient::on_no_token(const EtcdResult& why) {
 void EtcdClient::note_failure(size_t endpoint) {
   {
     const MutexLock lock(mutex_);
-    if (endpoint == current_) current_ = (current_ + 1) % endpoints_.size();
+    endpoints_.on_failure(endpoint);
     if (unanswered_ > 0) {
       ask_again_ = true;
       return;
@@ -388,9 +416,9 @@ void EtcdClient::probe() {
   {
     const MutexLock lock(mutex_);
     if (closing_ || unanswered_ > 0) return;
-    unanswered_ = endpoints_.size();
-    leader_found_ = ask_again_ = false;
-    leader_term_ = 0;
+    unanswered_ = options_.endpoints.size();
+    ask_again_ = false;
+    endpoints_.begin_round();
     ++rounds_;
     token = token_.value_or("");
   }
@@ -410,36 +438,33 @@ void EtcdClient::ask_status(size_t endpoint, const std::string& token, EtcdRpc::
 
 void EtcdClient::on_status(size_t endpoint, const RpcResult& result, const std::string& bytes) {
   etcdserverpb::StatusResponse status;
-  const bool ok = result.ok() && status.ParseFromString(bytes);
-  {
-    const MutexLock lock(mutex_);
-    endpoints_[endpoint].cluster = ok ? status.header().cluster_id() : 0;
-  }
-  if (ok) {
-    std::string alarms;
-    for (const std::string& alarm : status.errors()) alarms += " " + alarm;
-    judge(endpoint, status.version(), alarms);
+  std::optional<EtcdEndpoints::Told> told;
+  if (result.ok() && status.ParseFromString(bytes)) {
+    told = {.cluster = status.header().cluster_id(),
+            .term = status.raft_term(),
+            .leads = status.leader() != 0 && status.leader() == status.header().member_id(),
+            .version = status.version()};
   }
   milliseconds pause{0};
   uint64_t round = 0;
   bool new_leader = false;
   {
     const MutexLock lock(mutex_);
-    // A member that was cut off may still believe to lead: the newest term counts.
-    if (ok && status.leader() != 0 && status.leader() == status.header().member_id() &&
-        status.raft_term() > leader_term_) {
-      leader_term_ = status.raft_term();
-      leader_found_ = true;
-      current_ = endpoint;
-      new_leader = leader_.has_value() && leader_ != endpoint;
-      leader_ = endpoint;
-    }
+    new_leader = endpoints_.on_status(endpoint, told);
     --unanswered_;
-    if (leader_found_ || unanswered_ == 0) looked_around_ = true;
+    if (endpoints_.leader_found() || unanswered_ == 0) looked_around_ = true;
     if (unanswered_ == 0) {
-      pause = ask_again_ ? kLookAfterError : leader_found_ ? kLookAroundEvery : kLookForLeaderEvery;
+      endpoints_.end_round();
+      pause = ask_again_                 ? kLookAfterError
+              : endpoints_.has_settled() ? kLookAroundEvery
+                                         : kLookForLeaderEvery;
       round = rounds_;
     }
+  }
+  if (told.has_value()) {
+    std::string alarms;
+    for (const std::string& alarm : status.errors()) alarms += " " + alarm;
+    judge(endpoint, status.version(), alarms);
   }
   if (new_leader) rpc_.cancel_calls_but_to(endpoint);
   dispatch();
@@ -464,45 +489,32 @@ void EtcdClient::status(StatusDone done) {
   for (size_t endpoint = 0; endpoint < endpoints.size(); ++endpoint) {
     ask_status(endpoint, token,
                [this, round, endpoint](const RpcResult& result, const std::string& bytes) {
-                 round->answered(endpoint, member_of(options_.endpoints[endpoint], result, bytes),
-                                 describe(result, endpoint, 0));
+                 const std::string& name = options_.endpoints[endpoint];
+                 RemoteMember member;
+                 member.endpoint = name;
+                 if (is_of_cluster(bytes)) member = member_of(name, result, bytes);
+                 round->answered(endpoint, std::move(member), describe(result, endpoint, 0));
                });
   }
 }
 
-// Each would have a log of its own, and the client would change from one to the other.
-std::string EtcdClient::mixture() const {
-  size_t first = endpoints_.size();
-  for (size_t i = 0; i < endpoints_.size(); ++i) {
-    if (endpoints_[i].cluster == 0) continue;
-    if (first == endpoints_.size()) first = i;
-    if (endpoints_[i].cluster == endpoints_[first].cluster) continue;
-    return options_.endpoints[first] + " and " + options_.endpoints[i] +
-           " are members of different etcd clusters. All of etcd-endpoints must be of one "
-           "(--initial-cluster names its members)";
-  }
-  return {};
-}
-
 void EtcdClient::judge(size_t endpoint, const std::string& version, const std::string& alarms) {
-  const EtcdVersionVerdict verdict = judge_etcd_version(version);
   const std::string at = "etcd at " + options_.endpoints[endpoint] + ": ";
-  std::string refusal = verdict.refusal;
-  if (refusal.empty()) {
+  std::string fault;
+  {
     const MutexLock lock(mutex_);
-    refusal = mixture();
+    fault = endpoints_.fault_of(endpoint);
   }
-  std::string said = refusal.empty() ? verdict.warning : refusal;
-  LogLevel level = refusal.empty() ? LogLevel::kWarning : LogLevel::kError;
+  std::string said = fault.empty() ? judge_etcd_version(version).warning : fault;
+  LogLevel level = fault.empty() ? LogLevel::kWarning : LogLevel::kError;
   if (!alarms.empty()) {
     level = LogLevel::kError;
     said = "alarm:" + alarms + (said.empty() ? "" : "; " + said);
   }
   {
     const MutexLock lock(mutex_);
-    endpoints_[endpoint].refusal = verdict.refusal.empty() ? "" : at + verdict.refusal;
-    if (endpoints_[endpoint].said == said) return;
-    endpoints_[endpoint].said = said;
+    if (said_[endpoint] == said) return;
+    said_[endpoint] = said;
   }
   if (options_.log)
     options_.log(said.empty() ? LogLevel::kInfo : level,

@@ -2,7 +2,9 @@
 // of each try, and says in words what is wrong with the cluster.
 //
 // - The leader is found by Maintenance.Status, asked again every 5 s and after each error. An error
-//   also moves the next requests to another endpoint.
+//   also moves the next requests to another endpoint. What members must not be asked,
+//   etcd_endpoints.h says; an answer of another etcd cluster than the one that was found is an
+//   error.
 // - When another member leads than before, the requests that are out elsewhere end: what a member
 //   has sent on to the old leader may be lost.
 // - What etcd refuses and will refuse again (a full database, a request that is too large, a user
@@ -27,6 +29,7 @@
 
 #include "engine/base/mutex.h"
 #include "engine/base/status.h"
+#include "storage/etcd/etcd_endpoints.h"
 #include "storage/etcd/etcd_log.h"
 #include "storage/etcd/etcd_rpc.h"
 #include "storage/etcd/etcd_rules.h"
@@ -67,6 +70,8 @@ class EtcdClient {
   void doubt_token() EXCLUDES(mutex_);
   void after(Milliseconds delay, std::function<void()> run) { rpc_.after(delay, std::move(run)); }
   bool closing() const EXCLUDES(mutex_);
+  // Whether what etcd sent comes from the cluster that was found.
+  bool is_of_cluster(const std::string& bytes) const EXCLUDES(mutex_);
 
   void close() EXCLUDES(mutex_);
 
@@ -86,12 +91,6 @@ class EtcdClient {
     Clock::time_point sent;
   };
   using TryPointer = std::shared_ptr<Try>;
-
-  struct Endpoint {
-    std::string refusal;   // why it must not be used
-    std::string said;      // what was last logged of it
-    uint64_t cluster = 0;  // etcd's number of it; 0: the member has not answered the last time
-  };
 
   // Sends what waits, or sees to what it waits for.
   void dispatch() EXCLUDES(mutex_);
@@ -114,16 +113,14 @@ class EtcdClient {
   void probe() EXCLUDES(mutex_);
   void ask_status(size_t endpoint, const std::string& token, EtcdRpc::Done done);
   void on_status(size_t endpoint, const RpcResult& result, const std::string& bytes);
-  // Why the endpoints must not be used together; empty: they may.
-  std::string mixture() const REQUIRES(mutex_);
   void judge(size_t endpoint, const std::string& version, const std::string& alarms)
       EXCLUDES(mutex_);
 
   const EtcdOptions options_;
   mutable Mutex mutex_;
   bool closing_ GUARDED_BY(mutex_) = false;
-  size_t current_ GUARDED_BY(mutex_) = 0;
-  std::vector<Endpoint> endpoints_ GUARDED_BY(mutex_);
+  EtcdEndpoints endpoints_ GUARDED_BY(mutex_);
+  std::vector<std::string> said_ GUARDED_BY(mutex_);  // what was last logged of each
   EtcdPace pace_ GUARDED_BY(mutex_);
   std::string refused_ GUARDED_BY(mutex_);  // the last refusal that was logged
   Clock::time_point refused_at_ GUARDED_BY(mutex_);
@@ -136,9 +133,6 @@ class EtcdClient {
 
   // The round of Status that is out, or the last one.
   size_t unanswered_ GUARDED_BY(mutex_) = 0;
-  std::optional<size_t> leader_ GUARDED_BY(mutex_);  // the last one that was found
-  bool leader_found_ GUARDED_BY(mutex_) = false;
-  uint64_t leader_term_ GUARDED_BY(mutex_) = 0;
   bool ask_again_ GUARDED_BY(mutex_) = false;  // an error came while it was out
   uint64_t rounds_ GUARDED_BY(mutex_) = 0;
 

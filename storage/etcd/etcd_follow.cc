@@ -29,14 +29,23 @@ std::shared_ptr<EtcdFollow> EtcdFollow::make(EtcdClient& client, const GroupKeys
   return self;
 }
 
-void EtcdFollow::start(int64_t after_revision) {
-  etcdserverpb::WatchRequest request;
-  etcdserverpb::WatchCreateRequest& create = *request.mutable_create_request();
-  create.set_key(keys_.prefix());
-  create.set_range_end(end_of_prefix(keys_.prefix()));
-  create.set_start_revision(after_revision + 1);
-  create.set_fragment(true);
-  stream_->begin(request.SerializeAsString());
+void EtcdFollow::start(int64_t after_revision, RemoteFollow what) {
+  const auto watch = [after_revision](const std::string& from, const std::string& end) {
+    etcdserverpb::WatchRequest request;
+    etcdserverpb::WatchCreateRequest& create = *request.mutable_create_request();
+    create.set_key(from);
+    create.set_range_end(end);
+    create.set_start_revision(after_revision + 1);
+    create.set_fragment(true);
+    return request.SerializeAsString();
+  };
+  const std::string end = end_of_prefix(keys_.prefix());
+  if (what == RemoteFollow::kAll) {
+    stream_->begin(watch(keys_.prefix(), end));
+  } else {
+    stream_->begin(watch(keys_.prefix(), keys_.logs()));
+    stream_->write(watch(end_of_prefix(keys_.logs()), end));
+  }
   client_.after(kTick, [self = shared_from_this()] { self->tick(); });
 }
 
@@ -48,6 +57,9 @@ void EtcdFollow::stop() {
 void EtcdFollow::on_message(const std::string& bytes) {
   if (over_) return;
   silent_ticks_ = 0;
+  if (!client_.is_of_cluster(bytes)) {
+    return lose(io_error("a member of another etcd cluster has answered"));
+  }
   etcdserverpb::WatchResponse response;
   if (!response.ParseFromString(bytes))
     return lose(io_error("etcd sent an event that cannot be read"));

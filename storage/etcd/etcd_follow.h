@@ -1,5 +1,7 @@
-// One watch of a group's keys, which tells a RemoteListener. It ends with on_lost, or silently with
-// stop(). etcd is asked for a sign of life when it has been silent for 2 s.
+// A watch of a group's keys, which tells a RemoteListener. It ends with on_lost, or silently with
+// stop(). Without frames etcd watches two ranges, before them and behind, on one stream: what etcd
+// does not send costs neither side anything. etcd is asked for a sign of life when it has been
+// silent for 2 s.
 //
 // Events come on the thread of EtcdRpc. stop() may be called from any thread; what it interrupts
 // may still tell what it has begun.
@@ -43,7 +45,7 @@ class EtcdFollow : public std::enable_shared_from_this<EtcdFollow> {
                                           std::shared_ptr<RemoteListener> listener);
 
   // Once.
-  void start(int64_t after_revision);
+  void start(int64_t after_revision, RemoteFollow what);
   void stop();
 
  private:

@@ -74,6 +74,7 @@ class EtcdLog : public RemoteLog {
 
   void trim(const std::string& fence, uint64_t seq, const std::string& old,
             const std::string& value, RemoteDone done) override;
+  void compact(int64_t revision, RemoteDone done) override;
 
   void set_pause(const std::string& value, RemoteDone done) override;
 
@@ -87,7 +88,8 @@ class EtcdLog : public RemoteLog {
           done({}, std::move(members));
         });
   }
-  void follow(int64_t revision, std::shared_ptr<RemoteListener> listener) override;
+  void follow(int64_t revision, RemoteFollow what,
+              std::shared_ptr<RemoteListener> listener) override;
 
   void put_record(RemoteRecordKind kind, const std::string& name, const std::string& owner,
                   const std::string& value, RemoteDone done) override {
@@ -148,7 +150,7 @@ class EtcdLog : public RemoteLog {
                   std::function<void(const EtcdResult&, uint64_t first, uint64_t count)> then);
 
   void delete_frames(const std::shared_ptr<Trim>& trim);
-  void compact(const std::shared_ptr<Trim>& trim);
+  void end_trim(const std::shared_ptr<Trim>& trim);
   void read_values(const std::shared_ptr<ReadState>& read);
   void read_failed(const std::shared_ptr<ReadState>& read, const EtcdResult& result);
   void read_value(const std::shared_ptr<ReadState>& read, const std::string& key,
@@ -266,7 +268,7 @@ void EtcdLog::trim(const std::string& fence, uint64_t seq, const std::string& ol
 void EtcdLog::delete_frames(const std::shared_ptr<Trim>& trim) {
   const auto remove_from = [this, trim](const EtcdResult& result, uint64_t first, uint64_t count) {
     if (result.outcome != EtcdOutcome::kOk) return trim->done(to_answer(result));
-    if (count == 0) return compact(trim);
+    if (count == 0) return end_trim(trim);
     const uint64_t end = std::min(first + kFramesInDelete, trim->seq);
     change(trim->fence, remove(keys_.log(first), keys_.log(end)), EtcdPatience::kLong,
            [this, trim, end](const RemoteAnswer& answer) {
@@ -276,21 +278,30 @@ void EtcdLog::delete_frames(const std::shared_ptr<Trim>& trim) {
              delete_frames(trim);
            });
   };
-  if (first_seq_ >= trim->seq) return compact(trim);
+  if (first_seq_ >= trim->seq) return end_trim(trim);
   find_first(first_seq_, keys_.log(trim->seq), 0, remove_from);
 }
 
-void EtcdLog::compact(const std::shared_ptr<Trim>& trim) {
-  if (!compact_) return trim->done(trim->answer);
+void EtcdLog::end_trim(const std::shared_ptr<Trim>& trim) {
+  compact(trim->answer.revision, [trim](const RemoteAnswer& answer) {
+    trim->done(answer.outcome == RemoteOutcome::kDone ? trim->answer : answer);
+  });
+}
+
+void EtcdLog::compact(int64_t revision, RemoteDone done) {
+  if (!compact_) {
+    return done(client_.closing() ? without_effect(RemoteOutcome::kClosed) : done_at(revision));
+  }
   etcdserverpb::CompactionRequest request;
-  request.set_revision(trim->answer.revision);
+  request.set_revision(revision);
   ask_etcd<etcdserverpb::CompactionResponse>(
       client_, "/etcdserverpb.KV/Compact", request, EtcdPatience::kLong,
-      [trim](const EtcdResult& result, etcdserverpb::CompactionResponse&) {
+      [revision, done = std::move(done)](const EtcdResult& result,
+                                         const etcdserverpb::CompactionResponse& response) {
         // Somebody else may have compacted further.
-        const bool done =
-            result.outcome == EtcdOutcome::kOk || result.outcome == EtcdOutcome::kCompacted;
-        trim->done(done ? trim->answer : to_answer(result));
+        if (result.outcome == EtcdOutcome::kCompacted) return done(done_at(revision));
+        done(result.outcome == EtcdOutcome::kOk ? done_at(response.header().revision())
+                                                : to_answer(result));
       });
 }
 
@@ -393,7 +404,8 @@ void EtcdLog::read_frames(uint64_t seq, int64_t revision, RemoteFramesDone done)
         });
 }
 
-void EtcdLog::follow(int64_t revision, std::shared_ptr<RemoteListener> listener) {
+void EtcdLog::follow(int64_t revision, RemoteFollow what,
+                     std::shared_ptr<RemoteListener> listener) {
   if (client_.closing()) return;
   const auto follow = EtcdFollow::make(client_, keys_, last_seq_, std::move(listener));
   {
@@ -401,7 +413,7 @@ void EtcdLog::follow(int64_t revision, std::shared_ptr<RemoteListener> listener)
     if (follow_) follow_->stop();
     follow_ = follow;
   }
-  follow->start(revision);
+  follow->start(revision, what);
 }
 
 void EtcdLog::check_renewed_files() {

@@ -21,7 +21,7 @@ struct EtcdOptions {
   std::string ca_file;    // PEM; empty: the authorities that the system trusts
   std::string cert_file;  // PEM, of the client; empty: none
   std::string key_file;
-  bool compact = true;  // trim() also compacts: not where others use the same etcd
+  bool compact = true;  // not where others use the same etcd, and compact it
   std::string cluster;  // REQUIRES: names, see group_keys.h
   std::string group;
   LogSink log;

@@ -235,6 +235,10 @@ class Stream : public Activity, public RpcStream, public std::enable_shared_from
 
   void begin(std::string message) override {
     if (!activities_.add(shared_from_this())) {
+      {
+        const MutexLock lock(mutex_);
+        ending_ = true;  // Nothing can be written.
+      }
       tell_end(closed());
       return;
     }

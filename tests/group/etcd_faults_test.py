@@ -177,6 +177,42 @@ def test_two_clusters(options):
         require(READY in one.ctl("get", PREFIX, "--prefix"), "the epoch of the one that is left")
 
 
+def left_out(options, leads):
+    with EtcdCluster(3) as cluster, LogTalk(options, cluster.endpoints()) as log:
+        fence = log.lead()
+
+        def lines():
+            return [line for line in log.logged if "left out" in line]
+        time.sleep(2)  # By then the cluster is found, whatever was silent at first.
+        with Writer(log, fence) as writer:
+            writer.goes_on()
+            leader = cluster.wait_for_leader()
+            victim = leader if leads else (leader + 1) % 3
+            cluster.set_up_alone(victim)
+            wait_until(lines, what="a line of the log")
+            writer.goes_on()
+            log.follow(log.done("state", 0).revision)
+            writer.goes_on()
+            wait_until(lambda: log.told("frame"), what="a frame")
+            status = log.done("status").more[victim]
+        require_equal(status, f"{cluster.endpoint(victim)} does not answer", "the one left out")
+        require_equal(len(lines()), 1, "lines about it")
+        require(cluster.endpoint(victim) in lines()[0], lines())
+        require_equal(log.all_seqs(), writer.acknowledged, "acknowledged frames")
+        alone = cluster.ctl("get", PREFIX, "--prefix", endpoints=[cluster.endpoint(victim)])
+        require_equal(alone, "", "what it was asked to keep")
+
+
+def test_member_set_up_anew(options):
+    """a member that comes back as a cluster of its own is left out, and the others go on"""
+    left_out(options, leads=False)
+
+
+def test_leader_set_up_anew(options):
+    """the same, of the member that led"""
+    left_out(options, leads=True)
+
+
 def test_authentication(options):
     """tokens expire and users change; a wrong password is said in words"""
     with EtcdCluster(flags=["--auth-token-ttl", "1"]) as cluster:

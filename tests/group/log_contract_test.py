@@ -104,6 +104,29 @@ def test_trim(log, other):
 
 
 @each_log
+def test_compact(log, other):
+    """what was before a revision can be forgotten, without a trim and more than once"""
+    fence = log.lead()
+    log.append_all(fence, [1, 2, 3])
+    other.follow(other.done("state", 0).revision)
+    log.done("beat", fence, "first")
+    old = log.done("state", 0).revision
+    log.done("beat", fence, "second")
+    kept = log.done("state", 0).revision
+    log.done("beat", fence, "third")
+    log.done("compact", kept)
+    require_equal(log.until_known("state", old).outcome, "compacted", "an old state")
+    require_equal(log.done("state", kept).more, [READY, "second", "", "3"], "the state then")
+    for again in (kept, old):
+        log.done("compact", again)
+    require_equal(log.done("state", kept).more[1], "second", "after an older one")
+    require_equal(other.done("state", 0).more, [READY, "third", "", "3"], "the state")
+    require_equal(log.all_seqs(), [1, 2, 3], "frames")
+    wait_until(lambda: ("third",) in kinds(other.told("beat")), what="the last beat")
+    require_equal(other.told("lost"), [], "it has lost nothing")
+
+
+@each_log
 def test_late_trim(log, _other):
     """a TRIM that arrives after the next one moves the mark back no more"""
     fence = log.lead()
@@ -155,7 +178,8 @@ def test_closed(log, other):
     first = other.events
     told = len(first)
     for late in (("state", 0), ("frames", 1, 0), ("append", fence, 20, "x"), ("beat", fence, "x"),
-                 ("tidy", fence, 1), ("trim", fence, 1, "", "x"), ("epoch", fence, NEXT_TAKEN),
+                 ("tidy", fence, 1), ("trim", fence, 1, "", "x"), ("compact", start),
+                 ("epoch", fence, NEXT_TAKEN),
                  ("put", "node", "n1", "run1", "x"), ("drop", "node", "n1"), ("records", "node"),
                  ("status",)):
         require_equal(other.call(*late).outcome, "closed", str(late))
@@ -218,6 +242,38 @@ def test_follow(log, other):
     other.follow(before)
     wait_until(lambda: other.told("frame") == [["61", "1:z"]], what="the new frame")
     require_equal(len(first), count, "events of the follower that was replaced")
+
+
+@each_log
+def test_follow_without_frames(log, other):
+    """a follower may leave out the frames: it hears of all else, from its revision on"""
+    other.follow(other.done("state", 0).revision)
+    fence = log.lead()
+    log.append_all(fence, [1, 2])
+    wait_until(lambda: len(other.told("frame")) == 2, what="the frames")
+    start = other.done("state", 0).revision
+    log.done("append", fence, 3, "x")
+    log.done("beat", fence, "early")
+    log.done("put", "node", "n1", "run1", "early")
+    other.follow(start, frames=False)
+    log.append_all(fence, range(4, 40))
+    log.done("put", "hold", "n2", "run1", "its hold")
+    log.done("drop", "node", "n1")
+    log.done("pause", "a pause")
+    log.done("trim", fence, 2, "", "a mark")
+    log.done("epoch", fence, NEXT_TAKEN)
+    for kind, told in (("beat", {("early",)}), ("node", {("n1", "early"), ("n1",)}),
+                       ("hold", {("n2", "its hold")}), ("trim", {("a mark",)}),
+                       ("epoch", {(NEXT_TAKEN,)})):
+        wait_until(lambda kind=kind, told=told: kinds(other.told(kind)) == told, what=kind)
+    wait_until(lambda: "a pause" in {text for text, _ in other.told("pause")}, what="the pause")
+    require_equal((other.told("frame"), other.told("lost")), ([], []), "frames, and what was lost")
+    other.follow(start, frames=False)
+    wait_until(lambda: other.told("lost"), what="the end of a watch from a compacted revision")
+    other.follow(other.done("state", 0).revision)
+    log.done("epoch", NEXT_TAKEN, NEXT_READY)
+    log.append_all(NEXT_READY, [40])
+    wait_until(lambda: [words[0] for words in other.told("frame")] == ["40"], what="a frame again")
 
 
 @each_log

@@ -139,6 +139,7 @@ class Talk {
     }
     if (call == "beat") return log_.beat(text(2), text(3), done);
     if (call == "trim") return log_.trim(text(2), number(3), text(4), text(5), done);
+    if (call == "compact") return log_.compact(static_cast<int64_t>(number(2)), done);
     if (call == "pause") return log_.set_pause(text(2), done);
     const RemoteRecordKind kind =
         text(2) == "hold" ? RemoteRecordKind::kHold : RemoteRecordKind::kNode;
@@ -180,7 +181,9 @@ class Talk {
         say_answer(id, answer, more);
       });
     } else if (call == "follow") {
-      log_.follow(revision, std::make_shared<Listener>(id));
+      log_.follow(revision, RemoteFollow::kAll, std::make_shared<Listener>(id));
+    } else if (call == "follow-no-frames") {
+      log_.follow(revision, RemoteFollow::kNoFrames, std::make_shared<Listener>(id));
     } else if (call == "close") {
       log_.close();
       say({id, "done"});

@@ -22,8 +22,8 @@ ROUNDS = 300  # of malformed requests
 TRUSTED_S = 2.0
 MOST_AT_SENTINEL = 1000  # connections
 # What changes while one looks.
-MOVING = ("age_ms", "lag_ms", "lease_ms", "log_frames", "log_bytes", "log_kept_by", "seq", "lsn",
-          "members")
+MOVING = ("age_ms", "lag_ms", "lease_ms", "log_frames", "log_bytes", "log_kept_by", "etcd_bytes",
+          "seq", "lsn", "members")
 
 
 def http_directives():

@@ -60,11 +60,12 @@ class EtcdCluster:
     def endpoints(self):
         return [self.endpoint(member) for member in range(len(self.ports))]
 
-    def start(self, member):
-        """Starts it, or starts it again with what it has on disk."""
+    def start(self, member, alone=False):
+        """Starts it, or starts it again with what it has on disk. `alone`: as a cluster."""
         client = self.endpoint(member)
         peers = self._peers()
         peer = peers[member].split("=", 1)[1]
+        peers = peers[member:member + 1] if alone else peers
         command = ["etcd", "--name", f"m{member}", "--data-dir", self._path(f"m{member}"),
                    "--listen-client-urls", client, "--advertise-client-urls", client,
                    "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
@@ -80,6 +81,12 @@ class EtcdCluster:
             self.processes[member] = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, process_group=0,
                 preexec_fn=die_with_parent)  # noqa: one thread, as said above
+
+    def set_up_alone(self, member):
+        """What an operator does who sets the machine up anew and forgets the other members."""
+        self.kill(member)
+        shutil.rmtree(self._path(f"m{member}"))
+        self.start(member, alone=True)
 
     def kill(self, member):
         process = self.processes[member]

@@ -141,11 +141,11 @@ class LogTalk:
                 return found
             seq = found[-1] + 1
 
-    def follow(self, revision):
+    def follow(self, revision, frames=True):
         """Events that come from now on are in `events`."""
         number = "f" + str(next(self._ids))
         self.events = self._told[number] = []
-        self._send(number, "follow", revision)
+        self._send(number, "follow" if frames else "follow-no-frames", revision)
 
     def _send(self, number, *words):
         line = "\t".join(map(str, (number, self.index, *words)))

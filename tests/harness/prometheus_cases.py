@@ -69,6 +69,11 @@ def journal_in_etcd(size, primary="1x80"):
             **leads(primary)}
 
 
+def etcd(size, quota):
+    return {"sluice_group_etcd_bytes" + SERVER: size,
+            "sluice_group_etcd_quota_bytes" + SERVER: quota}
+
+
 def differing(count, primary="1x80"):
     return {'sluice_group_differing_nodes{job="sluice",instance="s",what="config"}': count,
             'sluice_group_differing_nodes{job="sluice",instance="s",what="users"}': "0x80",
@@ -95,6 +100,8 @@ TROUBLES = {
     "SluiceJournalInEtcdNearlyFull": (journal_in_etcd("751x80"),
                                       [journal_in_etcd("750x80"),
                                        journal_in_etcd("999x80", primary="0x80")]),
+    "SluiceEtcdNearlyFull": (etcd("801x80", "1000x80"),
+                             [etcd("800x80", "1000x80"), etcd("6871947673x80", "0x80")]),
     "SluiceEtcdUnreachable": (one("sluice_group_age_seconds", SERVER, "0.1x60 6+30x20"),
                               [one("sluice_group_age_seconds", SERVER, "0.2x80")]),
     "SluiceQueueStalled": (queue_of(), [queue_of(depth="0x80"), queue_of(used="4x80"),

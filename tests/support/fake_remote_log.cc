@@ -80,8 +80,13 @@ class FakeRemoteLog final : public RemoteLog {
       for (const std::string& key : s.keys_of(s.keys_.logs(), 0)) {
         if (*s.keys_.log_seq(key) < seq) s.put(key, std::nullopt);
       }
-      s.compacted_ = s.revision_;
+      s.forget(s.revision_);
     });
+  }
+
+  void compact(int64_t revision, RemoteDone done) override {
+    change(std::move(done),
+           [revision](FakeRemoteService& s, RemoteAnswer&) { s.forget(revision); });
   }
 
   void set_pause(const std::string& value, RemoteDone done) override {
@@ -122,8 +127,9 @@ class FakeRemoteLog final : public RemoteLog {
                   [](FakeRemoteService& s, int64_t, Members& members) { members = s.members_; });
   }
 
-  void follow(int64_t revision, std::shared_ptr<RemoteListener> listener) override {
-    service_.follow(client_, revision, std::move(listener));
+  void follow(int64_t revision, RemoteFollow what,
+              std::shared_ptr<RemoteListener> listener) override {
+    service_.follow(client_, revision, what, std::move(listener));
   }
 
   void put_record(RemoteRecordKind kind, const std::string& name, const std::string& owner,
@@ -253,14 +259,14 @@ void FakeRemoteService::close(uint64_t client) {
   for (const Request& request : own) request.refuse(RemoteOutcome::kClosed);
 }
 
-void FakeRemoteService::follow(uint64_t client, int64_t revision,
+void FakeRemoteService::follow(uint64_t client, int64_t revision, RemoteFollow what,
                                std::shared_ptr<RemoteListener> listener) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (closed_.contains(client)) return;
   Follower& follower = followers_[client];
-  follower = {std::move(listener), {}, revision < compacted_};
+  follower = {std::move(listener), {}, revision < compacted_, what};
   for (const Change& change : changes_) {
-    if (change.revision > revision) follower.events.push_back(change);
+    if (change.revision > revision && follows(follower, change)) follower.events.push_back(change);
   }
   wake_.notify_all();
 }
@@ -359,6 +365,7 @@ FakeRemoteService::Answer FakeRemoteService::event_of(Follower& follower, const 
   if (chance(faults_.event_lost)) return nullptr;
   const std::optional<uint64_t> seq = keys_.log_seq(change.key);
   if (!seq.has_value()) return nullptr;
+  ++frames_told_;
   return [=] { listener->on_frame(*seq, *value); };
 }
 
@@ -428,7 +435,9 @@ void FakeRemoteService::put(const std::string& key, std::optional<std::string> v
   ++revision_;
   values_[key].emplace_back(revision_, value);
   changes_.push_back({revision_, key, value});
-  for (auto& [client, follower] : followers_) follower.events.push_back(changes_.back());
+  for (auto& [client, follower] : followers_) {
+    if (follows(follower, changes_.back())) follower.events.push_back(changes_.back());
+  }
 }
 
 std::vector<std::string> FakeRemoteService::keys_of(const std::string& prefix,
@@ -492,7 +501,7 @@ void FakeRemoteService::erase_frame(uint64_t seq) {
 
 void FakeRemoteService::compact() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  compacted_ = revision_;
+  forget(revision_);
 }
 
 void FakeRemoteService::lose_followers() {
@@ -514,6 +523,16 @@ void FakeRemoteService::read_old(int64_t revision, size_t count) {
 int64_t FakeRemoteService::revision() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return revision_;
+}
+
+size_t FakeRemoteService::frames_told() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return frames_told_;
+}
+
+int64_t FakeRemoteService::compacted() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return compacted_;
 }
 
 }  // namespace sluice::test

@@ -7,6 +7,7 @@
 // deterministic. start() makes a thread that steps as long as something is outstanding.
 #pragma once
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -73,6 +74,8 @@ class FakeRemoteService {
   void read_old(int64_t revision, size_t count);
   void expire(RemoteRecordKind kind, const std::string& name);
   int64_t revision() const;
+  int64_t compacted() const;   // the oldest revision that it still shows
+  size_t frames_told() const;  // to all followers
 
  private:
   friend class FakeRemoteLog;
@@ -92,6 +95,7 @@ class FakeRemoteService {
     std::shared_ptr<RemoteListener> listener;
     std::deque<Change> events;
     bool lost = false;
+    RemoteFollow what = RemoteFollow::kAll;
   };
   struct Waiting {
     Request request;
@@ -105,13 +109,18 @@ class FakeRemoteService {
   }
   void submit(Request request);
   void close(uint64_t client);
-  void follow(uint64_t client, int64_t revision, std::shared_ptr<RemoteListener> listener);
+  void follow(uint64_t client, int64_t revision, RemoteFollow what,
+              std::shared_ptr<RemoteListener> listener);
+  bool follows(const Follower& follower, const Change& change) const {
+    return follower.what == RemoteFollow::kAll || !change.key.starts_with(keys_.logs());
+  }
   Answer arrive();
   Answer tell();
   Answer event_of(Follower& follower, const Change& change);
 
   std::optional<std::string> get(const std::string& key, int64_t revision = 0) const;
   void put(const std::string& key, std::optional<std::string> value);
+  void forget(int64_t revision) { compacted_ = std::max(compacted_, revision); }
   std::vector<std::string> keys_of(const std::string& prefix, int64_t revision) const;
   RemoteState state_at(int64_t revision) const;
   bool fenced(const std::string& fence, RemoteAnswer& answer) const;
@@ -138,6 +147,7 @@ class FakeRemoteService {
   int64_t compacted_ = 0;
   int64_t old_revision_ = 0;
   size_t old_reads_ = 0;
+  size_t frames_told_ = 0;
   bool stalled_ = false;
   bool stopping_ = false;
   std::thread thread_;

@@ -104,6 +104,19 @@ TEST_CASE("a process whose record a later one replaces puts it again") {
   CHECK(run.refusal.empty());
 }
 
+TEST_CASE("records that are read again though nothing was lost end no process") {
+  MembersRun run;
+  run.members.read("a", 1000);
+  run.step(1000);
+  run.step(1000);
+  run.hear(record_of("run-1"));
+  run.put(record_of("run-2"));
+  run.members.read("a", 1001, false);
+  run.step(1001);
+  CHECK(run.members.has_read());
+  CHECK(run.refusal.empty());
+}
+
 TEST_CASE("the successor is the node that is furthest, of those that can lead") {
   MembersRun run;
   CHECK(run.members.successor().empty());

@@ -64,6 +64,73 @@ TEST_CASE(
   CHECK(b.leads());
 }
 
+TEST_CASE("a primary is not told the frames that it writes, a standby is told each") {
+  GroupRun group(20);
+  GroupNodeRun& a = group.add_primary();
+  group.run(300);
+  const auto told_by = [&](GroupNodeRun& primary) {
+    const size_t told = group.service.frames_told();
+    const size_t frames = group.service.frames().size();
+    for (int i = 0; i < 20; ++i) {
+      primary.write();
+      group.run(5);
+    }
+    group.run(50);
+    CHECK(primary.acknowledged == primary.last());
+    CHECK(group.service.frames().size() > frames);
+    return static_cast<double>(group.service.frames_told() - told) /
+           static_cast<double>(group.service.frames().size() - frames);
+  };
+  CHECK(told_by(a) == 0);
+  GroupNodeRun& b = group.add_standby();
+  CHECK(told_by(a) == 1);
+  // Also if what it follows is lost.
+  group.service.lose_followers();
+  group.run(500);
+  CHECK(told_by(a) == 1);
+  a.kill();
+  REQUIRE(group.until([&] { return b.leads(); }).has_value());
+  group.run(300);
+  CHECK(told_by(b) == 0);
+}
+
+TEST_CASE("what changes while a node begins to lead is told to it") {
+  for (int64_t delay = 0; delay < 40; ++delay) {
+    GroupRun group(static_cast<uint64_t>(delay) + 1);
+    GroupNodeRun& a = group.add_primary();
+    GroupNodeRun& b = group.add_standby();
+    group.run(300);
+    a.kill();
+    REQUIRE(group.until([&] { return b.role() == GroupRole::kTaking; }).has_value());
+    group.run(delay);
+    GroupMember other;
+    other.name = "c";
+    other.run_id = "c-run";
+    const std::unique_ptr<RemoteLog> log = group.service.connect();
+    log->put_record(RemoteRecordKind::kNode, "c", "directory-of-c", encode_member(other),
+                    [](const RemoteAnswer&) {});
+    log->set_pause(encode_pause({group.now + 60'000, "c", static_cast<uint64_t>(group.now)}),
+                   [](const RemoteAnswer&) {});
+    // Before all records are read again.
+    group.run(GroupMembers::kReadMs / 10);
+    CHECK(b.leads());
+    CHECK(b.node().view()->find("c") != nullptr);
+    CHECK(b.node().view()->paused_ms > 0);
+    log->close();
+  }
+}
+
+TEST_CASE("a primary that writes all the time hears of the log") {
+  GroupRun group(21);
+  GroupNodeRun& a = group.add_primary();
+  group.run(300);
+  for (int i = 0; i < 2000; ++i) {
+    a.write();
+    group.run(1);
+    CHECK(group.now - a.node().heard_ms() < 200);
+  }
+}
+
 TEST_CASE("a lone node that is started again waits for one failover timeout") {
   GroupRun group(3);
   GroupNodeRun& a = group.add_primary();

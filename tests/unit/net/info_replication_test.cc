@@ -49,6 +49,8 @@ TEST_CASE("a primary lists its standbys, and says how the journal is") {
   GroupView view = *group.view();
   view.log_bytes = 5;
   view.log_limit_bytes = 1000;
+  view.etcd_bytes = 12;
+  view.etcd_quota_bytes = 2000;
   view.trim_lsn = 1;
   view.members[0].checkpoint_lsn = 1;
   group.set(view);
@@ -63,6 +65,7 @@ TEST_CASE("a primary lists its standbys, and says how the journal is") {
                "sluice_group_lag_ms:0\r\nsluice_group_age_ms:0\r\nsluice_group_lease_ms:900\r\n"
                "sluice_group_log_frames:0\r\nsluice_group_log_bytes:5\r\n"
                "sluice_group_log_limit_bytes:1000\r\nsluice_group_log_kept_by:\r\n"
+               "sluice_group_etcd_bytes:12\r\nsluice_group_etcd_quota_bytes:2000\r\n"
                "sluice_group_copies:1\r\n"
                "sluice_group_paused_ms:0\r\nsluice_group_takeovers:0\r\nsluice_group_last_takeover_"
                "ms:0\r\nsluice_group_waits_"

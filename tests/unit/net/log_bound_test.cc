@@ -184,6 +184,23 @@ TEST_CASE("the log may fill half of the quota that etcd tells") {
   CHECK(a.node().view()->log_limit_bytes == kLimit);
 }
 
+TEST_CASE("every node shows how large etcd's database is, and what it may have") {
+  GroupRun group(9);
+  group.service.set_members({{"one", true, true, "3.6.9", 700, 5000, {}},
+                             {"another", true, false, "3.6.9", 900, 4000, {}},
+                             {"away", false, false, "", 0, 0, {}}});
+  GroupNodeRun& a = group.add_primary();
+  GroupNodeRun& b = group.add_standby();
+  group.run(300);
+  for (GroupNodeRun* node : {&a, &b}) {
+    CHECK(node->node().view()->etcd_bytes == 900);
+    CHECK(node->node().view()->etcd_quota_bytes == 4000);
+  }
+  group.service.set_members({{"one", true, true, "3.4.23", 800, 0, {}}});
+  group.run(LogBound::kAskMs + 300);
+  CHECK(a.node().view()->etcd_bytes == 800);
+}
+
 TEST_CASE("the quota is asked for again a second after etcd has not answered") {
   FakeRemoteService service(6);
   service.set_members({{"the fake", true, true, "3.6.9", 1, kLimit, {}}});
