@@ -187,6 +187,19 @@ def test_what_a_lower_retention_deletes(options):
         require_equal(len(sluice.json("jobs", "exec", "--state", "cancelled")), 3, "kept")
 
 
+def test_wrong_usage_is_no_difference(options):
+    """Wrong usage of diff-config exits with 1, as other errors do, since 2 tells of changes."""
+    _, sluice = serve(options)
+    for words in (["diff-config"], ["diff-config", "f", "g"], ["diff-config", "f", "--prun"],
+                  ["-n", "", "diff-config", "f"], ["--port", "1", "diff-config", "f"]):
+        code, out, err = sluice.run(*words)
+        require_equal((code, out), (SERVER_ERROR, ""), str(words) + err)
+    code, _, err = sluice.run("diff-config", "--json")
+    require_equal((code, json.loads(err)["error"]["code"]), (SERVER_ERROR, "USAGE"), err)
+    require_equal(sluice.run("apply")[0], USAGE_ERROR, "apply")
+    require("wrong usage" in " ".join(sluice.must("diff-config", "--help").split()), "help")
+
+
 def test_errors_come_first(options):
     """A file with an error changes nothing; the error names line, field and what is allowed."""
     server, sluice = serve(options)

@@ -304,7 +304,7 @@ std::span<const CommandRow> apply_commands() {
       "Each line is a change: + is set, - is reset, ~ has another value.\n"
       "A note after a semicolon says what it means now: what is above a new limit, and how many\n"
       "ended jobs or events a lower retain_* or events deletes at once.\n"
-      "Exit codes: 0 no changes, 2 changes, 1 an error, also one in the file.";
+      "Exit codes: 0 no changes, 2 changes, 1 an error, also one in the file or wrong usage.";
   static const std::string kApplyHelp =
       std::string(kFileHelp) +
       "It prints the changes as diff-config does, and asks before it makes them. All changes of a\n"
@@ -317,7 +317,9 @@ std::span<const CommandRow> apply_commands() {
        kDiffHelp.c_str(),
        {kPruneOptions},
        run_diff_config,
-       "sluice diff-config queues.json"},
+       "sluice diff-config queues.json",
+       nullptr,
+       true},
       {"apply",
        "FILE",
        "configure queues as a file says",
