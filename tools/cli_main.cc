@@ -3,7 +3,7 @@
 //   sluice [option...] COMMAND [argument...]        sluice --help lists the commands
 //
 // It uses RESP like any other client. Exit status: 0 success, 1 the server replied with an error, 2
-// wrong usage, 3 no connection, or it was lost.
+// wrong usage (of diff-config 1), 3 no connection, or it was lost.
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -44,8 +44,7 @@ Failure missing_command(std::span<const CommandRow> rows) {
   return failure;
 }
 
-int run(const std::vector<std::string>& words) {
-  const std::vector<CommandRow> rows = all_commands();
+int run(const std::vector<std::string>& words, std::span<const CommandRow> rows) {
   if (words == std::vector<std::string>{"--version"}) {
     std::printf("sluice %s\n", kSluiceVersion);
     return kDone;
@@ -67,6 +66,28 @@ int run(const std::vector<std::string>& words) {
   }
   Context context(arguments, rows);
   return arguments.command()->run(context);
+}
+
+// Whether the command of these words, which may be wrong, exits with 1 for wrong usage.
+bool usage_is_error(std::span<const std::string> words, std::span<const CommandRow> rows) {
+  for (const std::string& word : words) {
+    for (const CommandRow& row : rows) {
+      if (word == row.name) return row.usage_is_error;
+    }
+  }
+  return false;
+}
+
+int run(const std::vector<std::string>& words) {
+  const std::vector<CommandRow> rows = all_commands();
+  try {
+    return run(words, rows);
+  } catch (Failure& failure) {
+    if (failure.code != kUsageError || !usage_is_error(words, rows)) throw;
+    failure.code = kServerError;
+    failure.word = "USAGE";
+    throw;
+  }
 }
 
 // Prints one line to standard error; a JSON object if the command was to print JSON. Returns the

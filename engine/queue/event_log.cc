@@ -124,6 +124,27 @@ void EventLog::trim(const Retention& bounds, int64_t now_ms, size_t limit) {
   }
 }
 
+uint64_t EventLog::count_dropped(const Retention& bounds, int64_t now_ms) const {
+  const uint64_t over = count_ - std::min(count_, bounds.count);
+  const int64_t too_old_ms = now_ms - bounds.age_ms;
+  if (bounds.age_ms <= 0 || chunks_.empty() || chunks_.front().first_ms > too_old_ms) return over;
+  // Times never run backwards, so only the last chunk that begins early enough is read.
+  const auto behind = std::partition_point(chunks_.begin(), chunks_.end(), [&](const Chunk& chunk) {
+    return chunk.first_ms <= too_old_ms;
+  });
+  const Chunk& last = *(behind - 1);
+  const uint64_t first_seq = std::max(first_seq_, last.first_seq);
+  uint64_t old = first_seq - first_seq_;
+  const Looked looked = read(first_seq - 1, [&](const Event& event) {
+    if (event.time_ms > too_old_ms) return false;
+    ++old;
+    return true;
+  });
+  // trim() drops a chunk that is lost.
+  if (looked.lost_seq != 0) old = last.behind() - first_seq_;
+  return std::max(over, old);
+}
+
 void EventLog::drop(uint64_t count) {
   CHECK(count <= count_);
   count_ -= count;

@@ -73,6 +73,8 @@ class EventLog {
   bool miss();
   // Drops events that `bounds` does not retain, at most `limit` of them.
   void trim(const Retention& bounds, int64_t now_ms, size_t limit);
+  // The number of events that `bounds` does not retain.
+  uint64_t count_dropped(const Retention& bounds, int64_t now_ms) const;
   // Drops all events up to this number, which a reading has reported as lost.
   void forget_through(uint64_t seq);
   void clear();

@@ -364,6 +364,29 @@ bool Queue::retains_too_much(size_t kind) const {
   return ended[kind].size() > bound.count || (bound.bytes != 0 && ended_bytes[kind] > bound.bytes);
 }
 
+Queue::Dropped Queue::count_dropped(size_t kind, const Retention& bound, int64_t now_ms,
+                                    size_t most) const {
+  const auto& all = ended[kind];
+  Dropped dropped{.count = all.size() - std::min(all.size(), bound.count)};
+  if (bound.age_ms != 0) {
+    const uint64_t old = all.count_by([&](uint64_t, uint64_t finished_ms, const Job*) {
+      return static_cast<int64_t>(finished_ms) + bound.age_ms <= now_ms;
+    });
+    dropped.count = std::max(dropped.count, old);
+  }
+  uint64_t bytes = ended_bytes[kind];
+  const bool all_fit = bound.bytes == 0 || bytes <= bound.bytes;
+  if (all_fit || dropped.count == all.size()) return dropped;
+  // Each job knows its own bytes only.
+  uint64_t large = 0;
+  for (auto at = all.begin(); bytes > bound.bytes && large < most; at.next(), ++large) {
+    bytes -= at.value()->retained_bytes();
+  }
+  dropped.complete = bytes <= bound.bytes;
+  dropped.count = std::max(dropped.count, large);
+  return dropped;
+}
+
 int64_t Queue::next_due_ms() const {
   if (!releases.empty() || retains_too_much(0) || retains_too_much(1) || lanes.is_reconfiguring())
     return queue_ms;

@@ -258,6 +258,12 @@ class Queue {
   int64_t next_due_steady() const;
   // Whether retention drops ended jobs of this kind, by number or bytes.
   bool retains_too_much(size_t kind) const;
+  // How many ended jobs of this kind `bound` drops. By bytes at most `most` are counted.
+  struct Dropped {
+    uint64_t count = 0;
+    bool complete = true;
+  };
+  Dropped count_dropped(size_t kind, const Retention& bound, int64_t now_ms, size_t most) const;
   // The times under which the shard lists the queue (engine/keyspace/queue_timers.h).
   int64_t listed_due_ms = INT64_MAX;
   int64_t listed_due_steady = INT64_MAX;

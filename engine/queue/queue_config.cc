@@ -113,6 +113,15 @@ bool QueueConfig::rules_are_readable(const QueueValues& values) const {
 
 ConfigChange QueueConfig::set(ConfigLevel level, Bytes pattern,
                               std::span<const std::pair<Bytes, Bytes>> fields) {
+  Parsed parsed = parse(level, pattern, fields);
+  if (level == ConfigLevel::kQueue) return take_queue(std::move(parsed));
+  if (!parsed.bad.empty()) return {.bad = std::move(parsed.bad)};
+  if (parsed.fields == recorded(level, pattern)) return {};
+  return put_rule(level, pattern, std::move(parsed.fields));
+}
+
+QueueConfig::Parsed QueueConfig::parse(ConfigLevel level, Bytes pattern,
+                                       std::span<const std::pair<Bytes, Bytes>> fields) const {
   std::vector<ConfigField> changed = recorded(level, pattern);
   std::vector<Bytes> given;
   for (const auto& [name, text] : fields) {
@@ -121,19 +130,18 @@ ConfigChange QueueConfig::set(ConfigLevel level, Bytes pattern,
     given.push_back(name);
     put_text(changed, field->name, text);
   }
-  if (level == ConfigLevel::kQueue) return set_queue(std::move(changed), given);
+  if (level == ConfigLevel::kQueue) return parse_queue(std::move(changed), given);
   QueueValues scratch = values_;
   for (auto& [name, text] : changed) {
     Reading reading{text, scratch, {}};
     if (!find_config_row(name, level)->read(reading)) return {.bad = name};
     text = std::move(reading.canonical);
   }
-  if (changed == recorded(level, pattern)) return {};
-  return put_rule(level, pattern, std::move(changed));
+  return {.fields = std::move(changed), .values = std::move(scratch)};
 }
 
-ConfigChange QueueConfig::set_queue(std::vector<ConfigField> changed,
-                                    std::span<const Bytes> given) {
+QueueConfig::Parsed QueueConfig::parse_queue(std::vector<ConfigField> changed,
+                                             std::span<const Bytes> given) const {
   QueueValues values;
   const Bytes bad = read_fields(changed, values);
   if (contains(given, bad)) return {.bad = std::string(bad)};
@@ -142,7 +150,12 @@ ConfigChange QueueConfig::set_queue(std::vector<ConfigField> changed,
   if (!bad.empty() || (other_bands && !rules_are_readable(values) && rules_are_readable(values_))) {
     return {.bad = contains(given, "bands") ? "bands" : "priority_order"};
   }
-  return take_queue(std::move(changed), std::move(values));
+  return {.fields = std::move(changed), .values = std::move(values)};
+}
+
+ConfigChange QueueConfig::take_queue(Parsed parsed) {
+  if (!parsed.bad.empty()) return {.bad = std::move(parsed.bad)};
+  return take_queue(std::move(parsed.fields), std::move(parsed.values));
 }
 
 ConfigChange QueueConfig::take_queue(std::vector<ConfigField> fields, QueueValues values) {
@@ -186,7 +199,7 @@ ConfigChange QueueConfig::put_rule(ConfigLevel level, Bytes pattern,
 
 ConfigChange QueueConfig::reset(ConfigLevel level, Bytes pattern) {
   constexpr Bytes kNames[] = {"bands"};
-  if (level == ConfigLevel::kQueue) return set_queue({}, kNames);
+  if (level == ConfigLevel::kQueue) return take_queue(parse_queue({}, kNames));
   if (find_rule(level, pattern) == nullptr) return {};
   return put_rule(level, pattern, {});
 }
@@ -266,6 +279,14 @@ GroupConfig QueueConfig::group(Bytes name) const {
 Limits QueueConfig::key(Bytes name) const {
   GroupConfig config;
   if (!rules_of(ConfigLevel::kKey).empty()) resolve(ConfigLevel::kKey, name, config);
+  return config.limits;
+}
+
+Limits QueueConfig::limits_with(ConfigLevel level, Bytes name, const Parsed& rule) const {
+  GroupConfig config;
+  config.limits = level == ConfigLevel::kGroup ? group(name).limits : key(name);
+  const GroupConfig values = shared_values(rule.values);
+  for (const ConfigField& field : rule.fields) find_config_row(field.first)->copy(values, config);
   return config.limits;
 }
 

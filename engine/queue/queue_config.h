@@ -135,6 +135,16 @@ class QueueConfig {
   // the name of the field that is unknown, is not allowed at this level, or has an invalid value.
   ConfigChange set(ConfigLevel level, Bytes pattern,
                    std::span<const std::pair<Bytes, Bytes>> fields);
+  // What set() would make of a level, however many rules there are.
+  struct Parsed {
+    std::string bad{};                  // as in ConfigChange
+    std::vector<ConfigField> fields{};  // all that the level then sets
+    QueueValues values{};               // of the queue; of a rule those of `fields`
+  };
+  Parsed parse(ConfigLevel level, Bytes pattern,
+               std::span<const std::pair<Bytes, Bytes>> fields) const;
+  // The limits of one group or key if `rule` were the rule of its name.
+  Limits limits_with(ConfigLevel level, Bytes name, const Parsed& rule) const;
   // Resets the queue's own fields to the defaults (rules stay), or removes the rule of this glob.
   // The result is as in set(): `bands` if a rule names a band that the defaults do not have.
   ConfigChange reset(ConfigLevel level, Bytes pattern);
@@ -225,7 +235,8 @@ class QueueConfig {
   const Rules& rules_of(ConfigLevel level) const { return rules_[static_cast<size_t>(level) - 1]; }
   static size_t bytes_of(const Patterns::value_type& rule);
   ConfigChange put_rule(ConfigLevel level, Bytes pattern, std::vector<ConfigField> fields);
-  ConfigChange set_queue(std::vector<ConfigField> changed, std::span<const Bytes> given);
+  Parsed parse_queue(std::vector<ConfigField> changed, std::span<const Bytes> given) const;
+  ConfigChange take_queue(Parsed parsed);
   ConfigChange take_queue(std::vector<ConfigField> fields, QueueValues values);
   // Calls `visit` with each rule that names bands.
   template <class Self, class Visit>

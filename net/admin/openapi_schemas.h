@@ -135,6 +135,13 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   {"type": ["string", "null"]}}, "required": ["step_ms", "start_ms", "queues", "cursor"],
   "additionalProperties": false},
 "Config": {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]}},
+"Trial": {"type": "object", "properties": {"matched": {"type": "integer"}, "slots": {"type":
+  "integer"}, "slots_over": {"type": "integer"}, "waiting_over": {"type": "integer"}, "total_over":
+  {"type": "integer"}, "dropped": {"type": "integer"}, "events_dropped": {"type": "integer"},
+  "complete": {"type": "boolean"}}, "required": ["matched", "slots", "slots_over", "waiting_over",
+  "total_over", "dropped", "events_dropped", "complete"], "additionalProperties": false},
+"ConfigOrTrial": {"anyOf": [{"$ref": "#/components/schemas/Config"}, {"$ref":
+  "#/components/schemas/Trial"}]},
 "Rules": {"type": "object", "properties": {"rules": {"type": "array", "items": {"type": "object",
   "properties": {"scope": {"type": "string", "enum": ["group", "key", "worker"]}, "glob": {"type":
   ["string", "null"]}, "glob_base64": {"type": "string"}, "name": {"type": ["string", "null"]},

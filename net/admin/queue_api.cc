@@ -435,12 +435,13 @@ std::vector<Route> queue_routes() {
        .summary = "Sets fields of the configuration, all of them or none.",
        .parameters =
            rule_parameters({{"create", "boolean", "create the queue if it does not exist"},
-                            {"dry_run", "boolean", "only tell what is above the new limits"},
+                            {"dry_run", "boolean",
+                             "only tell what is above the new limits, and what is deleted at once"},
                             {"was", "string",
                              "field=value: 412 unless the field has this value now; may be "
                              "repeated"}}),
        .body = "Config",
-       .answer = "Config",
+       .answer = "ConfigOrTrial",
        .problems = {404, 412}},
       {.method = HttpMethod::delete_,
        .pattern = "/api/v1/queues/{queue}/config",

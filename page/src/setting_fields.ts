@@ -1,6 +1,11 @@
 // The settings of a queue: what each is, what its value means now, and how it is entered.
 import { count, duration, plural, size } from "./format";
-import type { Config, Stats } from "./types";
+import type { Stats } from "./types";
+
+// What there is of what a setting limits.
+type Use = Pick<Stats, "slots" | "waiting" | "active">;
+// `use`: null if it is shown elsewhere, or is that of several.
+type Words = (text: string, use: Use | null) => string;
 
 export interface Field {
   name: string;
@@ -8,22 +13,52 @@ export interface Field {
   // What is entered: a number, one of these words, or text.
   kind: "number" | "text" | readonly string[];
   // The value in words; without it the value itself.
-  words?: (value: number, stats: Stats, text: string) => string;
+  words?: Words;
   // Rules for groups, keys and workers may set it too.
   of: string;
 }
 
-const limit = (use: (stats: Stats) => number, unit: string) =>
-  (value: number, stats: Stats): string => value === 0
-    ? `no limit; ${count(use(stats))} ${unit}` : `${count(use(stats))} of ${count(value)} ${unit}`;
-const time = (none: string) => (value: number): string => value === 0 ? none : duration(value);
-const times = (value: number): string => plural(value, "time");
+const limit = (used: (use: Use) => number, unit: string): Words => (text, use) => {
+  if (text === "0") return use === null ? "no limit" : `no limit; ${count(used(use))} ${unit}`;
+  return (use === null ? "" : `${count(used(use))} of `) + count(Number(text))
+    + (use === null ? "" : ` ${unit}`);
+};
+const time = (none: string): Words => (text) => text === "0" ? none : duration(Number(text));
+const times: Words = (text) => plural(Number(text), "time");
+const bytes: Words = (text) => size(Number(text));
 
 // "1000:3600000:67108864": count, milliseconds, bytes.
-function kept(_: number, __: Stats, text: string): string {
+function kept(text: string): string {
   const [number, ms, bytes] = text.split(":").map(Number);
   return `the last ${count(number)}` + (ms ? `, for ${duration(ms)}` : "")
     + (bytes ? `, up to ${size(bytes)}` : "");
+}
+
+// "20/1000:40": starts, milliseconds, burst.
+function starts(text: string): string {
+  if (text === "none") return "no limit";
+  const [number, ms, burst] = text.split(/[/:]/).map(Number);
+  return `${plural(number, "start")} in ${duration(ms)}`
+    + (burst ? `, up to ${count(burst)} at once` : "");
+}
+
+// "HIGH:2": a band and slots.
+function left_free(text: string): string {
+  const [band, slots] = text.split(":");
+  return slots ? `${plural(Number(slots), "slot")} for ${band} and more urgent bands` : text;
+}
+
+// "1:8:500:5000:1": least and most slots, milliseconds, and a step.
+function adapted(text: string): string {
+  const [least, most, low, high] = text.split(":").map(Number);
+  return text === "off" ? text : `${count(least)} to ${plural(most, "slot")}, fewer when runs take `
+    + `more than ${duration(high)}, more below ${duration(low)}`;
+}
+
+function order(text: string): string {
+  const [first, band] = text.split(":");
+  if (first === "fifo") return "the oldest first";
+  return "the newest first" + (band ? ` in ${band} and less urgent bands` : "");
 }
 
 const SWITCH = ["off", "on"] as const;
@@ -38,17 +73,20 @@ export const SECTIONS: [string, Field[]][] = [
       words: limit(({ waiting, active }) => waiting + active, "waiting or active") },
     { name: "full", what: "when max_waiting or max_total is reached: refuse new jobs, or cancel "
       + "the least urgent one", kind: ["reject", "displace"], of: "" },
-    { name: "rate", what: "starts in a time: n/ms[:burst], or none", kind: "text", of: "GK" },
+    { name: "rate", what: "starts in a time: n/ms[:burst], or none", kind: "text",
+      words: starts, of: "GK" },
     { name: "reserve", what: "slots that less urgent bands leave free: band:slots, or none",
-      kind: "text", of: "" },
+      kind: "text", words: left_free, of: "" },
     { name: "adaptive", what: "a cap that follows run times: min:max:low_ms:high_ms, or off",
-      kind: "text", of: "" },
+      kind: "text", words: adapted, of: "" },
     { name: "paused", what: "in: no job is added; out: none is handed out; all: both",
       kind: ["none", "in", "out", "all"], of: "G" }]],
   ["Order", [
-    { name: "order", what: "fifo, lifo, or lifo:band", kind: "text", of: "G" },
+    { name: "order", what: "fifo, lifo, or lifo:band", kind: "text", words: order, of: "G" },
     { name: "fair", what: "the group that was served least goes first", kind: SWITCH, of: "" },
-    { name: "weight", what: "the share of a group, if fair is on", kind: "text", of: "G" },
+    { name: "weight", what: "the share of a group, if fair is on", kind: "text",
+      words: (text) => text === "1" ? "the usual share" : `${text} times the usual share`,
+      of: "G" },
     { name: "aging_ms", what: "a job counts as one band more urgent after each such wait",
       kind: "number", words: time("off"), of: "" },
     { name: "bands", what: "names from the most urgent to the least", kind: "text", of: "" },
@@ -67,7 +105,7 @@ export const SECTIONS: [string, Field[]][] = [
     { name: "retry", what: "failures that are retried", kind: "number", words: times, of: "" },
     { name: "crash_limit", what: "leases that may run out", kind: "number", words: times, of: "" },
     { name: "backoff", what: "the wait before a retry: base:max, in milliseconds", kind: "text",
-      words: (_, __, text) => text.split(":").map((ms) => duration(Number(ms))).join(" to "),
+      words: (text) => text.split(":").map((ms) => duration(Number(ms))).join(" to "),
       of: "" },
     { name: "fencing", what: "a lease must be named to end a job", kind: SWITCH, of: "" }]],
   ["What is kept", [
@@ -76,8 +114,8 @@ export const SECTIONS: [string, Field[]][] = [
     { name: "retain_failed", what: "failed and expired jobs: count[:ms[:bytes]]", kind: "text",
       words: kept, of: "" },
     { name: "events", what: "events: count[:ms]", kind: "text", words: kept, of: "" },
-    { name: "log_bytes", what: "of each job's log", kind: "number", words: size, of: "" },
-    { name: "max_payload", what: "the largest payload", kind: "number", words: size, of: "" },
+    { name: "log_bytes", what: "of each job's log", kind: "number", words: bytes, of: "" },
+    { name: "max_payload", what: "the largest payload", kind: "number", words: bytes, of: "" },
     { name: "worker_ttl_ms", what: "how long a worker without a job is listed", kind: "number",
       words: time("0"), of: "" }]]];
 
@@ -90,9 +128,8 @@ export function value_text(value: string | number | boolean | undefined): string
   return value === true ? "on" : value === false ? "off" : String(value ?? "");
 }
 
-export function in_words(field: Field, config: Config, stats: Stats): string {
-  const text = value_text(config[field.name]);
-  return field.words ? field.words(Number(text), stats, text) : text;
+export function in_words(field: Field, text: string, use: Use | null): string {
+  return field.words && text !== "" ? field.words(text, use) : text;
 }
 
 // Nothing, or what is wrong with it; the server has the last word.
@@ -107,29 +144,4 @@ export function fault_of(field: Field, text: string): string {
 export function body_of(field: Field, text: string): Record<string, string | number> {
   const number = field.kind === "number" && /^\d+$/.test(text);
   return { [field.name]: number ? Number(text) : text };
-}
-
-// PATCH …?dry_run=true: what a change would mean, as far as it is more than a number.
-export interface Trial {
-  slots?: number;
-  slots_over?: number;
-  waiting_over?: number;
-  total_over?: number;
-}
-
-// One line before saving.
-export function trial_in_words(trial: Trial): string {
-  const words: string[] = [];
-  const over = (number: number | undefined, what: (text: string, one: boolean) => string) => {
-    if (number) words.push(what(count(number), number === 1));
-  };
-  over(trial.slots_over, (number, one) => `${number} `
-    + `${one ? "slot in use is" : "slots in use are"} `
-    + `above this cap: nothing is stopped, and nothing starts until ${one ? "it is" : "they are"} `
-    + "free.");
-  over(trial.waiting_over, (number, one) => `${number} waiting ${one ? "job is" : "jobs are"} `
-    + `above this limit: ${one ? "it stays" : "they stay"}, and new ones are refused.`);
-  over(trial.total_over, (number, one) => `${number} ${one ? "job is" : "jobs are"} above this `
-    + `limit: ${one ? "it stays" : "they stay"}, and new ones are refused.`);
-  return words.join(" ") || "Nothing that waits or runs now is affected at once.";
 }

@@ -14,6 +14,7 @@ import { ask_rules } from "./rules";
 import type { Rule, Rules, Scope } from "./rules";
 import { ALL_FIELDS, SECTIONS, body_of, fault_of, in_words, value_text } from "./setting_fields";
 import { SettingRow } from "./setting_row";
+import { TrialLine } from "./setting_trial";
 import type { Config, Group, QueueAnswer } from "./types";
 import { Panel, Stale, empty, skeleton, show_error } from "./view";
 import type { View } from "./view";
@@ -24,6 +25,8 @@ const REST = 20;
 const SHOWN_RULES = 200;
 
 const LETTER: Record<Scope, string> = { group: "G", key: "K", worker: "W" };
+// Above the limits of groups, whatever `full` says.
+const RULES_REJECT = "reject";
 
 interface RuleLine {
   root: HTMLElement;
@@ -79,7 +82,7 @@ export class SettingsView implements View {
       const panel = new Panel(title);
       for (const field of fields) {
         const row = new SettingRow(field, (rest, query) => queue_path(this.ref, rest, query),
-          () => this.poller.poke());
+          () => value_text(this.answer?.config?.full), () => this.poller.poke());
         this.rows.set(field.name, row);
         panel.body.append(row.root);
       }
@@ -143,8 +146,8 @@ export class SettingsView implements View {
       replace(this.message, missing ? missing_queue(this.ref) : null);
     }
     for (const field of ALL_FIELDS) {
-      this.rows.get(field.name)?.set(value_text(config?.[field.name]),
-        in_words(field, config ?? {}, stats));
+      const text = value_text(config?.[field.name]);
+      this.rows.get(field.name)?.set(text, in_words(field, text, stats));
     }
     const { rules, cut } = this.found;
     this.rule_list.render(rules.slice(0, this.shown_rules));
@@ -230,11 +233,11 @@ export class SettingsView implements View {
       if (!row) {
         row = new SettingRow(field,
           (rest, query) => this.rule_path(rule.scope, glob, rest, query),
-          () => this.poller.poke());
+          () => RULES_REJECT, () => this.poller.poke());
         line.rows.set(name, row);
         line.root.append(row.root);
       }
-      row.set(value_text(value), value_text(value));
+      row.set(value_text(value), in_words(field, value_text(value), null));
     }
     for (const [name, row] of line.rows) {
       if (name in rule.settings) continue;
@@ -253,19 +256,26 @@ export class SettingsView implements View {
       of.includes(LETTER[scope.value as Scope])).map((each) =>
       h("option", { value: each.name }, each.name)));
     fill();
+    const chosen = () => ALL_FIELDS.find((each) => each.name === name.value)!;
+    const path = (query: Query) =>
+      this.rule_path(scope.value as Scope, segment_of_text(glob.value), "", query);
+    const line = new TrialLine(() => glob.value === "" || value.value === "" ? null
+      : { field: chosen(), text: value.value, path: path({ dry_run: "true" }),
+        full: RULES_REJECT }, null);
     ask({
       title: "Add a rule",
-      content: [h("div.pair", {}, labelled("For each", scope),
-        labelled("Name, or a pattern with * and ?", glob)),
-      h("div.pair", {}, labelled("Setting", name), labelled("Value", value))],
+      content: [h("div.rule-fields", { input: () => line.look() },
+        h("div.pair", {}, labelled("For each", scope),
+          labelled("Name, or a pattern with * and ?", glob)),
+        h("div.pair", {}, labelled("Setting", name), labelled("Value", value))), line.root],
       confirm: "Add it",
       done: async () => {
-        const chosen = ALL_FIELDS.find((each) => each.name === name.value)!;
-        const fault = fault_of(chosen, value.value);
+        const field = chosen();
+        const fault = fault_of(field, value.value);
         if (fault !== "") throw new ApiError(422, "BADFIELD", fault);
-        const path = this.rule_path(scope.value as Scope, segment_of_text(glob.value), "",
-          { was: `${chosen.name}=` });
-        await request(path, { method: "PATCH", body: body_of(chosen, value.value) })
+        line.rest();
+        await request(path({ was: `${field.name}=` }),
+          { method: "PATCH", body: body_of(field, value.value) })
           .catch((error) => {
             if (!(error instanceof ApiError) || error.code !== "CHANGED") throw error;
             throw new Error(`There is such a rule already: ${error.message}`);

@@ -148,6 +148,56 @@ def test_limits_in_use(options):
                                    "from": "0", "to": "2",
                                    "note": plan.splitlines()[0].split("; ")[1]}, "JSON")
         require_equal(changes[4]["group"], "b*", "JSON of a rule")
+        path = written(folder, {"queues": {"exec": {
+            "full": "displace", "max_total": 4, "groups": {"ann": {"max_total": 4}}}}})
+        plan = sluice.run("diff-config", path)[1]
+        require_equal(plan.splitlines()[1:], [
+            "+ exec: max_total 0 -> 4; 6 jobs are there: a more urgent new one cancels the least "
+            "urgent, others are refused until 2 have left",
+            "+ exec: group ann: max_total 4; 6 jobs are there: new ones are refused until 2 have "
+            "left"], "full displace")
+
+
+def test_what_a_lower_retention_deletes(options):
+    """A plan counts the ended jobs and events that it deletes at once, also by the defaults."""
+    server, sluice = serve(options, {"user": "ann on nopass %R~* +@all"})
+    with scratch() as folder, server.connect() as connection:
+        def notes(settings, *words):
+            path = written(folder, {"queues": {"exec": settings}})
+            code, plan, err = sluice.run(*words, "diff-config", path)
+            require_equal((code, err), (CHANGES, ""), "diff-config")
+            return [line.partition("; ")[2] for line in plan.splitlines()]
+
+        connection.call("Q.CONFIG", "exec", "SET", "retain_completed", 2000, "retry", 1)
+        for number in range(1001):
+            connection.call("Q.ADD", "exec", f"j{number}", "")
+            connection.call("Q.CANCEL", "exec", f"j{number}")
+        # The fields are in the order of their names.
+        require_equal(notes({"retain_completed": "2000", "retry": 1, "events": "2001:86400000"}),
+                      ["1 event is deleted at once"], "events")
+        require_equal(notes({"retain_completed": "3:0:1", "retain_failed": "1"}),
+                      ["1,001 ended jobs are deleted at once", "", ""], "bytes")
+        require_equal(notes({}), ["1 ended job is deleted at once", ""], "the default")
+        # Who may not change the queue gets no number.
+        require_equal(notes({"retain_completed": "3", "retry": 1}, "--user", "ann", "--pass", "x"),
+                      ["what is beyond it is deleted at once"], "a reader")
+        path = written(folder, {"queues": {"exec": {"retain_completed": "3", "retry": 1}}})
+        require("; 998 ended jobs are deleted at once\n" in sluice.must("apply", path, "--yes"),
+                "apply")
+        require_equal(len(sluice.json("jobs", "exec", "--state", "cancelled")), 3, "kept")
+
+
+def test_wrong_usage_is_no_difference(options):
+    """Wrong usage of diff-config exits with 1, as other errors do, since 2 tells of changes."""
+    _, sluice = serve(options)
+    for words in (["diff-config"], ["diff-config", "f", "g"], ["diff-config", "f", "--prun"],
+                  ["-n", "", "diff-config", "f"], ["--port", "1", "diff-config", "f"]):
+        code, out, err = sluice.run(*words)
+        require_equal((code, out), (SERVER_ERROR, ""), str(words) + err)
+    code, _, err = sluice.run("diff-config", "--json")
+    require_equal((code, json.loads(err)["error"]["code"]), (SERVER_ERROR, "USAGE"), err)
+    require_equal(sluice.run("apply")[0], USAGE_ERROR, "apply")
+    require("wrong usage" in " ".join(sluice.must("diff-config", "--help").split()), "help")
 
 
 def test_errors_come_first(options):

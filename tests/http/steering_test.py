@@ -27,13 +27,13 @@ def pop(client, **others):
 
 def tried(client, query, fields):
     answer = client.expect(200, "PATCH", f"{QUEUE}?dry_run=true{query}", fields).json
-    require_equal(list(answer), ["complete", "matched", "slots", "slots_over", "total_over",
-                                 "waiting_over"])
+    require_equal(list(answer), ["complete", "dropped", "events_dropped", "matched", "slots",
+                                 "slots_over", "total_over", "waiting_over"])
     return {name: value for name, value in answer.items() if value}
 
 
 def test_trials(options):
-    """A dry run tells what is above the new limits, and changes nothing."""
+    """A dry run tells what is above the new limits and what is deleted, and changes nothing."""
     server = serve(options)
     with Client(server) as client:
         require_problem(client.request("PATCH", QUEUE + "?dry_run=true", {"max_active": 1}), 404,
@@ -49,6 +49,8 @@ def test_trials(options):
                        "total_over": 1, "waiting_over": 1})
         require_equal(tried(client, "", {"max_active": 2}),
                       {"complete": True, "matched": 1, "slots": 2})
+        require_equal(tried(client, "", {"events": "3"}),
+                      {"complete": True, "events_dropped": 4, "matched": 1, "slots": 2})
         require_equal(tried(client, "&group=ann", {"max_active": 1, "max_total": 1}),
                       {"complete": True, "matched": 1, "slots": 2, "slots_over": 1,
                        "total_over": 2})
@@ -71,7 +73,7 @@ def test_trials(options):
 
 
 def test_a_trial_with_many_groups_and_rules(options):
-    """It looks at 10,000 groups and finds the rules of 1,000."""
+    """It looks at 10,000 groups and finds the rules of 1,000; one name and the queue it counts."""
     server = serve(options)
     with Client(server) as client, server.connect() as connection:
         connection.pipeline([("Q.ADD", "q", f"j{number}", "x", "GROUP", f"g{number}")
@@ -82,7 +84,11 @@ def test_a_trial_with_many_groups_and_rules(options):
                       {"complete": True, "matched": 1, "waiting_over": 11_999})
         connection.pipeline([("Q.CONFIG", "q", "GROUP", f"g{number}", "SET", "max_active", "1")
                              for number in range(1001)])
-        require_equal(tried(client, "", {"bands": "A,B", "default_pri": "B"}), {})
+        require_equal(tried(client, "&group_glob=*", {"max_waiting": 1}), {})
+        require_equal(tried(client, "", {"bands": "A,B", "default_pri": "B", "max_waiting": 1}),
+                      {"complete": True, "matched": 1, "waiting_over": 11_999})
+        require_equal(tried(client, "&group=g7", {"max_waiting": 1}),
+                      {"complete": True, "matched": 1})
         require_problem(client.request("PATCH", QUEUE + "?dry_run=true", {"default_pri": "B"}),
                         422, "BADFIELD")
 

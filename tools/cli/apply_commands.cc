@@ -84,8 +84,9 @@ struct QueuePlan {
 };
 
 // What of a limit is in use: the number and its name. Nothing for a glob, which has no number of
-// its own, and for keys.
-std::string use_of(Connection& connection, const SettingChange& change, int64_t limit) {
+// its own, and for keys. `displaces`: the queue's `full`; limits of groups always reject.
+std::string use_of(Connection& connection, const SettingChange& change, int64_t limit,
+                   bool displaces) {
   Words words = {"Q.STATS", change.queue};
   if (change.rule.first == ConfigLevel::kGroup) {
     const auto name = glob_literal(change.rule.second);
@@ -103,10 +104,28 @@ std::string use_of(Connection& connection, const SettingChange& change, int64_t 
                                                        : waiting + active;
   if (used <= limit) return {};
   const std::string over = count_text(used - limit);
-  return is_slots
-             ? count_text(used) + " slots are in use: none is given until " + over + " are free"
-             : count_text(used) + " jobs are there: new ones are refused until " + over +
-                   " have left";
+  if (is_slots) {
+    return count_text(used) + " slots are in use: none is given until " + over + " are free";
+  }
+  const bool cancels = displaces && change.rule.first == ConfigLevel::kQueue;
+  return count_text(used) + " jobs are there: " +
+         (cancels ? "a more urgent new one cancels the least urgent, others are refused until "
+                  : "new ones are refused until ") +
+         over + " have left";
+}
+
+// What a lower retention deletes at once. Only those who may change the queue get the number.
+std::string loss_of(Connection& connection, const SettingChange& change) {
+  const RespValue reply =
+      connection.try_call({"Q.CONFIG", change.queue, "TRY", change.field, change.to});
+  if (reply.is_error()) return "what is beyond it is deleted at once";
+  const RespValue tried = as_map(reply);
+  const bool is_events = change.field == "events";
+  const int64_t count = integer_of(tried, is_events ? "events_dropped" : "dropped");
+  if (count == 0) return {};
+  const std::string what = is_events ? "event" : "ended job";
+  return (integer_of(tried, "complete") == 0 ? "at least " : "") + count_text(count) + " " + what +
+         (count == 1 ? " is" : "s are") + " deleted at once";
 }
 
 void add_notes(Connection& connection, QueuePlan& plan) {
@@ -115,7 +134,11 @@ void add_notes(Connection& connection, QueuePlan& plan) {
     const bool is_limit = change.field == "max_active" || change.field == "max_waiting" ||
                           change.field == "max_total";
     const int64_t limit = parse_i64(change.to).value_or(0);
-    if (is_limit && limit > 0) change.note = use_of(connection, change, limit);
+    const bool displaces = plan.wanted.fields.at("full") == "displace";
+    if (is_limit && limit > 0) change.note = use_of(connection, change, limit, displaces);
+    const bool is_retention = change.field == "retain_completed" ||
+                              change.field == "retain_failed" || change.field == "events";
+    if (is_retention) change.note = loss_of(connection, change);
   }
 }
 
@@ -279,7 +302,9 @@ std::span<const CommandRow> apply_commands() {
   static const std::string kDiffHelp =
       std::string(kFileHelp) +
       "Each line is a change: + is set, - is reset, ~ has another value.\n"
-      "Exit codes: 0 no changes, 2 changes, 1 an error, also one in the file.";
+      "A note after a semicolon says what it means now: what is above a new limit, and how many\n"
+      "ended jobs or events a lower retain_* or events deletes at once.\n"
+      "Exit codes: 0 no changes, 2 changes, 1 an error, also one in the file or wrong usage.";
   static const std::string kApplyHelp =
       std::string(kFileHelp) +
       "It prints the changes as diff-config does, and asks before it makes them. All changes of a\n"
@@ -292,7 +317,9 @@ std::span<const CommandRow> apply_commands() {
        kDiffHelp.c_str(),
        {kPruneOptions},
        run_diff_config,
-       "sluice diff-config queues.json"},
+       "sluice diff-config queues.json",
+       nullptr,
+       true},
       {"apply",
        "FILE",
        "configure queues as a file says",

@@ -47,6 +47,8 @@ struct CommandRow {
   const char* example;  // a command line
   // Generates more text for the command's help; null: no more.
   std::string (*more_help)() = nullptr;
+  // Wrong usage exits with 1, as other errors do: 2 says something else of it.
+  bool usage_is_error = false;
 };
 
 // For a name where the server takes a glob: the option's word is the glob that matches only it.

@@ -12,7 +12,8 @@ namespace sluice {
 
 namespace {
 
-// With more rules than this only the fields are checked: a trial copies all of them.
+// With more rules than this the names that a glob matches are not looked at: a trial of a glob
+// copies all rules.
 constexpr size_t kMostRules = 1000;
 // A trial finds the rules that apply to so many groups or keys, fewer if there are many rules: each
 // of them is compared.
@@ -26,6 +27,8 @@ struct Tried {
   uint64_t slots_over = 0;
   uint64_t waiting_over = 0;
   uint64_t total_over = 0;
+  uint64_t dropped = 0;  // ended jobs
+  uint64_t events_dropped = 0;
   bool complete = true;
 
   void add(const Limits& limits, uint64_t used, uint64_t waiting, uint64_t active) {
@@ -42,9 +45,21 @@ struct Tried {
   }
 };
 
-void try_queue(const Call& call, const Queue& queue, const QueueConfig& config, Tried& tried) {
-  Limits limits = config.values().limits;
-  if (config.values().adaptive.max != 0) limits.max_active = config.values().adaptive.max;
+void try_retention(const Call& call, const Queue& queue, const QueueValues& values, Tried& tried) {
+  const int64_t now_ms = std::max(queue.queue_ms, call.unit.times.queue_ms);
+  const Retention* const bounds[] = {&values.retain_completed, &values.retain_failed};
+  for (size_t kind = 0; kind < 2; ++kind) {
+    const auto dropped = queue.count_dropped(kind, *bounds[kind], now_ms, kMaxExamined);
+    tried.dropped += dropped.count;
+    tried.complete = tried.complete && dropped.complete;
+  }
+  tried.events_dropped = queue.events.count_dropped(values.events, now_ms);
+}
+
+void try_queue(const Call& call, const Queue& queue, const QueueValues& values, Tried& tried) {
+  try_retention(call, queue, values, tried);
+  Limits limits = values.limits;
+  if (values.adaptive.max != 0) limits.max_active = values.adaptive.max;
   if (queue.adopted != nullptr) {
     const AdoptedView keys = adopted_view(call, queue);
     return tried.add(limits, keys.active_count(), keys.pending_count(), keys.active_count());
@@ -52,14 +67,27 @@ void try_queue(const Call& call, const Queue& queue, const QueueConfig& config, 
   tried.add(limits, queue.limiter.used, queue.waiting(), queue.count(JobState::kActive));
 }
 
-// Calls `add` with those of the map that the glob matches, or with the one that it names.
-template <class Map, class Find, class Add>
-void try_matched(const Map& map, Bytes pattern, size_t rules, Find find, Tried& tried, Add add) {
-  if (const auto name = glob_literal(pattern)) {
-    const auto* one = find(*name);
-    if (one != nullptr) add(*one);
-    return;
-  }
+void add_group(const Group& group, const Limits& limits, Tried& tried) {
+  tried.add(limits, group.limiter.used, group.waiting, group.active);
+}
+
+void add_key(const Key& key, const Limits& limits, Tried& tried) {
+  tried.add(limits, key.limiter.used, 0, 0);
+}
+
+// The rule of one name, however many rules there are.
+void try_name(const Queue& queue, ConfigLevel level, Bytes name, const QueueConfig::Parsed& rule,
+              Tried& tried) {
+  const Limits limits = queue.config.limits_with(level, name, rule);
+  const Group* group = level == ConfigLevel::kGroup ? queue.lanes.find_group(name) : nullptr;
+  const Key* key = level == ConfigLevel::kKey ? queue.lanes.keys().find(name) : nullptr;
+  if (group != nullptr) add_group(*group, limits, tried);
+  if (key != nullptr) add_key(*key, limits, tried);
+}
+
+// Calls `add` with those of the map that the glob matches.
+template <class Map, class Add>
+void try_matched(const Map& map, Bytes pattern, size_t rules, Tried& tried, Add add) {
   const size_t most = std::clamp<size_t>(kMostCompared / (rules + 1), 1, kMostMatched);
   const uint64_t next = map.scan(0, kMaxExamined, [&](const auto* one) {
     if (one->name.empty() || !glob_match(pattern, one->name)) return;
@@ -72,39 +100,38 @@ void try_matched(const Map& map, Bytes pattern, size_t rules, Find find, Tried& 
   tried.complete = tried.complete && next == 0;
 }
 
-void try_groups(const Queue& queue, const QueueConfig& config, Bytes pattern, Tried& tried) {
-  const auto find = [&](Bytes name) { return queue.lanes.find_group(name); };
-  try_matched(
-      queue.lanes.groups(), pattern, config.rule_count(), find, tried, [&](const Group& group) {
-        tried.add(config.group(group.name).limits, group.limiter.used, group.waiting, group.active);
-      });
-}
-
-void try_keys(const Queue& queue, const QueueConfig& config, Bytes pattern, Tried& tried) {
-  const auto find = [&](Bytes name) { return queue.lanes.keys().find(name); };
-  try_matched(queue.lanes.keys(), pattern, config.rule_count(), find, tried,
-              [&](const Key& key) { tried.add(config.key(key.name), key.limiter.used, 0, 0); });
+void try_glob(const Queue& queue, ConfigLevel level, Bytes pattern,
+              std::span<const std::pair<Bytes, Bytes>> fields, Tried& tried) {
+  const size_t rules = queue.config.rule_count();
+  if (rules > kMostRules) {
+    tried.complete = false;
+    return;
+  }
+  QueueConfig config = queue.config;
+  config.set(level, pattern, fields);
+  if (level == ConfigLevel::kGroup) {
+    try_matched(queue.lanes.groups(), pattern, rules, tried, [&](const Group& group) {
+      add_group(group, config.group(group.name).limits, tried);
+    });
+  } else {
+    try_matched(queue.lanes.keys(), pattern, rules, tried,
+                [&](const Key& key) { add_key(key, config.key(key.name), tried); });
+  }
 }
 
 }  // namespace
 
 void reply_tried(Call& call, const Queue* queue, ConfigLevel level, Bytes pattern,
                  std::span<const std::pair<Bytes, Bytes>> fields) {
+  const QueueConfig::Parsed parsed = config_of(queue).parse(level, pattern, fields);
+  if (!parsed.bad.empty()) return reply_bad_field(call, parsed.bad);
   Tried tried;
-  tried.complete = queue == nullptr || queue->config.rule_count() <= kMostRules;
-  QueueConfig config;
-  if (queue != nullptr && tried.complete) {
-    config = queue->config;
-  } else if (queue != nullptr) {
-    // The names of its bands are needed to check the fields.
-    config.apply(ConfigLevel::kQueue, {}, queue->config.recorded(ConfigLevel::kQueue, {}));
-  }
-  const std::string bad = config.set(level, pattern, fields).bad;
-  if (!bad.empty()) return reply_bad_field(call, bad);
-  if (queue != nullptr && tried.complete) {
-    if (level == ConfigLevel::kQueue) try_queue(call, *queue, config, tried);
-    if (level == ConfigLevel::kGroup) try_groups(*queue, config, pattern, tried);
-    if (level == ConfigLevel::kKey) try_keys(*queue, config, pattern, tried);
+  if (queue != nullptr && level == ConfigLevel::kQueue) {
+    try_queue(call, *queue, parsed.values, tried);
+  } else if (queue != nullptr && level != ConfigLevel::kWorker) {
+    const std::optional<std::string> name = glob_literal(pattern);
+    name ? try_name(*queue, level, *name, parsed, tried)
+         : try_glob(*queue, level, pattern, fields, tried);
   }
   MapReply map(call.reply);
   map.count("matched", tried.matched);
@@ -112,6 +139,8 @@ void reply_tried(Call& call, const Queue* queue, ConfigLevel level, Bytes patter
   map.count("slots_over", tried.slots_over);
   map.count("waiting_over", tried.waiting_over);
   map.count("total_over", tried.total_over);
+  map.count("dropped", tried.dropped);
+  map.count("events_dropped", tried.events_dropped);
   map.boolean("complete", tried.complete);
 }
 

@@ -141,12 +141,84 @@ async function meanwhile(visit) {
   await api("PATCH", queue("mail"), { max_total: 0 });
 }
 
+// A lower retention deletes at once what it no longer keeps: it says how much, asks, and offers no
+// undo.
+async function keep_less(visit) {
+  const { page } = visit;
+  for (const id of ["f1", "f2", "f3", "f4", "f5", "f6"]) {
+    await add("ended", id);
+    const [{ lease }] = await pop("ended");
+    await api("POST", `${queue("ended")}/jobs/${id}:nack`, { lease, mode: "fatal" });
+  }
+  await visit.go("#/q/ended/settings");
+  await page.getByLabel("Change retain_failed").click();
+  await page.locator("input[name=retain_failed]").fill("6");
+  await visit.see(".trial", "Nothing that waits or runs now is affected at once.");
+  await page.locator("input[name=retain_failed]").fill("2");
+  await visit.see(".trial", "4 ended jobs are deleted at once, and cannot be brought back.");
+  await visit.click(".setting-edit button", "Save");
+  await visit.see("dialog", "4 ended jobs are deleted at once, and cannot be brought back.");
+  await visit.click("dialog button", "Back");
+  const kept = async () => (await api("GET", queue("ended"))).stats.kept.failed;
+  assert.equal(await kept(), 6);
+  await visit.click(".setting-edit button", "Save");
+  await visit.click("dialog button", "Save it");
+  await visit.see(".notice", "retain_failed is 2 now.");
+  await visit.see_none("dialog");
+  const told = page.locator(".notice", { hasText: "retain_failed is 2" });
+  assert.equal(await told.getByText("Undo").count(), 0);
+  await visit.see(".setting", /retain_failed.*the last 2/);
+  assert.equal(await kept(), 2);
+  // Raised, it deletes nothing.
+  await page.getByLabel("Change retain_failed").click();
+  await page.locator("input[name=retain_failed]").fill("9");
+  await visit.click(".setting-edit button", "Save");
+  await page.locator(".notice", { hasText: "retain_failed is 9 now." }).getByText("Undo").click();
+  await visit.see(".setting", /retain_failed.*the last 2/);
+  await page.getByLabel("Change events").click();
+  await page.locator("input[name=events]").fill("17");
+  await visit.see(".trial", "1 event is deleted at once");
+  await page.keyboard.press("Escape");
+  await api("DELETE", `${queue("ended")}?confirm=true`);
+  await visit.go("#/q/mail/settings");
+  await visit.see(".setting", /max_waiting.*2 waiting/);
+}
+
+// With `full displace` a queue that is full takes more urgent jobs; its groups do not.
+async function displace(visit) {
+  const { page } = visit;
+  await api("PATCH", queue("mail"), { full: "displace" });
+  await visit.see(".setting", /full.*displace/);
+  const tries = async (row, name) => {
+    await row.getByLabel(`Change ${name}`).click();
+    await row.locator(`input[name=${name}]`).fill("1");
+  };
+  await tries(page.locator(".settings"), "max_waiting");
+  await visit.see(".trial", "1 waiting job is above this limit: it stays, but each new job that is "
+    + "more urgent cancels the least urgent one; others are refused.");
+  await page.keyboard.press("Escape");
+  await api("PATCH", `${queue("mail")}?group=ann`, { max_waiting: 9 });
+  await tries(page.locator(".rule"), "max_waiting");
+  await visit.see(".rule .trial", "1 waiting job is above this limit: it stays, and new ones are "
+    + "refused.");
+  await page.keyboard.press("Escape");
+  await api("DELETE", `${queue("mail")}/config?group=ann`);
+  await visit.see_none(".rule");
+  await api("PATCH", queue("mail"), { full: "reject" });
+}
+
 async function rules(visit) {
   const { page } = visit;
   await visit.click(".rules-panel button", "Add a rule…");
   await page.fill("dialog input[name=glob]", "ann");
   await page.selectOption("dialog select[name=field]", "max_active");
+  await page.fill("dialog input[name=value]", "1m");
+  await visit.see("dialog .trial.warn", "This takes a whole number.");
+  await page.fill("dialog input[name=value]", "2");
+  await visit.see("dialog .trial", /1 slot in use is above this cap: .* starts until it is free/);
+  assert.deepEqual(await config("?group=ann"), {});
   await page.fill("dialog input[name=value]", "3");
+  await visit.see("dialog .trial", "Nothing that waits or runs now is affected at once.");
   await visit.click("dialog button", "Add it");
   await visit.see(".rule", /group.*ann.*3 of 3 in use, 2 waiting/);
   assert.deepEqual(await config("?group=ann"), { max_active: 3 });
@@ -177,8 +249,11 @@ async function rules(visit) {
 async function patterns(visit) {
   const { page } = visit;
   for (const glob of ["a*", "b*"]) {
-    await api("PATCH", `${queue("mail")}?group_glob=${glob}`, { max_waiting: 9 });
+    await api("PATCH", `${queue("mail")}?group_glob=${glob}`, { max_waiting: 9, ttl_ms: 3_600_000,
+      rate: "20/1000:40" });
   }
+  await visit.see(".rule", /ttl_ms *1 h *stored as 3600000/);
+  await visit.see(".rule", "20 starts in 1.0 s, up to 40 at once");
   const remove = (glob) => page.locator(".rule", { hasText: glob }).getByText("Remove").click();
   await visit.see(".rule", "b*");
   await remove("a*");
@@ -206,7 +281,24 @@ async function many_rules(visit) {
   await visit.see(".rules-panel .panel-aside", "111 rules");
   await api("POST", `${queue("ruled")}/jobs/j:cancel`, {});
   await visit.see_none(".rule", "1 waiting");
-  await add("ruled", "k", { group: "zed" });
+  for (const id of ["i", "k"]) await add("ruled", id, { group: "zed" });
+  for (let n = 110; n < 1001; ++n) {
+    await api("PATCH", `${queue("ruled")}?group=g-${n}`, { max_active: 5 });
+  }
+  // A trial of the queue, or of one name, counts whatever the number of rules.
+  await page.getByLabel("Change max_waiting").click();
+  await page.locator("input[name=max_waiting]").fill("1");
+  await visit.see(".trial", "1 waiting job is above this limit");
+  await page.keyboard.press("Escape");
+  await visit.click(".rules-panel button", "Add a rule…");
+  await page.selectOption("dialog select[name=field]", "max_waiting");
+  await page.fill("dialog input[name=value]", "1");
+  await page.fill("dialog input[name=glob]", "zed");
+  await visit.see("dialog .trial", "1 waiting job is above this limit");
+  await page.fill("dialog input[name=glob]", "z*");
+  await visit.see("dialog .trial", "What is affected cannot be counted: there are too many");
+  await visit.click("dialog button", "Back");
+  await api("POST", `${queue("ruled")}/jobs/i:cancel`, {});
   await visit.open_queue("ruled");
   await visit.see_figure("Pending", "1");
   await page.locator("h2", { hasText: "Groups" }).scrollIntoViewIfNeeded();
@@ -302,7 +394,7 @@ async function remove(visit) {
 await scenario(async (browser) => {
   const visit = await Visit.open(browser);
   await visit.log_in();
-  await visit.play([make, make_again, set, meanwhile, rules, patterns, many_rules,
-    group_and_worker, remove]);
+  await visit.play([make, make_again, set, keep_less, meanwhile, displace, rules, patterns,
+    many_rules, group_and_worker, remove]);
   await visit.close();
 });

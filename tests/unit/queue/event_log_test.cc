@@ -105,7 +105,9 @@ void run_against_model(uint64_t seed, sluice::EventSpill* spill, uint64_t most) 
       const auto age_ms = static_cast<int64_t>(random() % 2 * 60 * most);
       const Retention bounds{random() % 20 == 0 ? random() % most : most, age_ms, 0};
       const size_t limit = random() % 2 == 0 ? 5 : 10'000;
+      const uint64_t dropped = log.count_dropped(bounds, now);
       log.trim(bounds, now, limit);
+      if (limit == 10'000) REQUIRE(dropped == model.size() - log.count());
       for (size_t i = 0; i < limit && !model.empty(); ++i) {
         const bool old = bounds.age_ms > 0 && model.front().time_ms + bounds.age_ms <= now;
         if (model.size() <= bounds.count && !old) break;
@@ -233,7 +235,9 @@ TEST_CASE("what is lost is trimmed by age as a whole") {
   log.spill_to(&spill);
   fill(log, 5000);
   spill.lost = true;
+  const uint64_t dropped = log.count_dropped({100'000, 1000, 0}, 1000 + 2500);
   log.trim({100'000, 1000, 0}, 1000 + 2500, 100'000);
+  CHECK(log.count() == 5000 - dropped);
   CHECK(log.oldest_seq() > 1500);
   CHECK(log.oldest_seq() < 1700);
 }

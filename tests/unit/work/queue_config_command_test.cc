@@ -267,4 +267,127 @@ TEST_CASE("a trial of an adaptive cap goes by its greatest value") {
   CHECK(q.say("Q.CONFIG q TRY max_active 2 adaptive 1:4:500:5000", "slots_over") == "1");
 }
 
+// Ends jobs with one letter as their ids, a second after each other: 1 byte of id, 3 of payload and
+// 6 of the error each.
+void fail(QueueTalk& q, const std::string& ids) {
+  for (const std::string& id : QueueTalk::words(ids)) {
+    q.add(id);
+    q.pop();
+    q.nack(id, "FATAL ERROR broken");
+    q.pass(1000);
+  }
+}
+
+TEST_CASE("a trial counts the ended jobs that a lower retention drops at once") {
+  QueueTalk q;
+  fail(q, "a b c d e f");
+  q.add("g h");
+  q.drain();
+  const auto dropped = [&](const std::string& fields) {
+    return q.say("Q.CONFIG q TRY " + fields, "dropped");
+  };
+  CHECK(dropped("max_active 1") == "0");
+  for (const auto& [fields, count] : {std::pair("retain_failed 2", 4),
+                                      {"retain_failed 0", 6},
+                                      {"retain_failed 6", 0},
+                                      {"retain_failed 9:3000", 4},
+                                      {"retain_failed 9:3001", 3},
+                                      {"retain_failed 1:3000", 5},
+                                      {"retain_failed 9:0:59", 1},
+                                      {"retain_failed 9:0:60", 0},
+                                      {"retain_failed 9:0:25", 4},
+                                      {"retain_failed 5:0:25", 4},
+                                      {"retain_failed 1:0:25", 5},
+                                      {"retain_completed 0", 2},
+                                      {"retain_completed 1 retain_failed 2", 5}}) {
+    CAPTURE(fields);
+    CHECK(dropped(fields) == std::to_string(count));
+    CHECK(q.say(std::string("Q.CONFIG q TRY ") + fields, "complete") == "t");
+  }
+  CHECK(q.state("a") == "failed");
+  // What was counted is what goes.
+  CHECK(q.say("Q.CONFIG q SET retain_failed 9:3001 retain_completed 1") == "OK");
+  CHECK(q.state("c") == "null");
+  CHECK(q.state("d") == "failed");
+  CHECK(dropped("retain_failed 9:3001") == "0");
+}
+
+TEST_CASE("a trial of a retention by bytes counts at most ten thousand jobs of a kind") {
+  QueueTalk q;
+  q.say("Q.CONFIG q SET retain_completed 20000");
+  for (int i = 0; i < 10'001; ++i) {
+    q.add(std::to_string(i));
+    q.say("Q.CANCEL q " + std::to_string(i));
+  }
+  const RespValue tried = q.ask("Q.CONFIG q TRY retain_completed 20000:0:1");
+  CHECK(tried.field("dropped") == "10000");
+  CHECK(tried.field("complete") == "f");
+  CHECK(q.say("Q.CONFIG q TRY retain_completed 0:0:1", "dropped") == "10001");
+}
+
+TEST_CASE("a trial counts the events that are dropped at once, by number and by age") {
+  QueueTalk q;
+  for (int second = 0; second < 500; ++second) {
+    q.add(std::to_string(second));
+    q.say("Q.CANCEL q " + std::to_string(second));
+    q.pass(1000);
+  }
+  const auto dropped = [&](const std::string& bounds) {
+    return q.say("Q.CONFIG q TRY events " + bounds, "events_dropped");
+  };
+  CHECK(dropped("0") == "1000");
+  CHECK(dropped("990") == "10");
+  CHECK(dropped("1000") == "0");
+  CHECK(dropped("1000:500001") == "0");
+  CHECK(dropped("1000:500000") == "2");
+  CHECK(dropped("1000:200000") == "602");
+  CHECK(dropped("1000:1") == "1000");
+  CHECK(dropped("100:200000") == "900");
+  CHECK(q.say("Q.CONFIG q SET events 1000:200000") == "OK");
+  CHECK(q.find_queue("q")->events.count() == 398);
+  CHECK(dropped("1000:200000") == "0");
+  CHECK(dropped("1000:100500") == "198");
+}
+
+TEST_CASE("with very many rules a trial counts all but what globs match") {
+  QueueTalk q;
+  q.add("a b c", "GROUP g KEY k");
+  q.pop("COUNT 2");
+  for (int rule = 0; rule < 1001; ++rule) {
+    q.say("Q.CONFIG q GROUP g" + std::to_string(rule) + " SET order lifo:LOW");
+  }
+  q.say("Q.CONFIG q GROUP g* SET max_waiting 9");
+  const auto tried = [&](const std::string& level, const std::string& fields) {
+    const RespValue reply = q.ask("Q.CONFIG q " + level + "TRY " + fields);
+    std::string counts;
+    for (const char* field : {"matched", "slots_over", "waiting_over", "total_over", "complete"}) {
+      counts += (counts.empty() ? "" : " ") + reply.field(field);
+    }
+    return counts;
+  };
+  CHECK(tried("", "max_active 1 max_total 1") == "1 1 0 2 t");
+  CHECK(tried("GROUP g ", "max_active 1 max_total 2") == "1 1 0 1 t");
+  CHECK(tried("GROUP none ", "max_active 1") == "0 0 0 0 t");
+  CHECK(tried("KEY k ", "max_active 1") == "1 1 0 0 t");
+  CHECK(tried("WORKER w ", "quiet on") == "0 0 0 0 t");
+  CHECK(tried("GROUP g* ", "max_active 1") == "0 0 0 0 f");
+  CHECK(tried("KEY * ", "max_active 1") == "0 0 0 0 f");
+  // The fields are checked all the same, also against what the rules name.
+  CHECK(q.say("Q.CONFIG q GROUP g* TRY max_active x") == "-BADFIELD field=max_active");
+  CHECK(q.say("Q.CONFIG q TRY bands A,B default_pri A") == "-BADFIELD field=bands");
+  CHECK(q.say("Q.CONFIG q SET bands A,B default_pri A") == "-BADFIELD field=bands");
+}
+
+TEST_CASE("a trial of one name goes by all rules that apply to it") {
+  QueueTalk q;
+  q.add("a b c", "GROUP g");
+  q.say("Q.CONFIG q GROUP g* SET max_waiting 1");
+  CHECK(q.say("Q.CONFIG q GROUP g TRY max_total 2", "waiting_over") == "2");
+  CHECK(q.say("Q.CONFIG q GROUP g TRY max_waiting 2", "waiting_over") == "1");
+  CHECK(q.say("Q.CONFIG q GROUP g SET max_waiting 3") == "OK");
+  CHECK(q.say("Q.CONFIG q GROUP g TRY max_total 2", "waiting_over") == "0");
+  CHECK(q.say("Q.CONFIG q GROUP g* TRY max_total 2", "waiting_over") == "0");
+  CHECK(q.say("Q.CONFIG q GROUP g* TRY max_total 2", "total_over") == "1");
+}
+
 }  // namespace
