@@ -10,7 +10,7 @@ import { segment_of, segment_of_item, shown } from "./bytes";
 import { Chart } from "./charts";
 import { append, h, replace, set_text, show } from "./dom";
 import { missing_queue, unused_queue } from "./first_run";
-import { count, duration, rate, short_count } from "./format";
+import { duration, rate, short_count } from "./format";
 import { GroupsPanel } from "./groups_panel";
 import { ask_past, series_of } from "./history";
 import type { Range } from "./history";
@@ -25,7 +25,7 @@ import type { Band, Item, Job, Pause, QueueAnswer, Stats } from "./types";
 import { Figure, Stale, skeleton, show_error } from "./view";
 import type { View } from "./view";
 import { WINDOW_S } from "./waits";
-import { has_place, is_over } from "./words";
+import { has_place, is_over, slots_in_words } from "./words";
 import { WorkersPanel } from "./workers_panel";
 
 // Also when events are frequent: each look is some ten requests.
@@ -42,7 +42,8 @@ function figures(ref: QueueRef) {
     pending: new Figure("Pending", "jobs that may run now", jobs("pending")),
     delayed: new Figure("Delayed", "jobs that wait for their time", jobs("delayed")),
     blocked: new Figure("Blocked", "jobs that wait for other jobs", jobs("blocked")),
-    active: new Figure("Active", "slots in use, and their cap", jobs("active")),
+    active: new Figure("Active", "jobs that run, and the slots that they take of the cap",
+      jobs("active")),
     oldest: new Figure("Oldest wait", "the longest wait of a pending job"),
     wait: new Figure("Wait p95", `of jobs started in the last ${WINDOW_S} s`),
     run: new Figure("Run p50", "of all runs since the statistics began"),
@@ -280,9 +281,9 @@ export class QueueView implements View {
     all.pending.set(short_count(stats.pending));
     all.delayed.set(short_count(stats.delayed));
     all.blocked.set(short_count(stats.blocked));
-    const cap = stats.max_active;
-    all.active.set(count(stats.slots) + (cap ? ` of ${count(cap)}` : ""),
-      stats.utilization === null ? "no cap" : `${Math.round(stats.utilization * 100)} % used`);
+    const slots = slots_in_words(stats);
+    all.active.set(short_count(stats.active), stats.max_active > 0 ? slots
+      : [slots, "no cap"].filter((each) => each !== "").join(", "));
     all.oldest.set(duration(stats.oldest_ms));
     const wait = series_of(this.ref.db, this.ref.queue).recent.of_all();
     all.wait.set(wait ? duration(wait.p95) : "–", wait === null ? ""

@@ -1,5 +1,5 @@
 // The list of queues: filter, databases, the search from there.
-import { Visit, add, api, assert, pause, queue, scenario, until } from "./browser.mjs";
+import { Visit, add, api, assert, pause, pop, queue, scenario, until } from "./browser.mjs";
 
 const cards = (visit) => visit.page.locator(".card header .id").allTextContents();
 
@@ -174,6 +174,11 @@ async function table(visit) {
   await visit.see(".queues tr", "many-6");
   await visit.see(".queues tr", /many-6.*no worker/);
   await visit.see(".sum", /1 blocked/);
+  // Of jobs that take several slots both numbers are told.
+  await api("PATCH", queue("many-1"), { max_active: 4 });
+  for (const id of ["c1", "c2"]) await add("many-1", id, { cost: 2, pri: "CRITICAL" });
+  await pop("many-1", { count: 2, lease_ms: 600_000 });
+  await visit.see(".queues td", "2, 4 of 4 slots");
   const told = await page.locator(".sum").textContent();
   const [waiting, , pending, delayed, blocked] = told.match(/\d+/g).map(Number);
   assert(waiting === pending + delayed + blocked && delayed === 1 && blocked === 1, told);
