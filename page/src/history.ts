@@ -8,6 +8,10 @@ import { WaitWindow } from "./waits";
 
 // An own sample a second, for a little longer than the server's are read anew.
 const MOST_SAMPLES = 150;
+// What these certainly span.
+const OWN_S = 120;
+// The server looks at each queue some times within this.
+const NEW_MS = 60_000;
 // In a small chart, where the server keeps no history.
 const SHOWN_SAMPLES = 60;
 const MOST_QUEUES = 1200;
@@ -89,6 +93,9 @@ export class Series {
   readonly recent = new WaitWindow();
   private totals: Totals | null = null;
   private past: Past | null = null;
+  // Up to when the server knew nothing, in milliseconds; and when its statistics began.
+  private nothing_until: number | null = null;
+  private since_ms = Infinity;
   private hour: Hour | null = null;
   // The failed jobs of the server's last hour, and of all time at its end; null: when the queue was
   // seen first.
@@ -111,6 +118,7 @@ export class Series {
     const usable = before !== null && seconds < SILENT_S && FLOWS.every((flow) =>
       totals[flow] >= before[flow]);
     this.totals = totals;
+    this.since_ms = stats.since;
     this.failed_before ??= stats.failed;
     this.time.push(now / 1000);
     this.waiting.push(stats.waiting);
@@ -204,8 +212,19 @@ export class Series {
       failed: minute(this.flows.failed) };
   }
 
-  set_past(past: Past): void {
-    this.past = past;
+  // null: the server keeps none, or not for this user; what was read before is still known.
+  set_past(past: Past | null): void {
+    if (past !== null) this.past = past;
+    const known = this.past?.series.waiting.some((value) => value !== null) === true;
+    const end = past === null ? Infinity : past.start_ms + past.step_ms * past.series.waiting.length;
+    this.nothing_until = known ? null : end;
+  }
+
+  // The last hour where the server keeps it, else what this page has seen itself. Of a new queue
+  // there is nothing yet.
+  get kept_span_s(): number {
+    return this.nothing_until !== null && this.since_ms < this.nothing_until - NEW_MS ? OWN_S
+      : 3600;
   }
 
   get range(): Range {
@@ -297,7 +316,7 @@ async function if_kept<T>(path: string, signal: AbortSignal): Promise<T | null> 
 
 export async function ask_past(ref: QueueRef, range: Range, signal: AbortSignal): Promise<void> {
   const past = await if_kept<Past>(queue_path(ref, "/history", { range }), signal);
-  if (past) series_of(ref.db, ref.queue).set_past({ ...past, range });
+  series_of(ref.db, ref.queue).set_past(past && { ...past, range });
 }
 
 interface HourLine extends Hour {

@@ -102,8 +102,9 @@ export class QueueCards {
   }
 
   private draw_charts(card: Card): void {
-    const lines = series_of(this.db, card.key).lines(card.band_names);
-    for (const chart of card.charts) chart.draw(lines);
+    const series = series_of(this.db, card.key);
+    const lines = series.lines(card.band_names);
+    for (const chart of card.charts) chart.draw(lines, series.kept_span_s);
   }
 
   draw_bands(card: Card, bands: Band[]): void {

@@ -29,6 +29,53 @@ async function told_of_a_failure(visit) {
   await visit.see(".card", "mail");
 }
 
+// Cards beside each other have the same span of time, and say it. A key is left out only if its
+// line is empty.
+async function small_charts(visit) {
+  const { page } = visit;
+  await add("older", "j");
+  const past = (url) => url.pathname.endsWith("/history") && url.searchParams.has("range");
+  await page.route(past, async (route) => {
+    const answer = await (await route.fetch()).json();
+    answer.start_ms = Date.now() - 3_600_000;
+    for (const series of Object.values(answer.series)) series.fill(null);
+    const older = route.request().url().includes("/older/");
+    answer.series.waiting.fill(3, older ? 0 : 700);
+    const waits = answer.series.waiting.map((_, n) => older && n === 300 ? 50 : null);
+    answer.bands = { HIGH: { wait_p50_ms: waits, wait_p95_ms: waits } };
+    await route.fulfill({ json: answer });
+  });
+  await page.reload();
+  const figures = (name) => page.locator(".card", { hasText: name }).locator("figure");
+  for (const name of ["mail", "older"]) {
+    await figures(name).filter({ hasText: /^Jobswaiting .*last hour, max 3$/ }).waitFor();
+  }
+  // Where the line of the older one began an hour ago the younger one's is empty.
+  visit.faults.allowed.push("willReadFrequently");
+  await page.waitForFunction(() => {
+    const wanted = getComputedStyle(document.documentElement).getPropertyValue("--waiting").trim();
+    const drawn = [...document.querySelectorAll(".card")].map((card) => {
+      const canvas = card.querySelector("canvas");
+      if (!canvas?.width) return null;
+      const { data } = canvas.getContext("2d").getImageData(canvas.width * 0.2, 0,
+        canvas.width * 0.5, canvas.height);
+      for (let at = 0; at < data.length; at += 4) {
+        const hex = [...data.slice(at, at + 3)].map((v) => v.toString(16).padStart(2, "0"))
+          .join("");
+        if (`#${hex}` === wanted) return `${card.querySelector("a").textContent} drawn`;
+      }
+      return `${card.querySelector("a").textContent} empty`;
+    });
+    return drawn.sort().join() === "mail empty,older drawn";
+  });
+  await figures("older").locator(".key:visible", { hasText: /^HIGH –, –$/ }).waitFor();
+  assert.equal(await figures("mail").locator(".key:visible", { hasText: "HIGH" }).count(), 0);
+  await page.unroute(past);
+  await api("DELETE", `${queue("older")}?confirm=true`);
+  await page.reload();
+  await visit.see(".card", "mail");
+}
+
 async function under_the_pointer(visit, opened) {
   const { page } = visit;
   const plot = page.locator("figure", { hasText: "waiting" }).locator(".u-over");
@@ -157,6 +204,7 @@ await scenario(async (browser) => {
   await visit.log_in();
   await visit.see(".card", "mail");
   await told_of_a_failure(visit);
+  await visit.play([small_charts]);
   await visit.open_queue("mail");
   await visit.see(".job-row", "a");
   await visit.play([(each) => under_the_pointer(each, opened), lone_points,
