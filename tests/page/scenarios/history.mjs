@@ -161,6 +161,40 @@ async function dragged(visit) {
   assert(page.url().endsWith("?state=failed&range=day"), page.url());
 }
 
+// A run that failed is told of however many events stand before it, also if its job was retried.
+async function long_ranges(visit) {
+  const { page } = visit;
+  await api("POST", `${queue("busy")}/jobs`, Array.from({ length: 1000 }, (_, n) => ({
+    id: `j${n}`, payload: "", backoff: [600_000, 600_000], retry: 1 })));
+  const since = Date.now() - 60_000;
+  for (const mode of ["fail", "fatal"]) {
+    const [{ id, lease }] = await pop("busy", { lease_ms: 600_000 });
+    await api("POST", `${queue("busy")}/jobs/${id}:nack`, { lease, mode, error: "no route" });
+  }
+  const busy = `#/q/busy?state=failed&since=${since}&until=${Date.now() + 60_000}`;
+  await visit.go(busy);
+  await visit.see(".range .panel-aside",
+    "1 retrying, 1 failed; of the first 1,000 events: 1,000 added");
+  await visit.see('.range li[data-event="retrying"]', "j0");
+  await visit.see('.range li[data-event="failed"]', "j1");
+  // The server examines a part of its log in a call.
+  const events = (url) => url.pathname === `${queue("busy")}/events` && url.searchParams.has("type");
+  let calls = 0;
+  await page.route(events, async (route) => {
+    const url = new URL(route.request().url());
+    assert.deepEqual(url.searchParams.getAll("type"), ["failed", "retrying", "reclaimed"]);
+    if (++calls > 1) return route.continue();
+    return route.fulfill({ json: { events: [],
+      next: String(Number(url.searchParams.get("after")) + 1) } });
+  });
+  await page.reload();
+  await visit.see(".range .panel-aside", "1 retrying, 1 failed; of the first");
+  assert(calls > 1, `${calls} calls`);
+  await page.unroute(events);
+  await visit.open_queue("mail");
+  await visit.see(".job-row", "a");
+}
+
 // The same with keys, and with a finger.
 async function without_a_mouse(visit) {
   const { page } = visit;
@@ -208,6 +242,6 @@ await scenario(async (browser) => {
   await visit.open_queue("mail");
   await visit.see(".job-row", "a");
   await visit.play([(each) => under_the_pointer(each, opened), lone_points,
-    without_a_mouse, dragged]);
+    without_a_mouse, long_ranges, dragged]);
   await visit.close();
 });
