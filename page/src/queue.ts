@@ -161,8 +161,8 @@ export class QueueView implements View {
         if ((event.target as Element).closest("a")) this.jobs.root.scrollIntoView();
       } }, ...Object.values(this.figures).map((figure) => figure.root)),
       h("div.range-row", {}, this.ranges.hour, this.ranges.day,
-        h("small", {}, "Drag over a range of time to see its events and failures; or mark it with "
-          + "Shift and the arrow keys, then Enter."),
+        h("small", {}, "Drag over a range of time to see its events and failures",
+          h("span.keys-hint", {}, "; or mark it with Shift and the arrow keys, then Enter"), "."),
         this.range_note),
       h("div.plots", {}, ...this.charts.map((chart) => {
         chart.root.classList.add("panel");
@@ -285,8 +285,10 @@ export class QueueView implements View {
     all.active.set(short_count(stats.active), stats.max_active > 0 ? slots
       : [slots, "no cap"].filter((each) => each !== "").join(", "));
     all.oldest.set(duration(stats.oldest_ms));
-    const wait = series_of(this.ref.db, this.ref.queue).recent.of_all();
-    all.wait.set(wait ? duration(wait.p95) : "–", wait === null ? ""
+    const { recent } = series_of(this.ref.db, this.ref.queue);
+    const wait = recent.of_all();
+    all.wait.set(wait ? duration(wait.p95) : "–", wait === null
+      ? (recent.known ? `no job started in ${WINDOW_S} s` : "")
       : wait.started > 0 ? `p50 ${duration(wait.p50)}` : "none started; the first waits");
     all.run.set(stats.run_ms.count ? duration(stats.run_ms.p50) : "–",
       stats.run_ms.count ? `p95 ${duration(stats.run_ms.p95)}` : "");

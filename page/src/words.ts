@@ -113,6 +113,11 @@ export function event_in_words(event: QueueEvent): string {
   return EVENTS[event.type] ?? event.type;
 }
 
+// The name of a field of an event. A number alone would be taken for a time.
+export function field_in_words(name: string): string {
+  return name === "lease" ? "lease token" : name.replace("_ms", "").replace("_base64", "");
+}
+
 // How long the recently started jobs waited.
 export function wait_in_words(wait: Wait | null): string {
   if (wait === null) return "";

@@ -182,6 +182,20 @@ async function table(visit) {
   const told = await page.locator(".sum").textContent();
   const [waiting, , pending, delayed, blocked] = told.match(/\d+/g).map(Number);
   assert(waiting === pending + delayed + blocked && delayed === 1 && blocked === 1, told);
+  // A line that is zero throughout has no greatest value to tell.
+  await visit.see(".queues tr:has-text('many-6') .spark-cell", "max 1");
+  await visit.see_none(".spark-cell small", "max 0");
+  // The sum is exact, so that it adds up however large it is.
+  const list = (url) => url.pathname === "/api/v1/queues";
+  await page.route(list, async (route) => {
+    const answer = await (await route.fetch()).json();
+    const { stats } = answer.queues.find(({ name }) => name === "many-0");
+    Object.assign(stats, { waiting: 300_149, pending: 149_999, delayed: 150_150 });
+    await route.fulfill({ json: answer });
+  });
+  await visit.see(".sum", /^300,\d\d\d jobs wait in .*: 150,\d\d\d pending, 150,151 delayed/);
+  await page.unroute(list);
+  await visit.see(".sum", /^\d+ jobs wait/);
   // It needs no sideways scrolling, whatever the width.
   for (const width of [1920, 1280, 1100, 768, 390, 1360]) {
     await page.setViewportSize({ width, height: 900 });
