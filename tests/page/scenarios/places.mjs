@@ -166,24 +166,26 @@ async function quiet(visit) {
   await page.locator("button", { hasText: "Show more workers (10)" }).press("Enter");
   assert.equal(await page.locator(".worker-row").count(), 40);
   assert.equal(await page.evaluate(() => document.activeElement.textContent), "w-30");
-  await page.locator(".worker-row", { hasText: "w-39" }).getByText("Make it quiet").click();
-  await visit.see(".worker-row .pill", "quiet");
-  assert.equal(await is_quiet("crowd", "w-39"), true);
+  const last = page.locator(".worker-row", { hasText: "w-39" });
+  await last.getByText("Make it quiet").click();
+  await last.locator(".pill:visible", { hasText: "quiet" }).waitFor();
+  assert.equal(await is_quiet("crowd", "w-39"), "on");
   await visit.go("#/workers?find=ada");
   await visit.see(".all-workers tr", /^ada/);
   await page.getByLabel("Make it quiet: ada").click();
   await visit.see(".notice", "ada gets no new jobs now.");
   await visit.see(".all-workers .pill", "quiet");
-  for (const name of ["mail", "exec"]) assert.equal(await is_quiet(name, "ada"), true);
+  for (const name of ["mail", "exec"]) assert.equal(await is_quiet(name, "ada"), "on");
   // In one queue it gets jobs again: the rest is what is changed, and taken back.
   await api("PATCH", `${queue("mail")}?worker=ada`, { quiet: false });
   await page.getByLabel("Make it quiet: ada").click();
   await page.getByLabel("Give it jobs: ada").click();
   await visit.see(".notice", "ada gets jobs again.");
-  for (const name of ["mail", "exec"]) assert.equal(await is_quiet(name, "ada"), false);
+  for (const name of ["mail", "exec"]) assert.equal(await is_quiet(name, "ada"), "off");
+  await page.getByLabel("Make it quiet: ada").waitFor();
   await page.locator(".notice", { hasText: "gets jobs again" }).getByText("Undo").click();
   await page.getByLabel("Give it jobs: ada").waitFor();
-  for (const name of ["mail", "exec"]) assert.equal(await is_quiet(name, "ada"), true);
+  for (const name of ["mail", "exec"]) assert.equal(await is_quiet(name, "ada"), "on");
 }
 
 await scenario(async (browser) => {
