@@ -159,6 +159,12 @@ def test_pictures_of_what_is_seldom_seen(options):
     play(options, "pictures", variables={"PART": "seldom"})
 
 
+def test_pictures_of_lists(options):
+    """Many queues, failed jobs, their errors, attempts and rules: in two sizes, light and dark,
+    without sideways scrolling, accessible."""
+    play(options, "pictures", variables={"PART": "lists"})
+
+
 def test_log_in(options):
     """Log-in, log-out, roles, a link with a token; without any token the page only reads."""
     def lower(server, role):
