@@ -46,7 +46,7 @@ function port_of_server(): number {
   return state.session?.port || state.session?.tls_port || USUAL_PORT;
 }
 
-// The user as a segment; null: nobody has to log in. Who has logged in to the page is known.
+// The user as a segment; null: nobody has to log in. The page knows its own user.
 function user_of_server(): string | null {
   if (!state.session?.password_needed) return null;
   return (segment_of(state.session, "user") ?? "USER").replaceAll("'", "%27");
@@ -91,7 +91,7 @@ function notes(): (HTMLElement | null)[] {
   const { session } = state;
   return [note(session?.password_needed, "This server wants a password: put a user's name and "
     + "password there."),
-  note(only_tls(), "This server speaks TLS only. A client also needs the authority's certificate "
+  note(only_tls(), "This server accepts only TLS. A client also needs the authority's certificate "
     + "(redis-cli: --cacert) if its system does not know it, and its own (--cert, --key) if the "
     + "server asks for one."),
   note(!session?.port && !session?.tls_port, "This server does not show its port here; "

@@ -216,8 +216,9 @@ export class Series {
   set_past(past: Past | null): void {
     if (past !== null) this.past = past;
     const known = this.past?.series.waiting.some((value) => value !== null) === true;
-    const end = past === null ? Infinity : past.start_ms + past.step_ms * past.series.waiting.length;
-    this.nothing_until = known ? null : end;
+    const length = this.past?.series.waiting.length ?? 0;
+    this.nothing_until = known ? null : past === null ? Infinity
+      : past.start_ms + past.step_ms * length;
   }
 
   // The last hour where the server keeps it, else what this page has seen itself. Of a new queue

@@ -1,6 +1,6 @@
 // What happened in a range of time that was dragged in a chart: its events, if they are still kept.
-// Of a long range the first events are read, and of those of the failed runs many more. Its failed
-// jobs are listed by the jobs panel, which follows the same parameters.
+// A long range shows its first events, and those of all failed runs. The jobs panel, which follows
+// the same parameters, lists its failed jobs.
 import { set_params } from "./address";
 import type { Params } from "./address";
 import { ApiError, queue_path, request } from "./api";
@@ -135,7 +135,7 @@ export class RangePanel {
     return { events, more: true };
   }
 
-  // Of a long range the failed runs come first: they are of all of it.
+  // The failed runs of a long range come first: they are those of all of it.
   private counts_in_words({ events, more, more_bad }: Found): string {
     const words = (some: QueueEvent[]) => {
       const kinds = new Map<string, number>();

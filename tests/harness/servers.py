@@ -220,7 +220,7 @@ class Server:
                 text = f"{self.program} exited with code {code}\n{self.log_tail()}"
                 raise ServerError(text, code)
             if self.kind == "redis" or self._read_ready_file():
-                # One that speaks TLS alone has said that it is ready.
+                # A server without this port has said by its file that it is ready.
                 if self.port == 0 or self.answers_ping():
                     return
             time.sleep(0.01)

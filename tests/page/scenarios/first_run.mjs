@@ -1,4 +1,4 @@
-// The first job that is to be pasted, at a server that speaks TLS only and wants a password.
+// The first job that is to be pasted, at a server that accepts only TLS and wants a password.
 import { Visit, api, assert, scenario } from "./browser.mjs";
 
 await scenario(async (browser) => {
@@ -16,11 +16,11 @@ await scenario(async (browser) => {
     await visit.click(".first-job button", "TypeScript");
     await visit.see(".first-job pre", `{ url: '${url}' }`);
     await visit.see(".first-job p", "put a user's name and password there");
-    await visit.see(".first-job p", "This server speaks TLS only.");
+    await visit.see(".first-job p", "This server accepts only TLS.");
     await visit.see_none(".first-job p", "6379");
   };
   await told("USER");
-  // Who has logged in by password is named.
+  // A user who has logged in by password is named.
   await visit.click(".bar button", "Log out");
   await page.fill("input[name=user]", "carol");
   await page.fill("input[name=password]", "of-carol");

@@ -174,7 +174,7 @@ async function table(visit) {
   await visit.see(".queues tr", "many-6");
   await visit.see(".queues tr", /many-6.*no worker/);
   await visit.see(".sum", /1 blocked/);
-  // Of jobs that take several slots both numbers are told.
+  // Jobs that take several slots are told with their slots.
   await api("PATCH", queue("many-1"), { max_active: 4 });
   for (const id of ["c1", "c2"]) await add("many-1", id, { cost: 2, pri: "CRITICAL" });
   await pop("many-1", { count: 2, lease_ms: 600_000 });

@@ -74,7 +74,7 @@ async function pictures(browser, name, options, { done }) {
   await visit.open_queue("exec");
   await visit.see(".figure", "Pending");
   await page.waitForSelector(".plots canvas");
-  // Who has no keys is not told of them.
+  // A device without keys does not tell of them.
   assert.equal(await page.getByText("Shift and the arrow keys").isVisible(), !options.isMobile);
   if (!options.isMobile) await visit.see(".lane .chip", "exec-");
   await shoot_it("queue");
