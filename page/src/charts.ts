@@ -7,7 +7,7 @@ import { duration, moment, rate, short_count } from "./format";
 import type { Lines, Values } from "./history";
 import { colour, on_theme } from "./theme";
 
-export type ChartKind = "depth" | "flow" | "wait";
+export type ChartKind = "depth" | "bands" | "flow" | "wait";
 // A small chart has no axes: its span of time and its greatest value stand in its legend.
 export type ChartSize = "small" | "full";
 
@@ -42,22 +42,24 @@ function lines_of(kind: ChartKind, lines: Lines): Line[] {
   }
   return [...lines.waits].flatMap(([band, wait]) => {
     const colour = `band-${wait.place % BAND_COLOURS}`;
+    if (kind === "bands") return [{ name: shown(band), colour, values: wait.waiting }];
     return [{ name: `${shown(band)} p95`, colour, values: wait.p95 },
       { name: `${shown(band)} p50`, colour, dash: [3, 3], values: wait.p50 }];
   });
 }
 
-const TITLE: Record<ChartKind, string> = { depth: "Jobs", flow: "Jobs a second",
+const TITLE: Record<ChartKind, string> = { depth: "Jobs", bands: "Waiting by band", flow: "Jobs a second",
   wait: "Wait by band: p50 (dashed), p95" };
 
 const LABEL: Record<ChartKind, (value: number) => string> = {
   depth: short_count,
+  bands: short_count,
   flow: (value) => `${rate(value)}/s`,
   wait: (value) => duration(value * 1000),
 };
 
 // Half a job and half a millisecond would be labelled like whole ones.
-const STEP: Record<ChartKind, number> = { depth: 1, flow: 0.1, wait: 0.001 };
+const STEP: Record<ChartKind, number> = { depth: 1, bands: 1, flow: 0.1, wait: 0.001 };
 
 function draw_span(kind: ChartKind): uPlot.Axis["values"] {
   const fits = (tick: number) => Math.abs(tick / STEP[kind] - Math.round(tick / STEP[kind])) < 1e-6;
@@ -136,6 +138,13 @@ export class Chart {
     if (!this.plot) this.build();
     this.plot!.setData([lines.time, ...this.lines.map(({ values }) => values)] as
       uPlot.AlignedData);
+  }
+
+  // What it shows from the next drawing on.
+  turn(kind: ChartKind): void {
+    if (kind === this.kind) return;
+    this.kind = kind;
+    replace(this.legend);
   }
 
   // Marks this range of time in the chart; null: none.

@@ -37,7 +37,7 @@ export interface Past {
   reduced: boolean;
   series: Record<"added" | "ended" | "failed" | "waiting" | "active" | "wait_p50_ms"
     | "wait_p95_ms", (number | null)[]>;
-  bands?: Record<string, Record<"wait_p50_ms" | "wait_p95_ms", (number | null)[]>>;
+  bands?: Record<string, Record<"waiting" | "wait_p50_ms" | "wait_p95_ms", (number | null)[]>>;
 }
 
 // A line of GET /api/v1/history.
@@ -51,6 +51,7 @@ export interface Hour {
 export interface Waits {
   // The band's index by urgency, which selects its colour.
   place: number;
+  waiting: Values;
   // Seconds; null: nothing started and nothing waited, undefined: not requested.
   p50: Values;
   p95: Values;
@@ -135,7 +136,7 @@ export class Series {
   // All that is kept along `time`.
   private get values(): Values[] {
     return [this.waiting, this.active, ...Object.values(this.flows),
-      ...[...this.waits.values()].flatMap((wait) => [wait.p50, wait.p95])];
+      ...[...this.waits.values()].flatMap((wait) => [wait.waiting, wait.p50, wait.p95])];
   }
 
   // Charts draw no line over it.
@@ -148,11 +149,14 @@ export class Series {
     const length = this.time.length;
     for (const [place, band] of (bands ?? []).slice(0, MOST_BANDS).entries()) {
       const key = segment_of(band, "name") ?? "";
-      if (this.waits.has(key) || this.recent.of(key) === null) continue;
-      this.waits.set(key, { place, p50: Array(length - 1).fill(undefined),
-        p95: Array(length - 1).fill(undefined) });
+      if (this.waits.has(key) || (this.recent.of(key) === null && band.waiting === 0)) continue;
+      const before = (): Values => Array(length - 1).fill(undefined);
+      this.waits.set(key, { place, waiting: before(), p50: before(), p95: before() });
     }
+    const waiting = new Map(bands?.map((band): [string, number] =>
+      [segment_of(band, "name") ?? "", band.waiting]));
     for (const [key, wait] of this.waits) {
+      wait.waiting.push(waiting.get(key));
       const recent = bands === null ? undefined : this.recent.of(key);
       wait.p50.push(recent ? recent.p50 / 1000 : recent);
       wait.p95.push(recent ? recent.p95 / 1000 : recent);
@@ -283,7 +287,8 @@ export class Series {
       const own = this.waits.get(band);
       const past = kept.get(band);
       if (!own && !past) continue;
-      waits.set(band, { place, p50: joined(past?.wait_p50_ms, own?.p50 ?? unknown, 0.001),
+      waits.set(band, { place, waiting: joined(past?.waiting, own?.waiting ?? unknown, 1),
+        p50: joined(past?.wait_p50_ms, own?.p50 ?? unknown, 0.001),
         p95: joined(past?.wait_p95_ms, own?.p95 ?? unknown, 0.001) });
     }
     return waits;

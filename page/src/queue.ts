@@ -1,6 +1,6 @@
 // One queue: its bands as lanes, running jobs, groups, workers, its jobs and recent events.
 import { ask_to_cancel, ask_to_move, ask_to_retry, run_now } from "./actions";
-import { overview_link, queue_link, set_params, settings_link } from "./address";
+import { OF_CHARTS, overview_link, queue_link, set_params, settings_link } from "./address";
 import type { Params } from "./address";
 import { ActivePanel } from "./active_panel";
 import { ActivityPanel } from "./activity_panel";
@@ -66,6 +66,8 @@ export class QueueView implements View {
   private readonly content = h("div", { hidden: true });
   private readonly charts: Chart[];
   private readonly ranges: Record<Range, HTMLButtonElement>;
+  private readonly by_band = h("button", { click: () => set_params({
+    depth: this.params.depth === "bands" ? "" : "bands" }) }, "waiting by band");
   private readonly range_note = h("small");
   private readonly visibility = new Visibility(() => {
     if (this.answer) this.poller.poke();
@@ -122,11 +124,14 @@ export class QueueView implements View {
     for (const [range, button] of Object.entries(this.ranges)) {
       button.setAttribute("aria-pressed", String(range === this.range));
     }
+    const by_band = params.depth === "bands";
+    this.by_band.setAttribute("aria-pressed", String(by_band));
+    this.charts[0].turn(by_band ? "bands" : "depth");
     this.events.take(params);
     const range: [number, number] | null = params.since && params.until
       ? [Number(params.since), Number(params.until)] : null;
     for (const chart of this.charts) chart.mark(range);
-    const names = Object.keys({ ...before, ...params }).filter((name) => name !== "range");
+    const names = Object.keys({ ...before, ...params }).filter((name) => !OF_CHARTS.has(name));
     if (before === params || !same(names) || this.answer === null) this.jobs.take(params);
     if (this.answer !== null && !same(names) && same(["since", "until"])) this.show_jobs();
     this.poller.poke();
@@ -160,7 +165,7 @@ export class QueueView implements View {
       h("div.figure-row", { click: (event: Event) => {
         if ((event.target as Element).closest("a")) this.jobs.root.scrollIntoView();
       } }, ...Object.values(this.figures).map((figure) => figure.root)),
-      h("div.range-row", {}, this.ranges.hour, this.ranges.day,
+      h("div.range-row", {}, this.ranges.hour, this.ranges.day, this.by_band,
         h("small", {}, "Drag over a range of time to see its events and failures",
           h("span.keys-hint", {}, "; or mark it with Shift and the arrow keys, then Enter"), "."),
         this.range_note),

@@ -161,6 +161,26 @@ async function dragged(visit) {
   assert(page.url().endsWith("?state=failed&range=day"), page.url());
 }
 
+// What waits, by band, as the server has kept it and as it is.
+async function by_band(visit) {
+  const { page } = visit;
+  await visit.click(".range-row button", "waiting by band");
+  assert(page.url().endsWith("depth=bands"), page.url());
+  const chart = page.locator("figure", { hasText: /^Waiting by band/ });
+  await chart.locator(".key", { hasText: /^NORMAL 3$/ }).waitFor();
+  await chart.locator(".plot").focus();
+  await page.keyboard.press("ArrowLeft");
+  await chart.locator("figcaption", { hasText: /NORMAL 3.*at \d/ }).waitFor();
+  await page.keyboard.press("Escape");
+  await add("mail", "urgent", { pri: "HIGH" });
+  await chart.locator(".key", { hasText: /^HIGH 1$/ }).waitFor();
+  await api("POST", `${queue("mail")}/jobs/urgent:cancel`, {});
+  await page.reload();
+  await chart.locator(".key", { hasText: /^NORMAL 3$/ }).waitFor();
+  await visit.click(".range-row button", "waiting by band");
+  await page.locator("figure", { hasText: /^Jobswaiting 3/ }).waitFor();
+}
+
 // A run that failed is told of however many events stand before it, also if its job was retried.
 async function long_ranges(visit) {
   const { page } = visit;
@@ -242,6 +262,7 @@ await scenario(async (browser) => {
   await visit.open_queue("mail");
   await visit.see(".job-row", "a");
   await visit.play([(each) => under_the_pointer(each, opened), lone_points,
-    without_a_mouse, long_ranges, dragged]);
+    without_a_mouse, by_band, long_ranges,
+    dragged]);
   await visit.close();
 });
