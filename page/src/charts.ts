@@ -48,8 +48,8 @@ function lines_of(kind: ChartKind, lines: Lines): Line[] {
   });
 }
 
-const TITLE: Record<ChartKind, string> = { depth: "Jobs", bands: "Waiting by band", flow: "Jobs a second",
-  wait: "Wait by band: p50 (dashed), p95" };
+const TITLE: Record<ChartKind, string> = { depth: "Jobs", bands: "Waiting by band",
+  flow: "Jobs a second", wait: "Wait by band: p50 (dashed), p95" };
 
 const LABEL: Record<ChartKind, (value: number) => string> = {
   depth: short_count,
