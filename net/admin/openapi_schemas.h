@@ -15,9 +15,10 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   ["status"], "additionalProperties": false},
 "Session": {"type": "object", "properties": {"role": {"type": ["string", "null"], "enum":
   ["read", "operate", "admin", null]}, "user": {"type": ["string", "null"]}, "user_base64":
-  {"type": "string"}, "tokens": {"type": "boolean"}, "port": {"type": ["integer", "null"]}, "now":
-  {"type": "integer"}}, "required": ["role", "user", "tokens", "port", "now"],
-  "additionalProperties": false},
+  {"type": "string"}, "tokens": {"type": "boolean"}, "port": {"type": ["integer", "null"]},
+  "tls_port": {"type": ["integer", "null"]}, "password_needed": {"type": ["boolean", "null"]},
+  "now": {"type": "integer"}}, "required": ["role", "user", "tokens", "port", "tls_port",
+  "password_needed", "now"], "additionalProperties": false},
 "LogIn": {"type": "object", "properties": {"user": {"type": "string"}, "user_base64": {"type":
   "string"}, "password": {"type": "string"}, "password_base64": {"type": "string"}},
   "additionalProperties": false},

@@ -20,8 +20,14 @@ void get_session(Exchange& exchange) {
   const bool known = !tokens || exchange.request().header("authorization") != nullptr;
   const Principal& principal = exchange.principal();
   json session = {{"role", nullptr}, {"user", nullptr}, {"tokens", tokens}, {"now", wall_ms()}};
-  const uint16_t port = exchange.service().state().listener->port();
-  session["port"] = known && port != 0 ? json(port) : json(nullptr);
+  const ServerState& state = exchange.service().state();
+  const auto port_of = [known](const Listener& listener) {
+    return known && listener.port() != 0 ? json(listener.port()) : json(nullptr);
+  };
+  session["port"] = port_of(*state.listener);
+  session["tls_port"] = port_of(*state.tls_listener);
+  const bool needed = state.engine->acl().user_at_connect() == nullptr;
+  session["password_needed"] = known ? json(needed) : json(nullptr);
   if (known) session["role"] = role_name(principal.role);
   if (principal.logged_in) put_bytes(session, "user", principal.user->name);
   respond_json(exchange, session);

@@ -74,8 +74,9 @@ struct ServerState {
   TlsService* tls = nullptr;
   // The history of queues, for the page; null if there is no HTTP.
   History* history = nullptr;
-  // The RESP listener without TLS, for reporting its port.
+  // The RESP listeners without and with TLS, for reporting their ports.
   const Listener* listener = nullptr;
+  const Listener* tls_listener = nullptr;
   // Null unless the journal is on a replicated log.
   ServingGate* gate = nullptr;
   // The start of the process, in unix time.

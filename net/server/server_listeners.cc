@@ -31,6 +31,7 @@ ServerListeners::ServerListeners(ServerShared& shared, ConnectionLimit& limit)
       http_tls_(shared.state, http_service()),
       sentinel_(shared.state, sentinel_service()) {
   shared.state.listener = &resp_;
+  shared.state.tls_listener = &resp_tls_;
 }
 
 Status ServerListeners::open(const Settings& settings) {

@@ -4,10 +4,11 @@ import type { QueueRef } from "./api";
 import { segment_of, shown } from "./bytes";
 import { server_now } from "./clock";
 import { KeyedList, h, replace, set_class, set_text } from "./dom";
-import { count, duration } from "./format";
+import { count, duration, plural } from "./format";
 import { draw_soon } from "./live";
 import type { Job, Stats } from "./types";
 import { Panel, empty, job_anchor, skeleton } from "./view";
+import { slots_in_words } from "./words";
 
 const SHOWN_SLOTS = 60;
 const TICK_MS = 250;
@@ -67,8 +68,9 @@ export class ActivePanel {
   draw(stats: Stats): void {
     if (!this.visible || this.jobs === null) return;
     this.list.render(this.jobs);
-    const cap = stats.max_active ? ` of ${count(stats.max_active)}` : "";
-    set_text(this.panel.aside, `${count(stats.slots)}${cap} in use, oldest first`);
+    const slots = slots_in_words(stats);
+    set_text(this.panel.aside, [plural(stats.active, "job"), slots, "oldest first"]
+      .filter((each) => each !== "").join(", "));
     const rest = stats.active - this.jobs.length;
     replace(this.note, this.jobs.length === 0
       ? empty("Nothing runs", stats.adopted ? null : h("p", {}, stats.waiting_pops > 0

@@ -76,8 +76,10 @@ export function stays(): () => boolean {
   return () => location.hash === at;
 }
 
-// The page of a list belongs to the filters, but the range of charts is not one of them.
-const BESIDE_FILTERS = new Set(["from", "range"]);
+// What charts show.
+export const OF_CHARTS = new Set(["range", "depth"]);
+// The page of a list belongs to the filters, but what charts show is not one of them.
+const BESIDE_FILTERS = new Set(["from", ...OF_CHARTS]);
 
 // Changes the parameters of the present address. What is being typed replaces the last address;
 // everything else is a step that `back` undoes.

@@ -7,8 +7,8 @@ import { duration, moment, rate, short_count } from "./format";
 import type { Lines, Values } from "./history";
 import { colour, on_theme } from "./theme";
 
-export type ChartKind = "depth" | "flow" | "wait";
-// A small chart has no axes; its greatest value stands in its legend.
+export type ChartKind = "depth" | "bands" | "flow" | "wait";
+// A small chart has no axes: its span of time and its greatest value stand in its legend.
 export type ChartSize = "small" | "full";
 
 // What is narrower is a click.
@@ -16,7 +16,7 @@ const LEAST_PX = 4;
 // How far keys go, as a part of what is drawn.
 const KEY_STEPS: Record<string, number> = { ArrowLeft: -1 / 60, ArrowRight: 1 / 60, PageUp: -1 / 6,
   PageDown: 1 / 6, Home: -1, End: 1 };
-// The least span of time that is drawn.
+// The least span of time that is drawn with axes.
 const LEAST_S = 120;
 export const BAND_COLOURS = 8;
 export const MOST_CARD_BANDS = 8;
@@ -42,22 +42,24 @@ function lines_of(kind: ChartKind, lines: Lines): Line[] {
   }
   return [...lines.waits].flatMap(([band, wait]) => {
     const colour = `band-${wait.place % BAND_COLOURS}`;
+    if (kind === "bands") return [{ name: shown(band), colour, values: wait.waiting }];
     return [{ name: `${shown(band)} p95`, colour, values: wait.p95 },
       { name: `${shown(band)} p50`, colour, dash: [3, 3], values: wait.p50 }];
   });
 }
 
-const TITLE: Record<ChartKind, string> = { depth: "Jobs", flow: "Jobs a second",
-  wait: "Wait by band: p50 (dashed), p95" };
+const TITLE: Record<ChartKind, string> = { depth: "Jobs", bands: "Waiting by band",
+  flow: "Jobs a second", wait: "Wait by band: p50 (dashed), p95" };
 
 const LABEL: Record<ChartKind, (value: number) => string> = {
   depth: short_count,
+  bands: short_count,
   flow: (value) => `${rate(value)}/s`,
   wait: (value) => duration(value * 1000),
 };
 
 // Half a job and half a millisecond would be labelled like whole ones.
-const STEP: Record<ChartKind, number> = { depth: 1, flow: 0.1, wait: 0.001 };
+const STEP: Record<ChartKind, number> = { depth: 1, bands: 1, flow: 0.1, wait: 0.001 };
 
 function draw_span(kind: ChartKind): uPlot.Axis["values"] {
   const fits = (tick: number) => Math.abs(tick / STEP[kind] - Math.round(tick / STEP[kind])) < 1e-6;
@@ -138,6 +140,13 @@ export class Chart {
       uPlot.AlignedData);
   }
 
+  // What it shows from the next drawing on.
+  turn(kind: ChartKind): void {
+    if (kind === this.kind) return;
+    this.kind = kind;
+    replace(this.legend);
+  }
+
   // Marks this range of time in the chart; null: none.
   mark(range: [number, number] | null): void {
     this.marked = range;
@@ -193,23 +202,35 @@ export class Chart {
       return value === null || value === undefined ? "–" : LABEL[this.kind](value);
     });
     words.forEach((text, n) => set_text(this.values[n], text));
-    // A small chart has no room for what it does not draw.
-    if (this.size === "small") {
-      this.values.forEach((value, n) => show(value.parentElement!, words[n] !== "–"));
-    }
+    if (this.size === "small") this.draw_keys();
     set_text(this.when, this.at !== null && time[index] !== undefined
-      ? `at ${moment(time[index] * 1000)}` : this.size === "small" ? this.top_in_words() : "");
+      ? `at ${moment(time[index] * 1000)}` : this.size === "small" ? this.span_in_words() : "");
     if (this.at !== null) return;
     this.spot.setAttribute("aria-label", `${TITLE[this.kind]}: ` + this.lines.flatMap((line, n) =>
       words[n] === "–" ? [] : [`${line.name} ${words[n]}`]).join(", "));
   }
 
-  private top_in_words(): string {
+  // A small chart has no room for the keys of lines that it does not draw at all.
+  private draw_keys(): void {
+    const drawn = new Set(this.lines.flatMap((line, n) =>
+      this.drawn_part(line).some((value) => value !== null && value !== undefined)
+        ? [this.values[n].parentElement!] : []));
+    for (const value of this.values) show(value.parentElement!, drawn.has(value.parentElement!));
+  }
+
+  private drawn_part({ values }: Line): Values {
+    const time = this.given?.time ?? [];
+    const from = (time.at(-1) ?? 0) - this.span_s;
+    return values.slice(time.findIndex((at) => at >= from));
+  }
+
+  private span_in_words(): string {
     let most = 0;
-    for (const { values } of this.lines) {
-      for (const value of values) if (value && value > most) most = value;
+    for (const line of this.lines) {
+      for (const value of this.drawn_part(line)) if (value && value > most) most = value;
     }
-    return most > 0 ? `max ${LABEL[this.kind](most)}` : "";
+    const span = this.span_s === 3600 ? "last hour" : `last ${duration(this.span_s * 1000)}`;
+    return most > 0 ? `${span}, max ${LABEL[this.kind](most)}` : span;
   }
 
   private axis(extra: Partial<uPlot.Axis>): uPlot.Axis {
@@ -328,9 +349,10 @@ export class Chart {
       hooks: { setCursor: [this.pointed], setSelect: [this.dragged],
         draw: [() => this.draw_mark()] },
       scales: {
-        // At least this span, so that a new page does not stretch a few points.
-        x: { time: true, range: (_, min, max) =>
-          [Math.min(Math.max(min, max - this.span_s), max - LEAST_S), max] },
+        // Small ones beside each other have the same span. Others have at least so much of it that
+        // a new page does not stretch a few points.
+        x: { time: true, range: (_, min, max) => [full
+          ? Math.min(Math.max(min, max - this.span_s), max - LEAST_S) : max - this.span_s, max] },
         y: { range: (_, __, max) => [0, Math.max(max ?? 0, least) * 1.1] },
       },
       // The default labels have a second line, for which there is no room.

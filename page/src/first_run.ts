@@ -1,9 +1,9 @@
 // What is shown instead of a queue that has no jobs yet, or is not there: its first job, to be
-// pasted, with this server's port.
+// pasted, with this server's port and what else a client needs to reach it.
 import { overview_link } from "./address";
 import { state } from "./api";
 import type { QueueRef } from "./api";
-import { escaped, is_addressable, shown, text_of } from "./bytes";
+import { escaped, is_addressable, segment_of, shown, text_of } from "./bytes";
 import { h, replace } from "./dom";
 import { copy_button } from "./notices";
 import { ask_to_make } from "./queue_actions";
@@ -35,11 +35,41 @@ const LITERAL: Record<Language, Literal> = {
   TypeScript: quoted("'", (point) => `\\u{${point}}`),
 };
 
+const USUAL_PORT = 6379;
+
+// Whether only TLS leads to this server.
+function only_tls(): boolean {
+  return !state.session?.port && !!state.session?.tls_port;
+}
+
+function port_of_server(): number {
+  return state.session?.port || state.session?.tls_port || USUAL_PORT;
+}
+
+// The user as a segment; null: nobody has to log in. The page knows its own user.
+function user_of_server(): string | null {
+  if (!state.session?.password_needed) return null;
+  return (segment_of(state.session, "user") ?? "USER").replaceAll("'", "%27");
+}
+
+function url_of_server(host: string, db: number): string {
+  const user = user_of_server();
+  return `${only_tls() ? "rediss" : "redis"}://${user === null ? "" : `${user}:PASSWORD@`}${host}:`
+    + `${port_of_server()}${db ? `/${db}` : ""}`;
+}
+
+function options_of_cli(host: string, db: number): string {
+  const usual = host === "localhost" || host === "127.0.0.1";
+  const user = user_of_server();
+  return (only_tls() ? " --tls" : "") + (usual ? "" : ` -h ${host.replace(/^\[|\]$/g, "")}`)
+    + (port_of_server() === USUAL_PORT ? "" : ` -p ${port_of_server()}`) + (db ? ` -n ${db}` : "")
+    + (user === null ? "" : ` --user ${LITERAL["redis-cli"](user) ?? "USER"} -a PASSWORD`);
+}
+
 // `urgent`: whether the queue has a band of this name.
 function code(language: Language, queue: string, db: number, urgent: boolean): string {
-  const port = state.session?.port ?? 6379;
   const host = location.hostname || "localhost";
-  const url = `redis://${host}:${port}${db ? `/${db}` : ""}`;
+  const url = url_of_server(host, db);
   if (language === "Python") {
     return `from sluice import Queue\n\nqueue = Queue(${queue}, "${url}")\n`
       + `job = queue.add({"to": "ada"}${urgent ? ', pri="high"' : ""})\n`
@@ -51,11 +81,21 @@ function code(language: Language, queue: string, db: number, urgent: boolean): s
       + `const job = await queue.add({ to: 'ada' }${urgent ? ", { pri: 'high' }" : ""})\n`
       + "console.log(job.id, job.state, 'at position', job.position)\nqueue.close()\n";
   }
-  const usual = host === "localhost" || host === "127.0.0.1";
-  const at = (usual ? "" : ` -h ${host.replace(/^\[|\]$/g, "")}`)
-    + (port === 6379 ? "" : ` -p ${port}`) + (db ? ` -n ${db}` : "");
   const band = urgent ? " PRI HIGH" : "";
-  return `redis-cli${at} Q.ADD ${queue} '*' '{"to":"ada"}'${band}\n`;
+  return `redis-cli${options_of_cli(host, db)} Q.ADD ${queue} '*' '{"to":"ada"}'${band}\n`;
+}
+
+// What the code cannot say.
+function notes(): (HTMLElement | null)[] {
+  const note = (on: boolean | null | undefined, text: string) => on ? h("p.dim", {}, text) : null;
+  const { session } = state;
+  return [note(session?.password_needed, "This server wants a password: put a user's name and "
+    + "password there."),
+  note(only_tls(), "This server accepts only TLS. A client also needs the authority's certificate "
+    + "(redis-cli: --cacert) if its system does not know it, and its own (--cert, --key) if the "
+    + "server asks for one."),
+  note(!session?.port && !session?.tls_port, "This server does not show its port here; "
+    + `${USUAL_PORT} is the usual one.`)];
 }
 
 // Tabs with the code of each language. `queue`: a segment; `bands`: where they are known.
@@ -75,9 +115,7 @@ export function first_job(queue: string, db: number, bands = ["high"]): HTMLElem
   };
   choose("redis-cli");
   return h("div.first-job", {},
-    h("div.tabs", { role: "tablist", "aria-label": "Language" }, ...tabs), body,
-    state.session?.port ? null : h("p.dim", {}, "This server does not show its port here; "
-      + "6379 is the usual one."));
+    h("div.tabs", { role: "tablist", "aria-label": "Language" }, ...tabs), body, ...notes());
 }
 
 export function unused_queue({ queue, db }: QueueRef, bands: string[]): HTMLElement {

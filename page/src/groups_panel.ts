@@ -12,6 +12,7 @@ import { path_with_rule } from "./rules";
 import { PAUSED } from "./trouble";
 import type { Group, Pause, Stats } from "./types";
 import { Panel, empty, skeleton } from "./view";
+import { slots_in_words } from "./words";
 
 const SHOWN_GROUPS = 20;
 // The server's answer has so many groups, and then a line for the sum of the others.
@@ -23,6 +24,7 @@ interface Row {
   meter: HTMLMeterElement;
   share: HTMLElement;
   active: HTMLElement;
+  slots: HTMLElement;
   waiting: HTMLElement;
   // The pause in force.
   now: Pause;
@@ -111,7 +113,7 @@ export class GroupsPanel {
   private make(key: string): Row {
     const row: Row = { root: h("div.group"),
       meter: h("meter", { min: 0, max: 1, "aria-label": `share of the slots: ${shown(key)}` }),
-      share: h("small"), active: h("span"), waiting: h("span"),
+      share: h("small"), active: h("span"), slots: h("small"), waiting: h("span"),
       now: "none", told: h("span.pill", {}, "paused"), pause: h("span") };
     if (key !== "" && state.may("operate")) {
       row.pause = h("button.link", { click: () => void this.turn_pause(key, row.now) });
@@ -119,7 +121,8 @@ export class GroupsPanel {
     const name = h("bdi", { title: shown(key) }, key === "" ? "(no group)" : shown(key));
     row.root.append(h("span.group-title", {}, key === "" ? name
       : h("a.id", { href: queue_link(this.ref, { group: key }) }, name), row.told),
-    h("span.share", {}, row.meter, row.share), row.active, row.waiting, row.pause);
+    h("span.share", {}, row.meter, row.share), h("span", {}, row.active, " ", row.slots),
+    row.waiting, row.pause);
     return row;
   }
 
@@ -127,8 +130,8 @@ export class GroupsPanel {
     const share = this.slots > 0 ? Math.min(1, group.slots / this.slots) : 0;
     row.meter.value = share;
     set_text(row.share, `${Math.round(share * 100)} %`);
-    set_text(row.active, count(group.active)
-      + (group.max_active ? ` of ${count(group.max_active)}` : ""));
+    set_text(row.active, count(group.active));
+    set_text(row.slots, slots_in_words(group));
     set_text(row.waiting, short_count(group.waiting));
     row.now = group.paused ?? "none";
     row.told.title = PAUSED[row.now] ?? "";

@@ -8,6 +8,10 @@ import { WaitWindow } from "./waits";
 
 // An own sample a second, for a little longer than the server's are read anew.
 const MOST_SAMPLES = 150;
+// What these certainly span.
+const OWN_S = 120;
+// The server looks at each queue some times within this.
+const NEW_MS = 60_000;
 // In a small chart, where the server keeps no history.
 const SHOWN_SAMPLES = 60;
 const MOST_QUEUES = 1200;
@@ -33,7 +37,7 @@ export interface Past {
   reduced: boolean;
   series: Record<"added" | "ended" | "failed" | "waiting" | "active" | "wait_p50_ms"
     | "wait_p95_ms", (number | null)[]>;
-  bands?: Record<string, Record<"wait_p50_ms" | "wait_p95_ms", (number | null)[]>>;
+  bands?: Record<string, Record<"waiting" | "wait_p50_ms" | "wait_p95_ms", (number | null)[]>>;
 }
 
 // A line of GET /api/v1/history.
@@ -47,6 +51,7 @@ export interface Hour {
 export interface Waits {
   // The band's index by urgency, which selects its colour.
   place: number;
+  waiting: Values;
   // Seconds; null: nothing started and nothing waited, undefined: not requested.
   p50: Values;
   p95: Values;
@@ -89,6 +94,9 @@ export class Series {
   readonly recent = new WaitWindow();
   private totals: Totals | null = null;
   private past: Past | null = null;
+  // Up to when the server knew nothing, in milliseconds; and when its statistics began.
+  private nothing_until: number | null = null;
+  private since_ms = Infinity;
   private hour: Hour | null = null;
   // The failed jobs of the server's last hour, and of all time at its end; null: when the queue was
   // seen first.
@@ -111,6 +119,7 @@ export class Series {
     const usable = before !== null && seconds < SILENT_S && FLOWS.every((flow) =>
       totals[flow] >= before[flow]);
     this.totals = totals;
+    this.since_ms = stats.since;
     this.failed_before ??= stats.failed;
     this.time.push(now / 1000);
     this.waiting.push(stats.waiting);
@@ -127,7 +136,7 @@ export class Series {
   // All that is kept along `time`.
   private get values(): Values[] {
     return [this.waiting, this.active, ...Object.values(this.flows),
-      ...[...this.waits.values()].flatMap((wait) => [wait.p50, wait.p95])];
+      ...[...this.waits.values()].flatMap((wait) => [wait.waiting, wait.p50, wait.p95])];
   }
 
   // Charts draw no line over it.
@@ -140,11 +149,14 @@ export class Series {
     const length = this.time.length;
     for (const [place, band] of (bands ?? []).slice(0, MOST_BANDS).entries()) {
       const key = segment_of(band, "name") ?? "";
-      if (this.waits.has(key) || this.recent.of(key) === null) continue;
-      this.waits.set(key, { place, p50: Array(length - 1).fill(undefined),
-        p95: Array(length - 1).fill(undefined) });
+      if (this.waits.has(key) || (this.recent.of(key) === null && band.waiting === 0)) continue;
+      const before = (): Values => Array(length - 1).fill(undefined);
+      this.waits.set(key, { place, waiting: before(), p50: before(), p95: before() });
     }
+    const waiting = new Map(bands?.map((band): [string, number] =>
+      [segment_of(band, "name") ?? "", band.waiting]));
     for (const [key, wait] of this.waits) {
+      wait.waiting.push(waiting.get(key));
       const recent = bands === null ? undefined : this.recent.of(key);
       wait.p50.push(recent ? recent.p50 / 1000 : recent);
       wait.p95.push(recent ? recent.p95 / 1000 : recent);
@@ -204,8 +216,20 @@ export class Series {
       failed: minute(this.flows.failed) };
   }
 
-  set_past(past: Past): void {
-    this.past = past;
+  // null: the server keeps none, or not for this user; what was read before is still known.
+  set_past(past: Past | null): void {
+    if (past !== null) this.past = past;
+    const known = this.past?.series.waiting.some((value) => value !== null) === true;
+    const length = this.past?.series.waiting.length ?? 0;
+    this.nothing_until = known ? null : past === null ? Infinity
+      : past.start_ms + past.step_ms * length;
+  }
+
+  // The last hour where the server keeps it, else what this page has seen itself. Of a new queue
+  // there is nothing yet.
+  get kept_span_s(): number {
+    return this.nothing_until !== null && this.since_ms < this.nothing_until - NEW_MS ? OWN_S
+      : 3600;
   }
 
   get range(): Range {
@@ -263,7 +287,8 @@ export class Series {
       const own = this.waits.get(band);
       const past = kept.get(band);
       if (!own && !past) continue;
-      waits.set(band, { place, p50: joined(past?.wait_p50_ms, own?.p50 ?? unknown, 0.001),
+      waits.set(band, { place, waiting: joined(past?.waiting, own?.waiting ?? unknown, 1),
+        p50: joined(past?.wait_p50_ms, own?.p50 ?? unknown, 0.001),
         p95: joined(past?.wait_p95_ms, own?.p95 ?? unknown, 0.001) });
     }
     return waits;
@@ -297,7 +322,7 @@ async function if_kept<T>(path: string, signal: AbortSignal): Promise<T | null> 
 
 export async function ask_past(ref: QueueRef, range: Range, signal: AbortSignal): Promise<void> {
   const past = await if_kept<Past>(queue_path(ref, "/history", { range }), signal);
-  if (past) series_of(ref.db, ref.queue).set_past({ ...past, range });
+  series_of(ref.db, ref.queue).set_past(past && { ...past, range });
 }
 
 interface HourLine extends Hour {

@@ -18,8 +18,8 @@ import { draw_body } from "./tree";
 import type { Band, Job, QueueAnswer, QueueEvent } from "./types";
 import { Figure, Stale, Panel, empty, skeleton, show_error, state_pill } from "./view";
 import type { View } from "./view";
-import { error_in_words, eta_of, event_in_words, has_place, is_over, state_in_words, telling_line }
-  from "./words";
+import { error_in_words, eta_of, event_in_words, field_in_words, has_place, is_over,
+  state_in_words, telling_line } from "./words";
 
 const USUAL_MS = 1000;
 // The place in dispatch order is known for the first jobs, and asked for this often.
@@ -286,7 +286,7 @@ export class JobView implements View {
       ["tags", entries_of(job.tags).map(([name, value]) => `${shown(name)}=${shown(value)}`)],
       ["cost", job.cost === 1 ? "" : count(job.cost)],
       ["worker", shown(segment_of(job, "worker"))],
-      ["lease", job.lease === null ? "" : String(job.lease)],
+      ["lease token", job.lease === null ? "" : String(job.lease)],
       ["asked to stop", shown(segment_of(job, "cancel"))],
       ["tries left", job.retries_left === null ? "" : String(job.retries_left)],
       ["may wait", job.ttl_left_ms === null ? "" : `${duration(job.ttl_left_ms)} more`],
@@ -345,8 +345,7 @@ export class JobView implements View {
         ? (name.endsWith("_ms") ? duration(value) : String(value))
         : telling_line(error_in_words(segment_of(event.fields, name), event.type,
           this.job?.needs ?? []));
-      return text === "" ? []
-        : [" · ", `${name.replace("_ms", "").replace("_base64", "")} `, h("bdi", {}, text)];
+      return text === "" ? [] : [" · ", `${field_in_words(name)} `, h("bdi", {}, text)];
     }).slice(1);
     return h("li", { "data-event": event.type }, h("time", {}, moment(event.time, true)),
       h("div", {}, h("strong", {}, event_in_words(event)), h("small.dim", {}, after),

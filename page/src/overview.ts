@@ -262,11 +262,11 @@ export class Overview implements View {
           : "No queue has this text in its name"));
   }
 
-  // Sums that add up: what waits is pending, delayed or blocked.
+  // Sums that add up: what waits is pending, delayed or blocked. Rounded ones would not.
   private draw_sum(lines: readonly QueueLine[]): void {
     show(this.sum, lines.length > 1);
     const of = (key: "waiting" | "pending" | "delayed" | "blocked" | "active") =>
-      short_count(lines.reduce((sum, { stats }) => sum + stats[key], 0));
+      count(lines.reduce((sum, { stats }) => sum + stats[key], 0));
     const all = this.lines!.length;
     const first = `the first ${plural(all, "queue")} by name`;
     const where = !this.cut ? plural(lines.length, "queue")

@@ -1,6 +1,6 @@
 // One queue: its bands as lanes, running jobs, groups, workers, its jobs and recent events.
 import { ask_to_cancel, ask_to_move, ask_to_retry, run_now } from "./actions";
-import { overview_link, queue_link, set_params, settings_link } from "./address";
+import { OF_CHARTS, overview_link, queue_link, set_params, settings_link } from "./address";
 import type { Params } from "./address";
 import { ActivePanel } from "./active_panel";
 import { ActivityPanel } from "./activity_panel";
@@ -10,7 +10,7 @@ import { segment_of, segment_of_item, shown } from "./bytes";
 import { Chart } from "./charts";
 import { append, h, replace, set_text, show } from "./dom";
 import { missing_queue, unused_queue } from "./first_run";
-import { count, duration, rate, short_count } from "./format";
+import { duration, rate, short_count } from "./format";
 import { GroupsPanel } from "./groups_panel";
 import { ask_past, series_of } from "./history";
 import type { Range } from "./history";
@@ -25,7 +25,7 @@ import type { Band, Item, Job, Pause, QueueAnswer, Stats } from "./types";
 import { Figure, Stale, skeleton, show_error } from "./view";
 import type { View } from "./view";
 import { WINDOW_S } from "./waits";
-import { has_place, is_over } from "./words";
+import { has_place, is_over, slots_in_words } from "./words";
 import { WorkersPanel } from "./workers_panel";
 
 // Also when events are frequent: each look is some ten requests.
@@ -42,7 +42,8 @@ function figures(ref: QueueRef) {
     pending: new Figure("Pending", "jobs that may run now", jobs("pending")),
     delayed: new Figure("Delayed", "jobs that wait for their time", jobs("delayed")),
     blocked: new Figure("Blocked", "jobs that wait for other jobs", jobs("blocked")),
-    active: new Figure("Active", "slots in use, and their cap", jobs("active")),
+    active: new Figure("Active", "jobs that run, and the slots that they take of the cap",
+      jobs("active")),
     oldest: new Figure("Oldest wait", "the longest wait of a pending job"),
     wait: new Figure("Wait p95", `of jobs started in the last ${WINDOW_S} s`),
     run: new Figure("Run p50", "of all runs since the statistics began"),
@@ -65,6 +66,8 @@ export class QueueView implements View {
   private readonly content = h("div", { hidden: true });
   private readonly charts: Chart[];
   private readonly ranges: Record<Range, HTMLButtonElement>;
+  private readonly by_band = h("button", { click: () => set_params({
+    depth: this.params.depth === "bands" ? "" : "bands" }) }, "waiting by band");
   private readonly range_note = h("small");
   private readonly visibility = new Visibility(() => {
     if (this.answer) this.poller.poke();
@@ -121,11 +124,14 @@ export class QueueView implements View {
     for (const [range, button] of Object.entries(this.ranges)) {
       button.setAttribute("aria-pressed", String(range === this.range));
     }
+    const by_band = params.depth === "bands";
+    this.by_band.setAttribute("aria-pressed", String(by_band));
+    this.charts[0].turn(by_band ? "bands" : "depth");
     this.events.take(params);
     const range: [number, number] | null = params.since && params.until
       ? [Number(params.since), Number(params.until)] : null;
     for (const chart of this.charts) chart.mark(range);
-    const names = Object.keys({ ...before, ...params }).filter((name) => name !== "range");
+    const names = Object.keys({ ...before, ...params }).filter((name) => !OF_CHARTS.has(name));
     if (before === params || !same(names) || this.answer === null) this.jobs.take(params);
     if (this.answer !== null && !same(names) && same(["since", "until"])) this.show_jobs();
     this.poller.poke();
@@ -159,9 +165,9 @@ export class QueueView implements View {
       h("div.figure-row", { click: (event: Event) => {
         if ((event.target as Element).closest("a")) this.jobs.root.scrollIntoView();
       } }, ...Object.values(this.figures).map((figure) => figure.root)),
-      h("div.range-row", {}, this.ranges.hour, this.ranges.day,
-        h("small", {}, "Drag over a range of time to see its events and failures; or mark it with "
-          + "Shift and the arrow keys, then Enter."),
+      h("div.range-row", {}, this.ranges.hour, this.ranges.day, this.by_band,
+        h("small", {}, "Drag over a range of time to see its events and failures",
+          h("span.keys-hint", {}, "; or mark it with Shift and the arrow keys, then Enter"), "."),
         this.range_note),
       h("div.plots", {}, ...this.charts.map((chart) => {
         chart.root.classList.add("panel");
@@ -280,12 +286,14 @@ export class QueueView implements View {
     all.pending.set(short_count(stats.pending));
     all.delayed.set(short_count(stats.delayed));
     all.blocked.set(short_count(stats.blocked));
-    const cap = stats.max_active;
-    all.active.set(count(stats.slots) + (cap ? ` of ${count(cap)}` : ""),
-      stats.utilization === null ? "no cap" : `${Math.round(stats.utilization * 100)} % used`);
+    const slots = slots_in_words(stats);
+    all.active.set(short_count(stats.active), stats.max_active > 0 ? slots
+      : [slots, "no cap"].filter((each) => each !== "").join(", "));
     all.oldest.set(duration(stats.oldest_ms));
-    const wait = series_of(this.ref.db, this.ref.queue).recent.of_all();
-    all.wait.set(wait ? duration(wait.p95) : "–", wait === null ? ""
+    const { recent } = series_of(this.ref.db, this.ref.queue);
+    const wait = recent.of_all();
+    all.wait.set(wait ? duration(wait.p95) : "–", wait === null
+      ? (recent.known ? `no job started in ${WINDOW_S} s` : "")
       : wait.started > 0 ? `p50 ${duration(wait.p50)}` : "none started; the first waits");
     all.run.set(stats.run_ms.count ? duration(stats.run_ms.p50) : "–",
       stats.run_ms.count ? `p95 ${duration(stats.run_ms.p95)}` : "");

@@ -9,7 +9,7 @@ import type { Visibility } from "./live";
 import { queue_anchor } from "./queue_table";
 import { failed_lately, trouble_of } from "./trouble";
 import type { Band, QueueLine } from "./types";
-import { wait_in_words } from "./words";
+import { slots_in_words, wait_in_words } from "./words";
 
 export interface Card {
   root: HTMLElement;
@@ -17,6 +17,7 @@ export interface Card {
   visible: boolean;
   charts: Chart[];
   figures: Record<string, HTMLElement>;
+  slots: HTMLElement;
   trouble: HTMLElement;
   drawn_trouble: string;
   bands: HTMLElement;
@@ -56,12 +57,13 @@ export class QueueCards {
   private make(key: string): Card {
     const ref: QueueRef = { queue: key, db: this.db };
     const figures: Card["figures"] = {};
+    const slots = h("small");
     const cells = FIGURES.map((name) => {
       figures[name] = h("strong", {}, "–");
-      return h("div", {}, h("span", {}, name), figures[name]);
+      return h("div", {}, h("span", {}, name), figures[name], name === "active" ? slots : null);
     });
     const charts = (["depth", "flow", "wait"] as const).map((kind) => new Chart(kind, "small"));
-    const card: Card = { root: h("article.card"), key, visible: false, figures, charts,
+    const card: Card = { root: h("article.card"), key, visible: false, figures, slots, charts,
       trouble: h("span.trouble"), drawn_trouble: "", bands: h("div.band-line"), bands_at: -Infinity,
       past_at: -Infinity, band_names: [] };
     card.root.append(h("header", {}, queue_anchor(ref), card.trouble),
@@ -79,11 +81,11 @@ export class QueueCards {
     const { figures } = card;
     const series = series_of(this.db, card.key);
     const failed = failed_lately(this.db, line);
-    const cap = stats.max_active ? ` of ${short_count(stats.max_active)}` : "";
     set_text(figures.pending, short_count(stats.pending));
     set_text(figures.delayed, short_count(stats.delayed));
     set_text(figures.blocked, short_count(stats.blocked));
-    set_text(figures.active, short_count(stats.active) + cap);
+    set_text(figures.active, short_count(stats.active));
+    set_text(card.slots, slots_in_words(stats));
     set_text(figures["oldest wait"], duration(stats.oldest_ms));
     set_text(figures.added, `${rate(series.rate_of("added", stats))}/s`);
     set_text(figures.ended, `${rate(series.rate_of("completed", stats))}/s`);
@@ -100,8 +102,9 @@ export class QueueCards {
   }
 
   private draw_charts(card: Card): void {
-    const lines = series_of(this.db, card.key).lines(card.band_names);
-    for (const chart of card.charts) chart.draw(lines);
+    const series = series_of(this.db, card.key);
+    const lines = series.lines(card.band_names);
+    for (const chart of card.charts) chart.draw(lines, series.kept_span_s);
   }
 
   draw_bands(card: Card, bands: Band[]): void {

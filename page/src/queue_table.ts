@@ -9,6 +9,7 @@ import { Spark } from "./spark";
 import { by_trouble, failed_lately, trouble_of } from "./trouble";
 import type { QueueLine } from "./types";
 import { shown_name } from "./view";
+import { slots_in_words } from "./words";
 
 interface Row {
   root: HTMLTableRowElement;
@@ -38,12 +39,18 @@ const flow = (key: "added" | "completed", name: string, title: string): Column =
   words: (line, db) =>
     rate(series_of(db, name_of(line)).rate_of(key, line.stats)) });
 
+// The slots stay together where the cell has two lines.
+function active_in_words({ stats }: QueueLine): string {
+  const slots = slots_in_words(stats).replaceAll(" ", "\u00a0");
+  return short_count(stats.active) + (slots && `, ${slots}`);
+}
+
 const COLUMNS: Column[] = [
   counted("pending", "jobs that may run now"),
   counted("delayed", "jobs that wait for their time"),
   counted("blocked", "jobs that wait for other jobs"),
-  { ...counted("active", "jobs that run, and the cap on their slots"), words: ({ stats }) =>
-    short_count(stats.active) + (stats.max_active ? ` of ${short_count(stats.max_active)}` : "") },
+  { ...counted("active", "jobs that run, and the slots that they take of the cap"),
+    words: active_in_words },
   { key: "oldest", name: "oldest wait", title: "the longest wait of a pending job",
     value: ({ stats }) => stats.oldest_ms ?? -1, words: ({ stats }) => duration(stats.oldest_ms) },
   flow("added", "added", "jobs added a second"),

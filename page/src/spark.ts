@@ -88,7 +88,7 @@ export class Spark {
       const known = value !== null && value !== undefined;
       return `${line.name} ${known ? this.label(value) : "unknown"}`;
     });
-    set_text(this.top, known.length === 0 ? "" : `max ${this.label(most)}`);
+    set_text(this.top, most === 0 ? "" : `max ${this.label(most)}`);
     this.canvas.setAttribute("aria-label",
       `${this.what}: ${now.join(", ")}; at most ${this.label(most)}`);
     pen.clearRect(0, 0, WIDTH, HEIGHT);

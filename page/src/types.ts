@@ -10,8 +10,11 @@ export interface Session {
   user_base64?: string;
   // Whether the server has tokens; without any, only this machine may read.
   tokens: boolean;
-  // The server's RESP port without TLS; null: none, or not to be shown.
+  // The server's RESP ports without and with TLS; null: none, or not to be shown.
   port: number | null;
+  tls_port: number | null;
+  // Whether a connection to them must log in; null: not to be shown.
+  password_needed: boolean | null;
   // The server's clock in unix milliseconds.
   now: number;
 }

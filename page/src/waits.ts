@@ -49,6 +49,8 @@ export class WaitWindow {
   private since: number | null = null;
   private waits = new Map<string, Wait>();
   private whole: Wait | null = null;
+  // Whether two samples have been compared: what was started in between is known.
+  known = false;
 
   // `at`: seconds of any clock; `since`: when the statistics began.
   add(at: number, since: number, bands: readonly Band[]): void {
@@ -67,6 +69,7 @@ export class WaitWindow {
     this.waits.clear();
     this.whole = null;
     const first = this.samples[0];
+    this.known = first !== undefined;
     if (!first) return;
     const all: Bucket[] = [];
     for (const band of bands) {

@@ -12,6 +12,20 @@ function slots(text: string | undefined): string {
     : "no slot is free";
 }
 
+interface Use {
+  active: number;
+  slots: number;
+  // 0: no cap.
+  max_active: number;
+}
+
+// A job may take several slots (its cost), and it is they that have a cap. "": each job takes one,
+// and there is no cap.
+export function slots_in_words({ active, slots: used, max_active }: Use): string {
+  if (max_active > 0) return `${count(used)} of ${plural(max_active, "slot")}`;
+  return used === active ? "" : plural(used, "slot");
+}
+
 // In the order of QUEUE.md's table.
 const REASONS: Record<string, (words: string[]) => string> = {
   not_before: ([at]) => `It is delayed until ${moment(Number(at))}.`,
@@ -97,6 +111,11 @@ const EVENTS: Record<string, string> = {
 
 export function event_in_words(event: QueueEvent): string {
   return EVENTS[event.type] ?? event.type;
+}
+
+// The name of a field of an event. A number alone would be taken for a time.
+export function field_in_words(name: string): string {
+  return name === "lease" ? "lease token" : name.replace("_ms", "").replace("_base64", "");
 }
 
 // How long the recently started jobs waited.

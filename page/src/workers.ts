@@ -9,6 +9,7 @@ import { server_now } from "./clock";
 import { KeyedList, draw_more, h, replace, set_text, show } from "./dom";
 import { ago, count, duration, moment, plural, short_count } from "./format";
 import { LEAST_MS, Poller, draw_soon } from "./live";
+import { turn_quiet, verb_of_quiet } from "./quiet";
 import type { Worker } from "./types";
 import { Stale, empty, job_anchor, show_error, show_filter, shown_name, skeleton } from "./view";
 import type { View } from "./view";
@@ -37,6 +38,8 @@ interface Line {
   // Null: not since the server's start.
   seen: number | null;
   quiet: string[];
+  // Queues where the server says whether it is quiet.
+  told: string[];
 }
 
 interface Answer {
@@ -46,7 +49,7 @@ interface Answer {
 
 function new_line(name: string): Line {
   return { name, queues: [], runs: [], active: 0, waits: 0, completed: 0, failed: 0, seen: null,
-    quiet: [] };
+    quiet: [], told: [] };
 }
 
 function add_to(line: Line, queue: string, worker: Worker): void {
@@ -57,6 +60,7 @@ function add_to(line: Line, queue: string, worker: Worker): void {
   line.failed += worker.failed ?? 0;
   if (worker.seen) line.seen = Math.max(line.seen ?? 0, worker.seen);
   if (worker.quiet) line.quiet.push(queue);
+  if (worker.quiet !== undefined && is_addressable(queue)) line.told.push(queue);
   for (const lease of worker.leases) {
     line.runs.push({ queue, id: segment_of(lease, "id") ?? "", started: lease.started });
   }
@@ -76,6 +80,8 @@ interface Row {
   queues: HTMLElement;
   ended: HTMLElement;
   seen: HTMLElement;
+  button: HTMLElement;
+  line: Line;
   drawn: string;
 }
 
@@ -106,9 +112,10 @@ export class WorkersView implements View {
       ["has ended", "runs that it has ended since the server's start"],
       ["heard of", "its last command in any of these queues"]];
     this.table = h("table.queues.all-workers", { "aria-label": "Workers" }, h("thead", {},
-      h("tr", {}, ...heads.map(([name, title]) => h("th", { scope: "col", title }, name)))), body);
-    this.list = new KeyedList<Line, Row>(body, ({ name }) => name, (name) => this.make(name),
-      (row, line) => this.update(row, line));
+      h("tr", {}, ...heads.map(([name, title]) => h("th", { scope: "col", title }, name)),
+        h("td"))), body);
+    this.list = new KeyedList<Line, Row>(body, ({ name }) => name,
+      (name, line) => this.make(name, line), (row, line) => this.update(row, line));
     this.root.append(h("div.page-head", {}, h("h1", {}, "Workers"), this.filter), this.stale.root,
       this.sum, this.message, this.table, this.more);
     show(this.table, false);
@@ -196,18 +203,32 @@ export class WorkersView implements View {
         ? "does" : "do"} neither.${this.cut ? " There are more than are shown here." : ""}`);
   }
 
-  private make(name: string): Row {
+  private make(name: string, line: Line): Row {
     const cell = (title: string) => h("td", { "data-name": title });
     const row: Row = { root: h("tr"), state: h("td.state"), runs: cell("runs"),
-      queues: cell("queues"), ended: cell("ended"), seen: cell("heard of"), drawn: "" };
+      queues: cell("queues"), ended: cell("ended"), seen: cell("heard of"),
+      button: h("button", { click: () => this.turn_quiet(row.line) }), line, drawn: "" };
     row.root.append(h("th", { scope: "row", title: shown(name) }, name === ""
       ? h("span.dim", {}, "workers without a name") : h("bdi", {}, shown(name))), row.state,
-    row.runs, row.queues, row.ended, row.seen);
+    row.runs, row.queues, row.ended, row.seen, h("td", {}, row.button));
     return row;
+  }
+
+  // In all its queues, or in those where it is not so yet.
+  private turn_quiet({ name, told, quiet }: Line): void {
+    const others = told.filter((queue) => !quiet.includes(queue));
+    const queues = others.length > 0 ? others : told;
+    void turn_quiet(queues.map((queue) => ({ queue, db: this.db })), name, others.length > 0,
+      () => this.poller.poke());
   }
 
   private update(row: Row, line: Line): void {
     const now = server_now();
+    row.line = line;
+    show(row.button, line.name !== "" && line.told.length > 0 && state.may("operate"));
+    const verb = verb_of_quiet(line.told.every((queue) => line.quiet.includes(queue)));
+    set_text(row.button, verb);
+    row.button.setAttribute("aria-label", `${verb}: ${shown(line.name)}`);
     set_text(row.ended, `${short_count(line.completed)} completed`
       + (line.failed ? `, ${short_count(line.failed)} failed` : ""));
     set_text(row.seen, line.seen === null ? "–" : `${duration(Math.max(0, now - line.seen))} ago`);

@@ -3,20 +3,18 @@
 import { queue_link } from "./address";
 import { queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
-import { may_operate } from "./actions";
 import { segment_of, shown } from "./bytes";
 import { server_now } from "./clock";
-import { KeyedList, h, replace, set_text, show } from "./dom";
+import { KeyedList, draw_more, h, replace, set_text, show } from "./dom";
 import { count, duration, plural } from "./format";
 import { Seldom, draw_soon } from "./live";
-import { act } from "./notices";
-import { path_with_rule, take_back } from "./rules";
-import { value_text } from "./setting_fields";
-import type { Config, Lease, Worker } from "./types";
+import { turn_quiet, verb_of_quiet } from "./quiet";
+import type { Lease, Worker } from "./types";
 import { Panel, empty, job_anchor, skeleton } from "./view";
 
 const EACH_MS = 2000;
 const SHOWN_WORKERS = 30;
+const MORE_WORKERS = 100;
 
 interface Row {
   root: HTMLElement;
@@ -37,12 +35,17 @@ export class WorkersPanel {
   private cut = false;
   // Workers may hold thousands of leases.
   private readonly seldom = new Seldom(EACH_MS);
+  private rows = SHOWN_WORKERS;
   private readonly note = h("div", {}, skeleton(2));
+  private readonly more = h("button.link", { hidden: true, click: () => {
+    this.rows += MORE_WORKERS;
+    draw_more(this.more, this.list.root, this.draw);
+  } });
   private readonly list: KeyedList<Worker, Row>;
 
   constructor(private ref: QueueRef, private poke: () => void) {
     const rows = h("div.workers");
-    this.panel.body.append(rows, this.note);
+    this.panel.body.append(rows, this.note, this.more);
     this.list = new KeyedList<Worker, Row>(rows, (worker) => segment_of(worker, "name") ?? "",
       (key, worker) => this.make(key, worker), (row, worker) => this.update(row, worker));
   }
@@ -60,20 +63,21 @@ export class WorkersPanel {
 
   readonly draw = () => {
     if (!this.visible || this.workers === null) return;
-    this.list.render(this.workers.slice(0, SHOWN_WORKERS));
+    this.list.render(this.workers.slice(0, this.rows));
     const number = this.workers.length;
     set_text(this.panel.aside, number === 0 ? "" : this.cut ? `more than ${count(number)}`
       : plural(number, "worker"));
     replace(this.note, number === 0 ? empty("No worker is known",
-      h("p", {}, "None runs a job or has asked for one lately."))
-      : number > SHOWN_WORKERS ? h("p.dim", {}, `and ${count(number - SHOWN_WORKERS)} more`)
-        : null);
+      h("p", {}, "None runs a job or has asked for one lately.")) : null);
+    show(this.more, number > this.rows);
+    set_text(this.more, `Show more workers (${count(number - this.rows)})`);
   };
 
   private make(key: string, worker: Worker): Row {
     const row: Row = { root: h("div.worker-row"), runs: h("small.runs"), seen: h("small"),
       quiet: h("span.pill", { "data-state": "paused", hidden: true }, "quiet"),
-      button: h("button", { click: () => void this.turn(key, row.worker.quiet !== true) }),
+      button: h("button", { click: () => void turn_quiet([this.ref], key,
+        row.worker.quiet !== true, this.changed) }),
       worker, drawn: "" };
     const name = h("bdi", {}, key === "" ? "workers without a name" : shown(key));
     row.root.append(h("span.worker-name", {}, key === "" ? name
@@ -87,7 +91,7 @@ export class WorkersPanel {
     row.worker = worker;
     const now = server_now();
     show(row.quiet, worker.quiet === true);
-    set_text(row.button, worker.quiet ? "Give it jobs" : "Make it quiet");
+    set_text(row.button, verb_of_quiet(worker.quiet === true));
     const ended = worker.completed === undefined ? ""
       : `, ${count(worker.completed)} completed, ${count(worker.failed ?? 0)} failed`;
     set_text(row.seen, worker.seen === undefined ? "" : worker.seen === null
@@ -107,30 +111,8 @@ export class WorkersPanel {
     rest > 0 ? ` and ${count(rest)} more` : null);
   }
 
-  // What it runs continues; it is only given nothing new.
-  private async turn(key: string, quiet: boolean): Promise<void> {
-    if (!may_operate()) return;
-    // What a rule for this worker says; "": there is no such rule. What somebody has set
-    // meanwhile is not overwritten.
-    let before = "";
-    const path = (rest: string, query = {}) =>
-      path_with_rule(queue_path(this.ref, rest, query), "worker", key);
-    const set = (next: boolean, was: string) => request(path("", { was: `quiet=${was}` }),
-      { method: "PATCH", body: { quiet: next } });
-    await this.change(key, quiet, async () => {
-      before = value_text((await request<Config>(path("/config"))).quiet);
-      // An undo would take back what somebody else has done.
-      if (before === value_text(quiet)) throw new Error("somebody else has done it already.");
-      await set(quiet, before);
-    }, () => void this.change(key, !quiet, () => before !== "" ? set(!quiet, value_text(quiet))
-      : take_back(this.ref, "worker", key, "quiet", quiet, !quiet)));
-  }
-
-  private async change(key: string, quiet: boolean, change: () => Promise<unknown>,
-                       undo?: () => void): Promise<void> {
-    await act(`${shown(key)} ${quiet ? "gets no new jobs now" : "gets jobs again"}.`,
-      "The worker was not changed", change, undo);
+  private readonly changed = () => {
     this.seldom.soon();
     this.poke();
-  }
+  };
 }

@@ -49,9 +49,16 @@ def test_a_user_logs_in_and_out(options):
         known = client.get(SESSION, token=secret).json
         require_equal((known["role"], known["user"]), ("operate", "carol"))
         require_equal(client.get(SESSION, token=ADMIN_TOKEN).json["user"], None)
-        # Where the server speaks RESP is told to who may read.
-        require_equal(known["port"], server.port)
-        require_equal(client.get(SESSION).json["port"], None)
+        # Where and how the server speaks RESP is told to who may read.
+        members = "port", "tls_port", "password_needed"
+        require_equal([known[name] for name in members], [server.port, None, False])
+        for secret_word in None, "the-password":
+            if secret_word:
+                server.connect().call("CONFIG", "SET", "requirepass", secret_word)
+            told = client.get(SESSION, token=ADMIN_TOKEN).json
+            require_equal(told["password_needed"], secret_word is not None)
+            stranger = client.get(SESSION).json
+            require_equal([stranger[name] for name in members], [None, None, None])
         client.expect(201, "POST", QUEUES + "/mine:q/jobs", {"payload": "x"}, token=secret)
         client.expect(200, "GET", QUEUES + "/mine:q/bands?with=wait_buckets", token=secret)
         require_problem(client.post(QUEUES + "/q/jobs", {"payload": "x"}, token=secret), 403,

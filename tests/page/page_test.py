@@ -14,7 +14,8 @@ import subprocess
 import sys
 import threading
 
-from harness import NPM, Skipped, alone, need_npm, require, require_equal, run
+from harness import NPM, Skipped, alone, need_npm, require, require_equal, run, scratch
+from harness.certificates import Certificates
 from harness.group import Group
 from harness.http_client import (ADMIN_TOKEN, OPERATE_TOKEN, READ_TOKEN, TOKENS, Client,
                                  require_problem, serve)
@@ -158,6 +159,12 @@ def test_pictures_of_what_is_seldom_seen(options):
     play(options, "pictures", variables={"PART": "seldom"})
 
 
+def test_pictures_of_lists(options):
+    """Many queues, failed jobs, their errors, attempts and rules: in two sizes, light and dark,
+    without sideways scrolling, accessible."""
+    play(options, "pictures", variables={"PART": "lists"})
+
+
 def test_log_in(options):
     """Log-in, log-out, roles, a link with a token; without any token the page only reads."""
     def lower(server, role):
@@ -227,6 +234,14 @@ def test_the_lines_of_charts(options):
 def test_ended_jobs(options):
     """Filters, failures by their errors, and what is done with chosen jobs."""
     play(options, "ended")
+
+
+def test_the_first_job_of_a_guarded_server(options):
+    """Where TLS and a password are needed, what is to be pasted has a place for both."""
+    with scratch() as folder:
+        play(options, "first_run", directives={
+            "port": 0, "tls-port": "auto", "requirepass": "secret", **USERS,
+            **Certificates(folder).directives()})
 
 
 def test_settings(options):

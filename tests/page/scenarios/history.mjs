@@ -29,6 +29,53 @@ async function told_of_a_failure(visit) {
   await visit.see(".card", "mail");
 }
 
+// Cards beside each other have the same span of time, and say it. A key is left out only if its
+// line is empty.
+async function small_charts(visit) {
+  const { page } = visit;
+  await add("older", "j");
+  const past = (url) => url.pathname.endsWith("/history") && url.searchParams.has("range");
+  await page.route(past, async (route) => {
+    const answer = await (await route.fetch()).json();
+    answer.start_ms = Date.now() - 3_600_000;
+    for (const series of Object.values(answer.series)) series.fill(null);
+    const older = route.request().url().includes("/older/");
+    answer.series.waiting.fill(3, older ? 0 : 700);
+    const waits = answer.series.waiting.map((_, n) => older && n === 300 ? 50 : null);
+    answer.bands = { HIGH: { wait_p50_ms: waits, wait_p95_ms: waits } };
+    await route.fulfill({ json: answer });
+  });
+  await page.reload();
+  const figures = (name) => page.locator(".card", { hasText: name }).locator("figure");
+  for (const name of ["mail", "older"]) {
+    await figures(name).filter({ hasText: /^Jobswaiting .*last hour, max 3$/ }).waitFor();
+  }
+  // Where the line of the older one began an hour ago the younger one's is empty.
+  visit.faults.allowed.push("willReadFrequently");
+  await page.waitForFunction(() => {
+    const wanted = getComputedStyle(document.documentElement).getPropertyValue("--waiting").trim();
+    const drawn = [...document.querySelectorAll(".card")].map((card) => {
+      const canvas = card.querySelector("canvas");
+      if (!canvas?.width) return null;
+      const { data } = canvas.getContext("2d").getImageData(canvas.width * 0.2, 0,
+        canvas.width * 0.5, canvas.height);
+      for (let at = 0; at < data.length; at += 4) {
+        const hex = [...data.slice(at, at + 3)].map((v) => v.toString(16).padStart(2, "0"))
+          .join("");
+        if (`#${hex}` === wanted) return `${card.querySelector("a").textContent} drawn`;
+      }
+      return `${card.querySelector("a").textContent} empty`;
+    });
+    return drawn.sort().join() === "mail empty,older drawn";
+  });
+  await figures("older").locator(".key:visible", { hasText: /^HIGH –, –$/ }).waitFor();
+  assert.equal(await figures("mail").locator(".key:visible", { hasText: "HIGH" }).count(), 0);
+  await page.unroute(past);
+  await api("DELETE", `${queue("older")}?confirm=true`);
+  await page.reload();
+  await visit.see(".card", "mail");
+}
+
 async function under_the_pointer(visit, opened) {
   const { page } = visit;
   const plot = page.locator("figure", { hasText: "waiting" }).locator(".u-over");
@@ -114,6 +161,60 @@ async function dragged(visit) {
   assert(page.url().endsWith("?state=failed&range=day"), page.url());
 }
 
+// What waits, by band, as the server has kept it and as it is.
+async function by_band(visit) {
+  const { page } = visit;
+  await visit.click(".range-row button", "waiting by band");
+  assert(page.url().endsWith("depth=bands"), page.url());
+  const chart = page.locator("figure", { hasText: /^Waiting by band/ });
+  await chart.locator(".key", { hasText: /^NORMAL 3$/ }).waitFor();
+  await chart.locator(".plot").focus();
+  await page.keyboard.press("ArrowLeft");
+  await chart.locator("figcaption", { hasText: /NORMAL 3.*at \d/ }).waitFor();
+  await page.keyboard.press("Escape");
+  await add("mail", "urgent", { pri: "HIGH" });
+  await chart.locator(".key", { hasText: /^HIGH 1$/ }).waitFor();
+  await api("POST", `${queue("mail")}/jobs/urgent:cancel`, {});
+  await page.reload();
+  await chart.locator(".key", { hasText: /^NORMAL 3$/ }).waitFor();
+  await visit.click(".range-row button", "waiting by band");
+  await page.locator("figure", { hasText: /^Jobswaiting 3/ }).waitFor();
+}
+
+// A run that failed is told of however many events stand before it, also if its job was retried.
+async function long_ranges(visit) {
+  const { page } = visit;
+  await api("POST", `${queue("busy")}/jobs`, Array.from({ length: 1000 }, (_, n) => ({
+    id: `j${n}`, payload: "", backoff: [600_000, 600_000], retry: 1 })));
+  const since = Date.now() - 60_000;
+  for (const mode of ["fail", "fatal"]) {
+    const [{ id, lease }] = await pop("busy", { lease_ms: 600_000 });
+    await api("POST", `${queue("busy")}/jobs/${id}:nack`, { lease, mode, error: "no route" });
+  }
+  const busy = `#/q/busy?state=failed&since=${since}&until=${Date.now() + 60_000}`;
+  await visit.go(busy);
+  await visit.see(".range .panel-aside",
+    "1 retrying, 1 failed; of the first 1,000 events: 1,000 added");
+  await visit.see('.range li[data-event="retrying"]', "j0");
+  await visit.see('.range li[data-event="failed"]', "j1");
+  // The server examines a part of its log in a call.
+  const events = (url) => url.pathname === `${queue("busy")}/events` && url.searchParams.has("type");
+  let calls = 0;
+  await page.route(events, async (route) => {
+    const url = new URL(route.request().url());
+    assert.deepEqual(url.searchParams.getAll("type"), ["failed", "retrying", "reclaimed"]);
+    if (++calls > 1) return route.continue();
+    return route.fulfill({ json: { events: [],
+      next: String(Number(url.searchParams.get("after")) + 1) } });
+  });
+  await page.reload();
+  await visit.see(".range .panel-aside", "1 retrying, 1 failed; of the first");
+  assert(calls > 1, `${calls} calls`);
+  await page.unroute(events);
+  await visit.open_queue("mail");
+  await visit.see(".job-row", "a");
+}
+
 // The same with keys, and with a finger.
 async function without_a_mouse(visit) {
   const { page } = visit;
@@ -157,9 +258,11 @@ await scenario(async (browser) => {
   await visit.log_in();
   await visit.see(".card", "mail");
   await told_of_a_failure(visit);
+  await visit.play([small_charts]);
   await visit.open_queue("mail");
   await visit.see(".job-row", "a");
   await visit.play([(each) => under_the_pointer(each, opened), lone_points,
-    without_a_mouse, dragged]);
+    without_a_mouse, by_band, long_ranges,
+    dragged]);
   await visit.close();
 });

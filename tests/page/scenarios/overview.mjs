@@ -1,5 +1,5 @@
 // The list of queues: filter, databases, the search from there.
-import { Visit, add, api, assert, pause, queue, scenario, until } from "./browser.mjs";
+import { Visit, add, api, assert, pause, pop, queue, scenario, until } from "./browser.mjs";
 
 const cards = (visit) => visit.page.locator(".card header .id").allTextContents();
 
@@ -174,9 +174,28 @@ async function table(visit) {
   await visit.see(".queues tr", "many-6");
   await visit.see(".queues tr", /many-6.*no worker/);
   await visit.see(".sum", /1 blocked/);
+  // Jobs that take several slots are told with their slots.
+  await api("PATCH", queue("many-1"), { max_active: 4 });
+  for (const id of ["c1", "c2"]) await add("many-1", id, { cost: 2, pri: "CRITICAL" });
+  await pop("many-1", { count: 2, lease_ms: 600_000 });
+  await visit.see(".queues td", "2, 4 of 4 slots");
   const told = await page.locator(".sum").textContent();
   const [waiting, , pending, delayed, blocked] = told.match(/\d+/g).map(Number);
   assert(waiting === pending + delayed + blocked && delayed === 1 && blocked === 1, told);
+  // A line that is zero throughout has no greatest value to tell.
+  await visit.see(".queues tr:has-text('many-6') .spark-cell", "max 1");
+  await visit.see_none(".spark-cell small", "max 0");
+  // The sum is exact, so that it adds up however large it is.
+  const list = (url) => url.pathname === "/api/v1/queues";
+  await page.route(list, async (route) => {
+    const answer = await (await route.fetch()).json();
+    const { stats } = answer.queues.find(({ name }) => name === "many-0");
+    Object.assign(stats, { waiting: 300_149, pending: 149_999, delayed: 150_150 });
+    await route.fulfill({ json: answer });
+  });
+  await visit.see(".sum", /^300,\d\d\d jobs wait in .*: 150,\d\d\d pending, 150,151 delayed/);
+  await page.unroute(list);
+  await visit.see(".sum", /^\d+ jobs wait/);
   // It needs no sideways scrolling, whatever the width.
   for (const width of [1920, 1280, 1100, 768, 390, 1360]) {
     await page.setViewportSize({ width, height: 900 });

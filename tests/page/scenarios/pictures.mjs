@@ -31,7 +31,8 @@ async function fits(visit, name) {
   // Nothing sticks out of its panel.
   const wide = await visit.page.evaluate(() => [...document.querySelectorAll(
     ".panel-body > *, .slot, .slot > *, .job-row, .worker-row, .worker-row > *, .group, .lane, "
-    + ".setting, .attempts li > *, .rule header > *, .failure, .changes li > *, .card > *, .all-workers tr > *")].filter((each) => {
+    + ".setting, .attempts li > *, .rule header > *, .failure, .changes li > *, .card > *, "
+    + ".queues tr > *, .job-row > *, .failure > *, .rule > *")].filter((each) => {
     const around = each.closest(".panel, .card, table");
     return around && each.checkVisibility()
       && each.getBoundingClientRect().right > around.getBoundingClientRect().right + 0.5;
@@ -73,6 +74,8 @@ async function pictures(browser, name, options, { done }) {
   await visit.open_queue("exec");
   await visit.see(".figure", "Pending");
   await page.waitForSelector(".plots canvas");
+  // A device without keys does not tell of them.
+  assert.equal(await page.getByText("Shift and the arrow keys").isVisible(), !options.isMobile);
   if (!options.isMobile) await visit.see(".lane .chip", "exec-");
   await shoot_it("queue");
   await page.locator(".columns").scrollIntoViewIfNeeded();
@@ -188,7 +191,74 @@ async function seldom(browser, name, options) {
   await visit.close();
 }
 
+async function fill_lists() {
+  for (let n = 0; n < 9; ++n) await add(`queue-${n}`, "j", { group: `team.${n}` });
+  await api("PATCH", queue("queue-1"), { paused: "all", max_waiting: 1 });
+  await api("PATCH", queue("queue-2"), { max_active: 1000 });
+  await api("POST", `${queue("queue-2")}/jobs`, Array.from({ length: 60 }, (_, n) => ({
+    id: `c${n}`, payload: "", cost: 20, pri: "HIGH" })));
+  await pop("queue-2", { count: 50, lease_ms: 600_000 });
+  await add(LONG.q, "j");
+  const errors = ["Timeout after 30 ms", "Timeout after 7 ms", `No route to ${LONG.j}`,
+    'Traceback (most recent call last):\n  File "a.py", line 3\nKeyError: 17'];
+  await api("PATCH", `${queue("errors")}?create=true`, { retry: 2, backoff: "1ms:1ms" });
+  for (const [n, error] of errors.entries()) {
+    await add("errors", `bad-${n}`, { group: "team.red", tags: { lang: "python" } });
+    for (const mode of ["fail", "fail", "fatal"]) {
+      const [{ lease }] = await pop("errors", { worker: `host-${mode}`, wait_ms: 10_000 });
+      await api("POST", `${queue("errors")}/jobs/bad-${n}:nack`, { lease, mode, error });
+    }
+  }
+  for (const [rule, body] of [["group=team.red", { max_active: 3, weight: 2 }],
+    ["group_glob=team.*", { max_waiting: 100 }], ["key_glob=*", { max_active: 1 }],
+    [`worker=${LONG.w}`, { quiet: true }]]) {
+    await api("PATCH", `${queue("errors")}?${rule}`, body);
+  }
+}
+
+// The same page in two sizes, light and dark. `place`: what is to be seen.
+async function in_all_looks(visit, what, place) {
+  const { page } = visit;
+  for (const [size, { viewport }] of [["", WIDE], ["phone", PHONE]]) {
+    await page.setViewportSize(viewport);
+    for (const colorScheme of ["light", "dark"]) {
+      await page.emulateMedia({ colorScheme });
+      await page.locator(place).first().evaluate((element) => element.scrollIntoView());
+      const look = size && colorScheme === "light" ? size : [size, colorScheme];
+      await shoot(visit, [what, look].flat().filter((each) => each !== "").join("-"), {});
+    }
+  }
+}
+
+// Long lists, each opened once.
+async function lists(browser) {
+  const visit = await Visit.open(browser, WIDE);
+  await visit.log_in();
+  await visit.see(".queues tr", "queue-8");
+  await visit.see(".queues td", "50, 1,000 of 1,000 slots");
+  await in_all_looks(visit, "queues", "main");
+  await visit.go("#/q/errors?state=failed&group=team.red&error=timeout&since=1000");
+  await visit.see(".job-row", "bad-1");
+  await in_all_looks(visit, "failed", ".panel.jobs");
+  await visit.go("#/q/errors?state=failed");
+  await visit.click(".filters button", "By error");
+  await visit.see(".failure", "KeyError");
+  await in_all_looks(visit, "by-error", ".panel.jobs");
+  await visit.open_job("errors", "bad-3");
+  await visit.see(".attempts li", /#3failed/);
+  await visit.see(".story li", "Failed");
+  await in_all_looks(visit, "failed-job", "main");
+  await visit.go("#/q/errors/settings");
+  await visit.see(".rule", "max_active");
+  await in_all_looks(visit, "rules", ".rules-panel");
+  await visit.close();
+}
+
 await scenario(async (browser) => {
+  if (process.env.PART === "lists") {
+    await fill_lists();
+    return lists(browser);
+  }
   const known = await fill();
   if (process.env.PART === "seldom") {
     await fill_long();

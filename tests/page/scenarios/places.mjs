@@ -150,6 +150,44 @@ async function payloads(visit) {
   assert.deepEqual(await rows(), ["p2"]);
 }
 
+// A worker far down a queue's list is made quiet; one in the list of all is so in all its queues.
+async function quiet(visit) {
+  const { page } = visit;
+  await api("POST", `${queue("crowd")}/jobs`, Array.from({ length: 40 }, (_, n) => ({
+    id: `c${n}`, payload: "" })));
+  for (let n = 0; n < 40; ++n) await pop("crowd", { worker: `w-${n}`, lease_ms: 600_000 });
+  const is_quiet = async (name, worker) =>
+    (await api("GET", `${queue(name)}/config?worker=${worker}`)).quiet;
+  await visit.open_queue("crowd");
+  await visit.see_figure("Pending", "0");
+  await page.locator("h2", { hasText: "Workers" }).scrollIntoViewIfNeeded();
+  await visit.see(".worker-row", "w-29");
+  assert.equal(await page.locator(".worker-row").count(), 30);
+  await page.locator("button", { hasText: "Show more workers (10)" }).press("Enter");
+  assert.equal(await page.locator(".worker-row").count(), 40);
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "w-30");
+  const last = page.locator(".worker-row", { hasText: "w-39" });
+  await last.getByText("Make it quiet").click();
+  await last.locator(".pill:visible", { hasText: "quiet" }).waitFor();
+  assert.equal(await is_quiet("crowd", "w-39"), "on");
+  await visit.go("#/workers?find=ada");
+  await visit.see(".all-workers tr", /^ada/);
+  await page.getByLabel("Make it quiet: ada").click();
+  await visit.see(".notice", "ada gets no new jobs now.");
+  await visit.see(".all-workers .pill", "quiet");
+  for (const name of ["mail", "exec"]) assert.equal(await is_quiet(name, "ada"), "on");
+  // In one queue it gets jobs again: the rest is what is changed, and taken back.
+  await api("PATCH", `${queue("mail")}?worker=ada`, { quiet: false });
+  await page.getByLabel("Make it quiet: ada").click();
+  await page.getByLabel("Give it jobs: ada").click();
+  await visit.see(".notice", "ada gets jobs again.");
+  for (const name of ["mail", "exec"]) assert.equal(await is_quiet(name, "ada"), "off");
+  await page.getByLabel("Make it quiet: ada").waitFor();
+  await page.locator(".notice", { hasText: "gets jobs again" }).getByText("Undo").click();
+  await page.getByLabel("Give it jobs: ada").waitFor();
+  for (const name of ["mail", "exec"]) assert.equal(await is_quiet(name, "ada"), "on");
+}
+
 await scenario(async (browser) => {
   for (const id of ["m1", "m2", "m3"]) await add("mail", id);
   await add("exec", "e1");
@@ -162,6 +200,6 @@ await scenario(async (browser) => {
   visit.faults.allowed.push("status of 404");
   await visit.log_in(tokens.admin);
   await visit.see(".card", "mail");
-  await visit.play([workers, server, checkpoint, refused, changes, payloads]);
+  await visit.play([workers, server, checkpoint, refused, changes, payloads, quiet]);
   await visit.close();
 });

@@ -49,6 +49,14 @@ known.set_past(past(1600, 900));
 known.add(counts(2), null, 1_600_000);
 assert.deepEqual(line(known), [...Array.from({ length: 12 }, (_, n) => [1540 + 5 * n, 900]),
   [1600, 2]]);
+// A small chart spans an hour, also of a queue that is too new to be known; where the server keeps
+// nothing it spans what the page has seen.
+for (const [waiting, made, span] of [[3, 0, 3600], [null, 995, 3600], [null, 0, 120]]) {
+  const series = new Series();
+  series.set_past(past(1000, waiting));
+  series.add({ ...counts(1), since: made * 1000 }, null, 1_000_000);
+  assert.equal(series.kept_span_s, span);
+}
 // Those that were read before the silence end in a gap.
 known.add(counts(2), null, 1_700_000);
 assert.deepEqual(line(known).slice(-3), [[1595, 900], [1600, null], [1700, 2]]);

@@ -20,7 +20,7 @@ async function make(visit) {
   assert.equal(await page.inputValue("dialog input[name=name]"), "mail");
   await page.fill("dialog input[name=max_active]", "4");
   await visit.click("dialog button", "Make it");
-  await visit.see_figure("Active", "0 of 4");
+  await visit.see(".figure", /^Active00 of 4 slots$/);
   assert.equal((await config()).max_active, 4);
   // The first job to paste goes to this server.
   const { port } = await api("GET", "/api/v1/session");

@@ -182,6 +182,8 @@ await scenario(async (browser) => {
   const [first] = await pop("work", { lease_ms: 600_000 });
   assert.equal(first.id, "j");
   await visit.see(".verdict .pill", "active");
+  await visit.see(".facts", `lease token${first.lease}`);
+  await visit.see(".story li p", `lease token ${first.lease}`);
   await visit.see(".attempts li", /#1.*running.*by w1/);
   await settle("j", first.lease, "nack", { delay_ms: 0,
     error: "Traceback (most recent call last):\n  x\ntry again" });

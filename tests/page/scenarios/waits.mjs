@@ -56,6 +56,8 @@ await scenario(async (browser) => {
   // What was quick has left the window; what happened before the page came is not in it either.
   await visit.see(".lane", "HIGH");
   assert.equal(await page.locator(".lane", { hasText: "HIGH" }).locator("small").textContent(), "");
+  // Why there is no number is said.
+  await visit.see(".figure", /^Wait p95–no job started in 5 s$/);
   const slow = await stall(page, "slow", async () => {
     await visit.see(".lane", /HIGH.*none started, first waits \d\d?(\.\d)? s/);
     await page.locator('.plot[aria-label*="HIGH p95"]').waitFor();
