@@ -40,12 +40,15 @@ def test_add_and_job(options):
     expected = {"id": "a", "state": "pending", "position": 0, "pri": "HIGH", "group": "ann",
                 "keys": ["k1", "k2"], "tags": {"kind": "sum=1"}, "cost": 2, "lease_ms": 5000,
                 "max_run_ms": 9000, "retries_left": 3, "payload": "from stdin",
-                "why": "no_worker", "successor": False, "worker": None}
+                "why": "no_worker", "successor": False, "worker": None,
+                "options": {"boost_ms": 0, "ttl_ms": 60000, "lease_ms": 5000, "max_run_ms": 9000,
+                            "retry": 3, "backoff": [10, 20]}}
     require_equal({name: job[name] for name in expected}, expected, "job")
     require_equal([event["type"] for event in job["story"]], ["added"], "story")
     shown = sluice.must("job", "exec", "a")
+    own = "ttl_ms=60000 lease_ms=5000 max_run_ms=9000 retry=3 backoff=10:20"
     for part in (r"payload\tfrom stdin", r"tags\tkind=sum=1", r"keys\tk1 k2", r"lease_ms\t5.0 s",
-                 r"1\t\S+\tadded\ta"):
+                 r"options\t" + own + "\n", r"1\t\S+\tadded\ta"):
         require(re.search(part, shown), f"no {part!r} in {shown}")
     require("added" not in sluice.must("job", "exec", "a", "--no-story").split("payload")[1],
             "a story with --no-story")
@@ -434,6 +437,11 @@ def test_the_newest_ended_jobs_first(options):
     require(shown[1].endswith("result 4"), shown[1])
     shown = sluice.must("jobs", "q", "--with", "payload", "--with", "result").splitlines()
     require_equal(shown[0].split()[-2:], ["PAYLOAD", "RESULT"], "two columns")
+    sluice.must("add", "q", "x", "--retry", 0, "--boost", -600000)
+    sluice.must("add", "q", "x")
+    shown = sluice.must("jobs", "q", "--state", "pending", "--with", "options").splitlines()
+    require_equal([line.split("\t")[-1] for line in shown],
+                  ["OPTIONS", "", "boost_ms=-600000 retry=0"], "the options that are a job's own")
 
 
 def test_help(options):

@@ -60,7 +60,10 @@ def test_what_was_mistyped_is_named(options):
                   STATES)
         bad_field(client.get(JOBS + "?by=aje"), "by", "age",
                   ["rank", "age", "deadline", "dispatch"])
-        bad_field(client.get(JOBS + "?with=paylod"), "with", "payload", ["payload", "result"])
+        bad_field(client.get(JOBS + "?with=paylod"), "with", "payload",
+                  ["payload", "result", "options"])
+        bad_field(client.get(JOBS + "/a?with=option"), "with", "options",
+                  ["payload", "result", "options", "dependents"])
         bad_field(client.get(QUEUE + "/events?type=complted"), "type", "completed")
         bad_field(client.get(QUEUE + "/bands?with=wait_bukets"), "with", "wait_buckets",
                   ["wait_buckets", "run_buckets"])

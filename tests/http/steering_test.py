@@ -390,5 +390,35 @@ def test_dependents(options):
         require_problem(client.get(JOBS + "?with=dependents"), 422, "BADFIELD")
 
 
+def test_options(options):
+    """What a job has of its own, as members with which another job can be added: whatever the queue
+    says, and however its runs went. It is shown only to who asks."""
+    server = serve(options)
+    own = {"boost_ms": -5, "ttl_ms": 60_000, "lease_ms": 7000, "max_run_ms": 0, "retry": 2,
+           "backoff": [10, 20]}
+    none = {"boost_ms": 0, "ttl_ms": 0, "lease_ms": None, "max_run_ms": None, "retry": None,
+            "backoff": None}
+    with Client(server) as client, server.connect() as redis:
+        client.expect(200, "PATCH", QUEUE + "?create=true", {"retry": 9, "max_run_ms": 50_000})
+        add(client, "b")
+        add(client, "a", pri="HIGH", **own)
+        job, = pop(client, lease_ms=5000)
+        client.expect(200, "POST", JOBS + "/a:nack", {"lease": job["lease"], "delay_ms": 0})
+        job, = pop(client)
+        client.expect(200, "POST", JOBS + "/a:nack", {"lease": job["lease"], "mode": "fatal"})
+        shown = client.expect(200, "GET", JOBS + "/a?with=options").json["options"]
+        require_equal(shown, own)
+        for number, given in enumerate((shown, none)):
+            add(client, f"again-{number}", **given)
+            require_equal(client.get(f"{JOBS}/again-{number}?with=options").json["options"], given)
+        require("options" not in client.get(JOBS + "/a").json, "options without a question")
+        listed = client.expect(200, "GET", JOBS + "?with=options&state=failed&state=pending").json
+        require_equal({job["id"]: job["options"] for job in listed["jobs"]},
+                      {"a": own, "b": none, "again-0": own, "again-1": none})
+        redis.call("ZADD", "waiting", 1, "m")
+        redis.call("Q.ADOPT", "shown", "PENDING", "waiting", "ACTIVE", "running")
+        require_equal(client.get("/api/v1/queues/shown/jobs/m?with=options").json["options"], None)
+
+
 if __name__ == "__main__":
     sys.exit(run(sys.modules[__name__], THREADS))

@@ -255,30 +255,41 @@ async function cancel_without_undo(visit) {
   }
 }
 
-// As a new job, with what is its own, and nothing that is not known.
+// As a new job with all that is its own, whatever its runs have used up, and the queue's values for
+// the rest. It begins at once: the delay is not its own.
 async function run_again(visit) {
   const { page } = visit;
   await api("PATCH", queue("late"), { retry: 3, max_run_ms: 50_000 });
-  const own = { retry: 2, lease_ms: 7777, max_run_ms: 0, pri: "HIGH",
+  const options = { boost_ms: -5, ttl_ms: 90_000_000, lease_ms: 7777, max_run_ms: 0, retry: 2,
+    backoff: [10, 600_000] };
+  const none = { boost_ms: 0, ttl_ms: 0, lease_ms: null, max_run_ms: null, retry: null,
+    backoff: null };
+  const others = { pri: "HIGH", cost: 2, group: "z", keys: ["k"],
     tags: { lang: "c++", odd: { base64: "/w==" } } };
-  await add("late", "x1", own);
-  const [{ lease }] = await pop("late", { id: "x1" });
-  await api("POST", `${queue("late")}/jobs/x1:nack`, { lease, mode: "fatal" });
-  await add("late", "x2", { ...own, delay_ms: 600_000 });
-  for (const [id, retries, unknown] of [["x1", 3, "retry, ttl_ms, backoff"],
-    ["x2", 2, "ttl_ms, backoff"]]) {
+  await add("late", "x1", { ...options, ...others });
+  const again = `${queue("late")}/jobs/x1:nack`;
+  for (const mode of ["fail", "fatal"]) {
+    const [{ lease }] = await pop("late", { id: "x1", lease_ms: 60_000 });
+    await api("POST", again, { lease, mode, ...mode === "fail" ? { delay_ms: 0 } : {} });
+  }
+  await add("late", "x2", { ...options, ...others, delay_ms: 600_000 });
+  await add("late", "x3", { ...others, needs: ["x2"] });
+  for (const [id, own] of [["x1", options], ["x2", options], ["x3", none]]) {
     await visit.open_job("late", id);
     await visit.see(".facts", "odd=\\xff");
     await page.keyboard.press("n");
-    await visit.see("dialog", "lease_ms 7777");
-    await visit.see("dialog", `Not known, and so as the queue has it: ${unknown}.`);
+    await visit.see("dialog", own === none ? "tags and cost. It has"
+      : "tags and cost, boost_ms -5, ttl_ms 90000000, lease_ms 7777, max_run_ms 0, retry 2, "
+        + "backoff 10:600000. It has");
     await visit.click("dialog button", "Run it again");
     await page.waitForFunction((before) => !location.hash.endsWith(before), id);
-    const added = await job("late", decodeURIComponent(page.url().split("/").at(-1)));
-    const { state, retries_left, lease_ms, max_run_ms, pri, tags } = added;
-    assert.deepEqual({ state, retries_left, lease_ms, max_run_ms, pri, tags }, { state: "pending",
-      retries_left: retries, lease_ms: 7777, max_run_ms: 0, pri: "HIGH",
+    const name = decodeURIComponent(page.url().split("/").at(-1));
+    const added = await api("GET", `${queue("late")}/jobs/${name}?with=options&with=payload`);
+    const { state, payload, options: given, pri, cost, group, keys, tags, needs } = added;
+    assert.deepEqual({ state, payload, given, pri, cost, group, keys, tags, needs }, {
+      state: "pending", payload: "{}", given: own, ...others, needs: [],
       tags: { lang: "c++", odd: null, odd_base64: "/w==" } });
+    await api("POST", `${queue("late")}/jobs/${name}:cancel`);
   }
 }
 
