@@ -394,6 +394,11 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   {"type": "string", "enum": ["fail", "fatal", "silent"]}, "delay_ms": {"type": ["integer",
   "string"]}, "error": {"type": "string"}, "error_base64": {"type": "string"}}, "required":
   ["lease"], "additionalProperties": false},
+"NackMany": {"type": "object", "properties": {"where": {"type": "object", "properties": {"worker":
+  {"type": "string"}, "worker_base64": {"type": "string"}}, "required": [], "additionalProperties":
+  false}, "cursor": {"type": "string"}, "dry_run": {"type": "boolean"}, "mode": {"type": "string",
+  "enum": ["lost", "silent", "fail"]}, "error": {"type": "string"}, "error_base64": {"type":
+  "string"}}, "required": ["where"], "additionalProperties": false},
 "Nacked": {"type": "object", "properties": {"state": {"type": "string"}, "not_before": {"type":
   ["integer", "null"]}, "attempts_left": {"type": "integer"}}, "required": ["state",
   "not_before", "attempts_left"], "additionalProperties": false},

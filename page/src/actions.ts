@@ -147,7 +147,7 @@ export function ask_to_retry(target: Target): void {
   });
 }
 
-interface Counted {
+export interface Counted {
   count: number;
   cursor: string | null;
 }
@@ -214,7 +214,7 @@ const CHOSEN: Record<Verb, [string, string, string]> = {
 // selects the first may be far behind others.
 const MOST_COUNTS = 20;
 
-async function count_all(path: string, where: object): Promise<Counted> {
+export async function count_all(path: string, where: object): Promise<Counted> {
   const known: Counted = { count: 0, cursor: null };
   for (let call = 0; call < MOST_COUNTS; ++call) {
     const cursor = known.cursor === null ? {} : { cursor: known.cursor };
@@ -227,7 +227,7 @@ async function count_all(path: string, where: object): Promise<Counted> {
   return known;
 }
 
-function counted_in_words({ count, cursor }: Counted, from: string): string {
+export function counted_in_words({ count, cursor }: Counted, from: string): string {
   if (cursor === null) return plural(count, `${from} job`);
   return count === 0 ? `An unknown number of ${from} jobs` : `more than ${plural(count,
     `${from} job`)}`;

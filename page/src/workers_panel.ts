@@ -8,6 +8,7 @@ import { segment_of, shown } from "./bytes";
 import { server_now } from "./clock";
 import { KeyedList, h, replace, set_text, show } from "./dom";
 import { count, duration, plural } from "./format";
+import { ask_to_give_back } from "./give_back";
 import { Seldom, draw_soon } from "./live";
 import { act } from "./notices";
 import { path_with_rule, take_back } from "./rules";
@@ -22,6 +23,7 @@ interface Row {
   root: HTMLElement;
   runs: HTMLElement;
   seen: HTMLElement;
+  back: HTMLElement;
   quiet: HTMLElement;
   button: HTMLElement;
   worker: Worker;
@@ -72,13 +74,18 @@ export class WorkersPanel {
 
   private make(key: string, worker: Worker): Row {
     const row: Row = { root: h("div.worker-row"), runs: h("small.runs"), seen: h("small"),
+      back: h("button.back", { title: "for a machine that is dead", hidden: true,
+        click: () => void ask_to_give_back(this.ref, key, () => {
+          this.seldom.soon();
+          this.poke();
+        }) }, "Give back its jobs…"),
       quiet: h("span.pill", { "data-state": "paused", hidden: true }, "quiet"),
       button: h("button", { click: () => void this.turn(key, row.worker.quiet !== true) }),
       worker, drawn: "" };
     const name = h("bdi", {}, key === "" ? "workers without a name" : shown(key));
     row.root.append(h("span.worker-name", {}, key === "" ? name
       : h("a.id", { href: queue_link(this.ref, { worker: key, state: "active" }) }, name),
-    row.quiet), row.seen, row.button, row.runs);
+    row.quiet), row.seen, row.button, row.runs, row.back);
     show(row.button, key !== "" && state.may("operate") && worker.quiet !== undefined);
     return row;
   }
@@ -86,6 +93,8 @@ export class WorkersPanel {
   private update(row: Row, worker: Worker): void {
     row.worker = worker;
     const now = server_now();
+    show(row.back, segment_of(worker, "name") !== null && worker.leases.length > 0
+      && state.may("operate"));
     show(row.quiet, worker.quiet === true);
     set_text(row.button, worker.quiet ? "Give it jobs" : "Make it quiet");
     const ended = worker.completed === undefined ? ""

@@ -418,6 +418,39 @@ def test_dry_runs(options):
     require_equal(sluice.json("cancel", "many", "--all"), {"count": 600}, "no terminal asks")
 
 
+def test_nack_of_a_worker(options):
+    """nack --worker gives back all that a worker runs, as if the leases had expired or as is said;
+    --dry-run counts it."""
+    server, sluice = serve(options)
+    with server.connect() as connection:
+        connection.pipeline([["Q.ADD", "q", number, "x", "RETRY", 1, "BACKOFF", 0, 0]
+                             for number in range(1200)])
+        connection.pipeline([["Q.POP", "1", "q", "WORKER", "other"]]
+                            + [["Q.POP", "1", "q", "WORKER", "w", "COUNT", 256]] * 5)
+    require_equal(sluice.json("nack", "q", "--worker", "w", "--dry-run"),
+                  {"count": 1199, "dry_run": True}, "--dry-run")
+    active = sluice.json("jobs", "q", "--state", "active", "--limit", 2000)
+    require_equal(len(active), 1200, "after --dry-run")
+    require_equal(sluice.must("nack", "q", "--worker", "w"), "1,199 jobs\n", "nack --worker")
+    for how, crashes, retries, error in ((["--silent"], 1, 1, None),
+                                         (["--fail", "--error", "burnt"], 1, 0, "burnt")):
+        (job,) = sluice.json("pop", "q", "--worker", "w")
+        require_equal(sluice.json("nack", "q", "--worker", "w", *how), {"count": 1}, str(how))
+        job = sluice.json("job", "q", job["id"])
+        require_equal((job["state"], job["crashes"], job["retries_left"], job["error"]),
+                      ("pending", crashes, retries, error), str(how))
+    require_equal(sluice.json("job", "q", 0)["worker"], "other", "another worker's")
+    require_equal(sluice.must("nack", "q", "--worker", "none"), "0 jobs\n", "a worker without any")
+    sluice.fails(SERVER_ERROR, "there is no queue qq", "nack", "qq", "--worker", "w")
+    for words, part in ((["1", "2", "--worker", "w"], "not both"), ([], "or --worker"),
+                        (["1"], "or --worker"), (["1", "2", "--dry-run"], "requires --worker"),
+                        (["--worker", ""], "requires a name"),
+                        (["--worker", "w", "--fatal"], "exclude each other"),
+                        (["--worker", "w", "--delay", "1s"], "exclude each other"),
+                        (["--worker", "w", "--fail", "--silent"], "exclude each other")):
+        sluice.fails(USAGE_ERROR, part, "nack", "q", *words)
+
+
 def test_the_newest_ended_jobs_first(options):
     """Ended jobs are listed from the last one on; --with result is a column."""
     _, sluice = serve(options)

@@ -150,6 +150,7 @@ def call_everything(api):
     api.call("POST", f"{jobs}/{second}:nack", {"lease": leases[second], "mode": "fail"})
     api.call("POST", f"{jobs}/{third}:nack", {"lease": leases[third], "mode": "fatal",
                                               "error": "no"})
+    api.call("POST", jobs + ":nack", {"where": {"worker": "w"}, "mode": "fail", "error": "no"})
     api.call("POST", f"{jobs}/{third}:retry")
     api.call("PATCH", f"{jobs}/{third}", {"pri": "LOW", "place": "back"})
     api.call("POST", f"{jobs}/{third}:cancel", {"reason": "r", "grace_ms": 0})
@@ -158,8 +159,7 @@ def call_everything(api):
                  "/jobs?state=completed&by=age", "/jobs?by=dispatch&count=10",
                  "/events?after=-&id=a", f"/jobs/{first}/stream",
                  "/jobs/a", "/jobs/f", "/jobs/%FF?with=payload", "", "?window_ms=1000", "/config",
-                 "/config?group=*",
-                 "/config?key_glob=*", "/config?worker_glob=*", "/rules?limit=1",
+                 "/config?group=*", "/config?key_glob=*", "/config?worker_glob=*", "/rules?limit=1",
                  "/bands", "/groups", "/groups/g",
                  "/keys", "/tags/lang", "/workers", "/jobs/a?with=dependents&with=options",
                  "/bands?with=wait_buckets&with=run_buckets",

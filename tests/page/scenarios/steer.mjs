@@ -305,6 +305,33 @@ async function tried_again(visit) {
   await visit.see(".headline-error", "at smtp");
 }
 
+// All that a dead worker runs, as one has confirmed; what others run continues.
+async function give_back(visit) {
+  const { page } = visit;
+  for (const id of ["g1", "g2", "g3"]) await add("dead", id, { retry: 1, backoff: [0, 0] });
+  await pop("dead", { worker: "host-9", count: 2, lease_ms: 600_000 });
+  await pop("dead", { worker: "other", lease_ms: 600_000 });
+  await visit.open_queue("dead");
+  const row = page.locator(".worker-row").filter({ hasText: "host-9" });
+  await visit.see(".worker-row", /host-9.*runs g1 for/);
+  const button = row.getByText("Give back its jobs…");
+  await button.click();
+  await visit.see("dialog h2", "Give back the jobs of host-9?");
+  await visit.see("dialog", "2 active jobs of dead, and what it begins meanwhile, will wait");
+  await page.locator("dialog select").selectOption("fail");
+  await visit.click("dialog button", "Give them back");
+  await visit.see(".notice", "2 jobs given back.");
+  await visit.see(".worker-row", /host-9.*runs nothing/);
+  await button.waitFor({ state: "hidden" });
+  for (const id of ["g1", "g2"]) {
+    const { state, retries_left } = await job("dead", id);
+    assert.deepEqual({ state, retries_left }, { state: "pending", retries_left: 0 });
+  }
+  assert.equal((await job("dead", "g3")).worker, "other");
+  await visit.go("#/server");
+  await visit.see(".changes li", "Gave back 2 jobs of dead: WORKER host-9 fail");
+}
+
 async function cancel_all(visit) {
   await visit.go("#/q/late?state=pending&group=x");
   await visit.see(".job-row", "p1");
@@ -363,6 +390,6 @@ await scenario(async (browser) => {
   await visit.open_queue("mail");
   await visit.play([move, move_back, change_priority, cancel, undo_too_late, cancel_running,
     pause_and_add, undo_pause_and_add, forget_all, retry_all, keys, next_jobs, run_now, tried_again,
-    cancel_without_undo, run_again, cancel_all, focus_afterwards]);
+    cancel_without_undo, run_again, give_back, cancel_all, focus_afterwards]);
   await visit.close();
 });
