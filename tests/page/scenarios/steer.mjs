@@ -312,6 +312,7 @@ async function give_back(visit) {
   await pop("dead", { worker: "host-9", count: 2, lease_ms: 600_000 });
   await pop("dead", { worker: "other", lease_ms: 600_000 });
   await visit.open_queue("dead");
+  await page.locator("h2", { hasText: "Workers" }).scrollIntoViewIfNeeded();
   const row = page.locator(".worker-row").filter({ hasText: "host-9" });
   await visit.see(".worker-row", /host-9.*runs g1 for/);
   const button = row.getByText("Give back its jobs…");
