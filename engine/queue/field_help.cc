@@ -73,7 +73,7 @@ constexpr FieldHelp kOptions[] = {
      "added updated moved forgotten ready started completed failed cancelled expired retrying "
      "returned reclaimed signalled progress",
      ""},
-    {"with", "payload or result", "payload result", ""},
+    {"with", "payload, result or options", "payload result options", ""},
     {"id", "1 to 512 bytes, except for the words *, WHERE and ALL", "", ""},
     {"need", "the id of a job, at most 64 of them", "", ""},
     {"after", "the id of a job, at most 64 of them with those of needs", "", ""},
@@ -110,8 +110,8 @@ constexpr FieldHelp kReqidWorker = {"worker", "a name of 1 to 512 bytes, and req
                                     "", ""};
 
 // What Q.GET shows besides.
-constexpr FieldHelp kGetWith = {"with", "payload, result or dependents",
-                                "payload result dependents", ""};
+constexpr FieldHelp kGetWith = {"with", "payload, result, options or dependents",
+                                "payload result options dependents", ""};
 
 // The lease that a command names, beside the option of that name.
 constexpr FieldHelp kLeaseToken = {

@@ -243,7 +243,12 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   {"type": ["integer", "null"]}, "needs": {"type": "array", "items": {"type": ["string",
   "object"]}}, "after": {"type": "array", "items": {"type": ["string", "object"]}},
   "dependents": {"type": "array", "items":
-  {"type": ["string", "object"]}}, "dependents_count": {"type": "integer"}, "lease":
+  {"type": ["string", "object"]}}, "dependents_count": {"type": "integer"}, "options":
+  {"type": ["object", "null"], "properties": {"boost_ms": {"type": "integer"}, "ttl_ms": {"type":
+  "integer"}, "lease_ms": {"type": ["integer", "null"]}, "max_run_ms": {"type": ["integer",
+  "null"]}, "retry": {"type": ["integer", "null"]}, "backoff": {"type": ["array", "null"], "items":
+  {"type": "integer"}}}, "required": ["boost_ms", "ttl_ms", "lease_ms", "max_run_ms", "retry",
+  "backoff"], "additionalProperties": false}, "lease":
   {"type": ["integer", "null"]}, "worker": {"type": ["string", "null"]},
   "deadline": {"type": ["integer", "null"]}, "started": {"type": ["integer", "null"]}, "cancel":
   {"type": ["string", "null"]}, "finished": {"type": ["integer", "null"]}, "run_ms": {"type":
@@ -399,6 +404,11 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   {"type": "string", "enum": ["fail", "fatal", "silent"]}, "delay_ms": {"type": ["integer",
   "string"]}, "error": {"type": "string"}, "error_base64": {"type": "string"}}, "required":
   ["lease"], "additionalProperties": false},
+"NackMany": {"type": "object", "properties": {"where": {"type": "object", "properties": {"worker":
+  {"type": "string"}, "worker_base64": {"type": "string"}}, "required": [], "additionalProperties":
+  false}, "cursor": {"type": "string"}, "dry_run": {"type": "boolean"}, "mode": {"type": "string",
+  "enum": ["lost", "silent", "fail"]}, "error": {"type": "string"}, "error_base64": {"type":
+  "string"}}, "required": ["where"], "additionalProperties": false},
 "Nacked": {"type": "object", "properties": {"state": {"type": "string"}, "not_before": {"type":
   ["integer", "null"]}, "attempts_left": {"type": "integer"}}, "required": ["state",
   "not_before", "attempts_left"], "additionalProperties": false},

@@ -1,4 +1,8 @@
 // The worker protocol, for programs without a Redis client.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
 
@@ -54,17 +58,21 @@ void ack(Exchange& exchange) {
   if (!respond_error(exchange, reply)) respond_json(exchange, {{"state", "completed"}});
 }
 
+// How a run ends that is given back, as one of these words.
+void read_mode(BodyReader& body, std::vector<std::string> modes, Words& words) {
+  const auto mode = body.bytes("mode");
+  if (!mode) return;
+  words.push_back(*mode);
+  if (std::find(modes.begin(), modes.end(), *mode) != modes.end()) return;
+  body.fail("mode", *mode, std::move(modes));
+}
+
 void nack(Exchange& exchange) {
   if (respond_where(exchange)) return;
   QueryReader query(exchange);
   BodyReader body(exchange);
   Words words = lease_words(exchange, "Q.NACK", body);
-  if (const auto mode = body.bytes("mode")) {
-    if (*mode != "silent" && *mode != "fail" && *mode != "fatal") {
-      body.fail("mode", *mode, {"silent", "fail", "fatal"});
-    }
-    words.push_back(*mode);
-  }
+  read_mode(body, {"silent", "fail", "fatal"}, words);
   body.options({{"delay_ms", "DELAY", OptionType::kDuration}, {"error", "ERROR"}}, words);
   if (query.failed() || body.failed()) return;
   const RespValue reply = exchange.run(words);
@@ -84,6 +92,50 @@ void touch(Exchange& exchange) {
   if (!respond_error(exchange, reply)) respond_json(exchange, resp_to_json(reply));
 }
 
+// --- All runs of a worker ---
+
+// How many runs the next call would end.
+void count_runs(Exchange& exchange, const std::string& worker, const Words& cursor) {
+  Words words = {"Q.LIST", exchange.path("queue"), "WHERE", "STATE", "active", "WORKER", worker};
+  words.insert(words.end(), {"BRIEF", "COUNT", "1000"});
+  words.insert(words.end(), cursor.begin(), cursor.end());
+  const RespValue reply = exchange.run(words);
+  if (respond_error(exchange, reply)) return;
+  respond_json(exchange, {{"count", reply.items[1].items.size()},
+                          {"cursor", cursor_json(reply.items[0].text)},
+                          {"dry_run", true}});
+}
+
+void nack_jobs(Exchange& exchange) {
+  QueryReader query(exchange);
+  BodyReader body(exchange);
+  Words cursor;
+  Words how;
+  body.options({{"cursor", "CURSOR"}}, cursor);
+  read_mode(body, {"lost", "silent", "fail"}, how);
+  body.options({{"error", "ERROR"}}, how);
+  const bool dry_run = body.boolean("dry_run").value_or(false);
+  auto where = body.object("where");
+  if (!where) body.fail("where", "is required");
+  std::optional<std::string> worker;
+  if (where) {
+    worker = where->bytes("worker");
+    // A mistyped criterion is reported as such.
+    if (!worker && where->knows_all()) where->fail("where", "requires worker, and nothing else");
+    if (worker && worker->empty()) where->fail("worker", "must have 1 to 512 bytes");
+  }
+  if (query.failed() || body.failed() || where->failed()) return;
+  if (dry_run) return count_runs(exchange, *worker, cursor);
+  Words words = {"Q.NACK", exchange.path("queue"), "WHERE", "WORKER", *worker};
+  words.insert(words.end(), cursor.begin(), cursor.end());
+  words.insert(words.end(), how.begin(), how.end());
+  const RespValue reply = exchange.run(words);
+  if (respond_error(exchange, reply)) return;
+  respond_json(exchange, {{"count", reply.items[1].integer},
+                          {"cursor", cursor_json(reply.items[0].text)},
+                          {"dry_run", false}});
+}
+
 }  // namespace
 
 std::vector<Route> worker_routes() {
@@ -95,6 +147,9 @@ std::vector<Route> worker_routes() {
                     "State"),
       operate_route("/api/v1/queues/{queue}/jobs/{id}:nack", nack,
                     "Returns a job: as failed, or as if never popped.", "Nack", "Nacked"),
+      operate_route("/api/v1/queues/{queue}/jobs:nack", nack_jobs,
+                    "Ends all runs of a worker: as if their leases had expired, or as asked.",
+                    "NackMany", "Count"),
       operate_route("/api/v1/queues/{queue}/jobs/{id}:touch", touch,
                     "Extends a lease, and returns whether the job should stop.", "Touch",
                     "Touched"),

@@ -60,7 +60,7 @@ bool is_same_but_job(const std::vector<std::string>& a, const std::vector<std::s
 int64_t ChangeLog::count_of(std::span<const std::string> words, const RespValue& reply) {
   if (reply.is_error() || reply.is_null() || words.empty()) return 0;
   const Bytes name = words[0];
-  const bool of_jobs = is_one_of(name, {"Q.CANCEL", "Q.RETRY", "Q.PURGE"});
+  const bool of_jobs = is_one_of(name, {"Q.CANCEL", "Q.RETRY", "Q.PURGE", "Q.NACK"});
   if (of_jobs && reply.kind == RespValue::Kind::kArray) return reply.items[1].integer;
   if (name == "Q.CANCEL") return reply.text == "gone" ? 0 : 1;
   if (name == "Q.PURGE") return reply.text == "purged" ? 1 : 0;

@@ -8,7 +8,7 @@ import { ask, field } from "./dialogs";
 import { h } from "./dom";
 import { count, plural } from "./format";
 import { act, failure, notice } from "./notices";
-import type { Config, Job, QueueAnswer } from "./types";
+import type { Job } from "./types";
 import { is_over } from "./words";
 
 export interface Target {
@@ -147,7 +147,7 @@ export function ask_to_retry(target: Target): void {
   });
 }
 
-interface Counted {
+export interface Counted {
   count: number;
   cursor: string | null;
 }
@@ -156,43 +156,29 @@ interface Counted {
 const MOST_A_CALL = 1000;
 const MOST_COUNTED = 10_000;
 
-// What of its limits the job has of its own; `unknown`: what nothing tells. The queue's may have
-// changed since the job was added, but what is as the queue has it now needs no saying.
-function own_limits(job: Job, config: Config | null): [Record<string, number>, string[]] {
-  const own: Record<string, number> = {};
-  const unknown: string[] = [];
-  // Failures and crashes of earlier runs count no more.
-  const fresh = job.attempts === (job.state === "active" ? 1 : 0);
-  const limits = { lease_ms: job.lease_ms, max_run_ms: job.max_run_ms,
-    retry: fresh ? job.retries_left : null };
-  for (const [name, value] of Object.entries(limits)) {
-    if (value === null || config === null) unknown.push(name);
-    else if (value !== config[name]) own[name] = value;
-  }
-  return [own, unknown];
+// The options that are the job's own, by the names with which one adds a job, and in words. Those
+// that it was not given are the queue's, also for the new job.
+function own_options(job: Job): [Record<string, number | number[]>, string] {
+  const own = Object.entries(job.options ?? {}).flatMap(([name, value]) =>
+    value === null ? [] : [[name, value] as const]);
+  // No boost and no TTL are what a job has that was given none.
+  const told = own.filter(([name, value]) => value !== 0 || !["boost_ms", "ttl_ms"].includes(name));
+  return [Object.fromEntries(own),
+    told.map(([name, value]) => `, ${name} ${[value].flat().join(":")}`).join("")];
 }
 
-// A new job with what is known of this one, without its id and its needs.
-export async function ask_to_run_again(ref: QueueRef, job: Job): Promise<void> {
+// A new job with all that this one was given, but its id, its needs and its delay. `job`: with its
+// payload and its options.
+export function ask_to_run_again(ref: QueueRef, job: Job): void {
   if (!may_operate()) return;
-  const here = stays();
-  let config: Config | null;
-  try {
-    ({ config } = await request<QueueAnswer>(queue_path(ref)));
-  } catch (error) {
-    return failure("The job cannot be run again", error);
-  }
-  if (!here()) return;
-  const [own, unknown] = own_limits(job, config);
+  const [own, told] = own_options(job);
   // No request can name a tag by such bytes.
   const [tags, odd] = [true, false].map((plain) => entries_of(job.tags).filter(([name]) =>
     (text_of(name) !== null) === plain));
   ask({
     title: "Run it again as a new job?",
-    content: ["The new job has the same payload, priority, group, keys, tags and cost"
-      + Object.entries(own).map(([name, value]) => `, ${name} ${value}`).join("")
-      + ". It has an id of its own and waits for no other job.",
-    `Not known, and so as the queue has it: ${[...unknown, "ttl_ms", "backoff"].join(", ")}.`,
+    content: [`The new job has the same payload, priority, group, keys, tags and cost${told}. `
+      + "It has an id of its own, and waits for no time and no other job.",
     odd.length > 0 && "Left out, as no request can name it: "
       + odd.map(([name]) => `the tag ${shown(name)}`).join(", ")].filter((each) => each !== false),
     confirm: "Run it again",
@@ -228,7 +214,7 @@ const CHOSEN: Record<Verb, [string, string, string]> = {
 // selects the first may be far behind others.
 const MOST_COUNTS = 20;
 
-async function count_all(path: string, where: object): Promise<Counted> {
+export async function count_all(path: string, where: object): Promise<Counted> {
   const known: Counted = { count: 0, cursor: null };
   for (let call = 0; call < MOST_COUNTS; ++call) {
     const cursor = known.cursor === null ? {} : { cursor: known.cursor };
@@ -241,7 +227,7 @@ async function count_all(path: string, where: object): Promise<Counted> {
   return known;
 }
 
-function counted_in_words({ count, cursor }: Counted, from: string): string {
+export function counted_in_words({ count, cursor }: Counted, from: string): string {
   if (cursor === null) return plural(count, `${from} job`);
   return count === 0 ? `An unknown number of ${from} jobs` : `more than ${plural(count,
     `${from} job`)}`;

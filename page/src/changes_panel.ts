@@ -25,7 +25,7 @@ interface Change {
 }
 
 const DONE: Record<string, string> = { "Q.CANCEL": "Cancelled", "Q.RETRY": "Retried",
-  "Q.PURGE": "Purged", "Q.MOVE": "Moved", "SET": "Set", "RESET": "Reset" };
+  "Q.PURGE": "Purged", "Q.MOVE": "Moved", "Q.NACK": "Gave back", "SET": "Set", "RESET": "Reset" };
 
 function who(change: Change): HTMLElement {
   const user = shown(segment_of(change, "user"));

@@ -73,7 +73,8 @@ export class JobView implements View {
   private bands: string[] = [];
   // Null: not known yet, as the bands.
   private adopted: boolean | null = null;
-  // With payload and result, which may be large: requested once for each change of the job.
+  // With payload and result, which may be large, and options: requested once for each change of
+  // the job.
   private bodies: Job | null = null;
   private bodies_of = "";
   private bodies_at = 0;
@@ -160,7 +161,7 @@ export class JobView implements View {
   }
 
   private async ask_bodies(signal: AbortSignal): Promise<Job> {
-    const query = { with: ["payload", "result", "dependents"], ...progress_query };
+    const query = { with: ["payload", "result", "options", "dependents"], ...progress_query };
     this.bodies = await request<Job>(job_path(this.ref, this.id, "", query), { signal });
     this.bodies_at = performance.now();
     return this.bodies;
@@ -270,7 +271,7 @@ export class JobView implements View {
 
   private run_again(): void {
     if (this.job === null || this.bodies === null || this.adopted) return;
-    void ask_to_run_again(this.ref, { ...this.bodies, ...this.job });
+    ask_to_run_again(this.ref, { ...this.bodies, ...this.job });
   }
 
   private target(job: Job) {

@@ -110,6 +110,16 @@ export interface Group extends Named, Counts {
   paused?: Pause;
 }
 
+// What a job has of its own, by the names with which one adds a job; null: as the queue has it.
+export interface Options {
+  boost_ms: number;
+  ttl_ms: number;
+  lease_ms: number | null;
+  max_run_ms: number | null;
+  retry: number | null;
+  backoff: number[] | null;
+}
+
 export interface Job {
   id: string | null;
   id_base64?: string;
@@ -136,6 +146,8 @@ export interface Job {
   after?: Item[];
   dependents?: Item[];
   dependents_count?: number;
+  // Null: of a member of plain Redis keys.
+  options?: Options | null;
   lease: number | null;
   worker: string | null;
   worker_base64?: string;

@@ -7,6 +7,7 @@ import { segment_of, shown } from "./bytes";
 import { server_now } from "./clock";
 import { KeyedList, draw_more, h, replace, set_text, show } from "./dom";
 import { count, duration, plural } from "./format";
+import { ask_to_give_back } from "./give_back";
 import { Seldom, draw_soon } from "./live";
 import { turn_quiet, verb_of_quiet } from "./quiet";
 import type { Lease, Worker } from "./types";
@@ -20,6 +21,7 @@ interface Row {
   root: HTMLElement;
   runs: HTMLElement;
   seen: HTMLElement;
+  back: HTMLElement;
   quiet: HTMLElement;
   button: HTMLElement;
   worker: Worker;
@@ -75,6 +77,11 @@ export class WorkersPanel {
 
   private make(key: string, worker: Worker): Row {
     const row: Row = { root: h("div.worker-row"), runs: h("small.runs"), seen: h("small"),
+      back: h("button.back", { title: "for a machine that is dead", hidden: true,
+        click: () => void ask_to_give_back(this.ref, key, () => {
+          this.seldom.soon();
+          this.poke();
+        }) }, "Give back its jobs…"),
       quiet: h("span.pill", { "data-state": "paused", hidden: true }, "quiet"),
       button: h("button", { click: () => void turn_quiet([this.ref], key,
         row.worker.quiet !== true, this.changed) }),
@@ -82,7 +89,7 @@ export class WorkersPanel {
     const name = h("bdi", {}, key === "" ? "workers without a name" : shown(key));
     row.root.append(h("span.worker-name", {}, key === "" ? name
       : h("a.id", { href: queue_link(this.ref, { worker: key, state: "active" }) }, name),
-    row.quiet), row.seen, row.button, row.runs);
+    row.quiet), row.seen, row.button, row.runs, row.back);
     show(row.button, key !== "" && state.may("operate") && worker.quiet !== undefined);
     return row;
   }
@@ -90,6 +97,8 @@ export class WorkersPanel {
   private update(row: Row, worker: Worker): void {
     row.worker = worker;
     const now = server_now();
+    show(row.back, segment_of(worker, "name") !== null && worker.leases.length > 0
+      && state.may("operate"));
     show(row.quiet, worker.quiet === true);
     set_text(row.button, verb_of_quiet(worker.quiet === true));
     const ended = worker.completed === undefined ? ""

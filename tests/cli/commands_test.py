@@ -40,12 +40,15 @@ def test_add_and_job(options):
     expected = {"id": "a", "state": "pending", "position": 0, "pri": "HIGH", "group": "ann",
                 "keys": ["k1", "k2"], "tags": {"kind": "sum=1"}, "cost": 2, "lease_ms": 5000,
                 "max_run_ms": 9000, "retries_left": 3, "payload": "from stdin",
-                "why": "no_worker", "successor": False, "worker": None}
+                "why": "no_worker", "successor": False, "worker": None,
+                "options": {"boost_ms": 0, "ttl_ms": 60000, "lease_ms": 5000, "max_run_ms": 9000,
+                            "retry": 3, "backoff": [10, 20]}}
     require_equal({name: job[name] for name in expected}, expected, "job")
     require_equal([event["type"] for event in job["story"]], ["added"], "story")
     shown = sluice.must("job", "exec", "a")
+    own = "ttl_ms=60000 lease_ms=5000 max_run_ms=9000 retry=3 backoff=10:20"
     for part in (r"payload\tfrom stdin", r"tags\tkind=sum=1", r"keys\tk1 k2", r"lease_ms\t5.0 s",
-                 r"1\t\S+\tadded\ta"):
+                 r"options\t" + own + "\n", r"1\t\S+\tadded\ta"):
         require(re.search(part, shown), f"no {part!r} in {shown}")
     require("added" not in sluice.must("job", "exec", "a", "--no-story").split("payload")[1],
             "a story with --no-story")
@@ -415,6 +418,39 @@ def test_dry_runs(options):
     require_equal(sluice.json("cancel", "many", "--all"), {"count": 600}, "no terminal asks")
 
 
+def test_nack_of_a_worker(options):
+    """nack --worker gives back all that a worker runs, as if the leases had expired or as is said;
+    --dry-run counts it."""
+    server, sluice = serve(options)
+    with server.connect() as connection:
+        connection.pipeline([["Q.ADD", "q", number, "x", "RETRY", 1, "BACKOFF", 0, 0]
+                             for number in range(1200)])
+        connection.pipeline([["Q.POP", "1", "q", "WORKER", "other"]]
+                            + [["Q.POP", "1", "q", "WORKER", "w", "COUNT", 256]] * 5)
+    require_equal(sluice.json("nack", "q", "--worker", "w", "--dry-run"),
+                  {"count": 1199, "dry_run": True}, "--dry-run")
+    active = sluice.json("jobs", "q", "--state", "active", "--limit", 2000)
+    require_equal(len(active), 1200, "after --dry-run")
+    require_equal(sluice.must("nack", "q", "--worker", "w"), "1,199 jobs\n", "nack --worker")
+    for how, crashes, retries, error in ((["--silent"], 1, 1, None),
+                                         (["--fail", "--error", "burnt"], 1, 0, "burnt")):
+        (job,) = sluice.json("pop", "q", "--worker", "w")
+        require_equal(sluice.json("nack", "q", "--worker", "w", *how), {"count": 1}, str(how))
+        job = sluice.json("job", "q", job["id"])
+        require_equal((job["state"], job["crashes"], job["retries_left"], job["error"]),
+                      ("pending", crashes, retries, error), str(how))
+    require_equal(sluice.json("job", "q", 0)["worker"], "other", "another worker's")
+    require_equal(sluice.must("nack", "q", "--worker", "none"), "0 jobs\n", "a worker without any")
+    sluice.fails(SERVER_ERROR, "there is no queue qq", "nack", "qq", "--worker", "w")
+    for words, part in ((["1", "2", "--worker", "w"], "not both"), ([], "or --worker"),
+                        (["1"], "or --worker"), (["1", "2", "--dry-run"], "requires --worker"),
+                        (["--worker", ""], "requires a name"),
+                        (["--worker", "w", "--fatal"], "exclude each other"),
+                        (["--worker", "w", "--delay", "1s"], "exclude each other"),
+                        (["--worker", "w", "--fail", "--silent"], "exclude each other")):
+        sluice.fails(USAGE_ERROR, part, "nack", "q", *words)
+
+
 def test_the_newest_ended_jobs_first(options):
     """Ended jobs are listed from the last one on; --with result is a column."""
     _, sluice = serve(options)
@@ -434,6 +470,11 @@ def test_the_newest_ended_jobs_first(options):
     require(shown[1].endswith("result 4"), shown[1])
     shown = sluice.must("jobs", "q", "--with", "payload", "--with", "result").splitlines()
     require_equal(shown[0].split()[-2:], ["PAYLOAD", "RESULT"], "two columns")
+    sluice.must("add", "q", "x", "--retry", 0, "--boost", -600000)
+    sluice.must("add", "q", "x")
+    shown = sluice.must("jobs", "q", "--state", "pending", "--with", "options").splitlines()
+    require_equal([line.split("\t")[-1] for line in shown],
+                  ["OPTIONS", "", "boost_ms=-600000 retry=0"], "the options that are a job's own")
 
 
 def test_help(options):

@@ -51,8 +51,13 @@ def test_options_of_add(options):
                         max_wait=3600)
         require_equal((job.id, job.outcome, job.state, job.position, job.eta),
                       ("j", "added", "blocked", None, None))
-        got = queue.get("j", with_=["payload"])
+        got = queue.get("j", with_=["payload", "options"])
         require_equal(got.payload, {"code": "x"})
+        own = {"boost": 1.5, "ttl": 90.0, "lease": 7.5, "max_run": 300.0, "retry": 4,
+               "backoff": (0.5, 8.0)}
+        require_equal(got.options, own)
+        again = queue.add(got.payload, **got.options).id
+        require_equal(queue.get(again, with_=["options"]).options, own)
         expected = {"pri": "HIGH", "group": "änn", "keys": ["gpu", "lang:python"], "cost": 2,
                     "ttl_left": 90.0, "lease": None, "max_run": 300.0, "retries_left": 4,
                     "needs": ["first"], "tags": {"run": "7"}}

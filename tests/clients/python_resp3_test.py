@@ -81,11 +81,13 @@ def speaking_to(port):
 def test_replies(options):
     """A queue's replies are read from RESP3 as from RESP2."""
     with options.server() as server, Queue(EXEC, speaking_to(server.port)) as queue:
-        job = queue.add({"n": 1}, "a", tags={"run": "7"}, group="ann")
+        job = queue.add({"n": 1}, "a", tags={"run": "7"}, group="ann", backoff=(1, 2))
         require_equal((job.id, job.outcome, job.state, job.position), ("a", "added", "pending", 0))
-        got = queue.get("a", with_=["payload"])
+        got = queue.get("a", with_=["payload", "options"])
         require_equal((got.payload, got.fields["tags"], got.fields["group"]),
                       ({"n": 1}, {"run": "7"}, "ann"))
+        require_equal(got.options, {"boost": 0, "ttl": 0, "lease": None, "max_run": None,
+                                    "retry": None, "backoff": (1, 2)})
         require_equal(raised(errors.Duplicate, queue.add, 1, "a").state, "pending")
         stats = queue.stats()
         require_equal((stats["pending"], stats["by_priority"]["NORMAL"]), (1, 1))

@@ -73,6 +73,7 @@ ROUTES = [
     ("POST", JOB + ":ack", LEASE, "operate"),
     ("POST", JOB + ":nack", LEASE, "operate"),
     ("POST", JOB + ":touch", LEASE, "operate"),
+    ("POST", QUEUE + "/jobs:nack", {"where": {"worker": "w"}}, "operate"),
     ("POST", QUEUE + ":pop", {}, "operate"),
     ("POST", QUEUE + "/jobs:cancel", {"where": {"all": True}}, "operate"),
     ("POST", QUEUE + "/jobs:retry", {"where": {"all": True}}, "operate"),

@@ -60,7 +60,10 @@ def test_what_was_mistyped_is_named(options):
                   STATES)
         bad_field(client.get(JOBS + "?by=aje"), "by", "age",
                   ["rank", "age", "deadline", "dispatch"])
-        bad_field(client.get(JOBS + "?with=paylod"), "with", "payload", ["payload", "result"])
+        bad_field(client.get(JOBS + "?with=paylod"), "with", "payload",
+                  ["payload", "result", "options"])
+        bad_field(client.get(JOBS + "/a?with=option"), "with", "options",
+                  ["payload", "result", "options", "dependents"])
         bad_field(client.get(QUEUE + "/events?type=complted"), "type", "completed")
         bad_field(client.get(QUEUE + "/bands?with=wait_bukets"), "with", "wait_buckets",
                   ["wait_buckets", "run_buckets"])
@@ -69,6 +72,16 @@ def test_what_was_mistyped_is_named(options):
         bad_field(client.request("PATCH", JOBS + "/a", {"pri": "lw"}), "pri", "LOW", BANDS)
         bad_field(client.post(JOBS + "/a:nack", {"lease": 1, "mode": "fatall"}), "mode", "fatal",
                   ["silent", "fail", "fatal"])
+        worker = {"worker": "w"}
+        bad_field(client.post(JOBS + ":nack", {"where": worker, "mode": "slient"}), "mode",
+                  "silent", ["lost", "silent", "fail"])
+        for body, field in (({}, "where"), ({"where": {}}, "where"), ({"where": "w"}, "where"),
+                            ({"where": {"worker": ""}}, "worker"),
+                            ({"where": {"worker": []}}, "worker"),
+                            ({"where": {**worker, "group": "g"}}, "group"),
+                            ({"where": {"all": True}}, "all"), ({"ids": ["a"]}, "where"),
+                            ({"where": worker, "delay_ms": 5}, "delay_ms")):
+            bad_field(client.post(JOBS + ":nack", body), field)
         bad_field(client.post("/api/v1/tokens", {"role": "raed"}), "role", "read",
                   ["read", "operate", "admin"])
         bad_field(client.get("/api/v1/admin/executions/?status=runing"), "status", "running")

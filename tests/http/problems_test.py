@@ -96,7 +96,8 @@ def test_409_for_what_the_state_does_not_allow(options):
         connection.call("Q.ADOPT", "shown", "PENDING", "p", "ACTIVE", "a")
         shown = "/api/v1/queues/shown"
         for path, body in [("/jobs", {"payload": ""}), (":pop", {}), ("/jobs/x:ack", {"lease": 1}),
-                           ("/jobs/x:nack", {"lease": 1}), ("/jobs/x:touch", {"lease": 1})]:
+                           ("/jobs/x:nack", {"lease": 1}), ("/jobs/x:touch", {"lease": 1}),
+                           ("/jobs:nack", {"where": {"worker": "w"}})]:
             require_problem(client.post(shown + path, body), 409, "ADOPTED")
 
 

@@ -194,6 +194,57 @@ def test_workers(options):
         require_equal([worker["name"] for worker in rest["workers"]], [None])
 
 
+def test_the_jobs_of_a_dead_worker(options):
+    """All runs of a worker end as if their leases had expired, call by call; nobody else's do.
+    A dry run counts them."""
+    server = serve(options, {"http-token": [f"operate >{OPERATE_TOKEN}", f"read >{READ_TOKEN}",
+                                            "operate >of-pat-0123456789 user pat"],
+                             "user": "pat on >pw ~* +@all -q.nack"})
+    asked = {"where": {"worker": "host 7"}}
+    with Client(server) as client, server.connect() as redis:
+        redis.pipeline([("Q.ADD", "q", f"j{number}", "") for number in range(1200)])
+        redis.pipeline([("Q.POP", "1", "q", "WORKER", "other")]
+                       + [("Q.POP", "1", "q", "WORKER", "host 7", "COUNT", 256)] * 5)
+        for token in READ_TOKEN, "of-pat-0123456789":
+            require_problem(client.post(JOBS + ":nack", asked, token=token), 403, "NOPERM")
+        for dry_run, left in (True, 1200), (False, 1):
+            body = {**asked, "dry_run": dry_run}
+            first = client.expect(200, "POST", JOBS + ":nack", body).json
+            require_equal((first["count"], first["dry_run"]), (1000, dry_run))
+            rest = client.expect(200, "POST", JOBS + ":nack",
+                                 {**body, "cursor": first["cursor"]}).json
+            require_equal(rest, {"count": 199, "cursor": None, "dry_run": dry_run})
+            require_equal(client.get(QUEUE).json["stats"]["active"], left)
+        job = client.get(JOBS + "/j7").json
+        require_equal((job["state"], job["attempts"], job["crashes"]), ("pending", 1, 1))
+        require_equal(client.get(JOBS + "/j0").json["worker"], "other")
+        told, = client.get("/api/v1/changes").json["changes"]
+        require_equal((told["words"], told["count"]),
+                      (["Q.NACK", "q", "WHERE", "WORKER", "host 7"], 1199))
+        answer = client.expect(200, "POST", "/api/v1/queues/none/jobs:nack", asked).json
+        require_equal(answer["count"], 0)
+        require_equal([line["name"] for line in client.get("/api/v1/queues").json["queues"]], ["q"])
+
+
+def test_how_the_jobs_of_a_worker_are_given_back(options):
+    """Lost (the default), failed, or as if they had never been taken; the error goes with them."""
+    server = serve(options)
+    worker = {"worker_base64": "/w=="}
+    with Client(server) as client:
+        client.expect(200, "PATCH", QUEUE + "?create=true", {"retry": 1, "backoff": "0:0"})
+        add(client, "a")
+        for how, attempts, crashes, retries, error in (
+                ({"mode": "silent"}, 0, 0, 1, None), ({}, 1, 1, 1, None),
+                ({"mode": "lost", "error": "x"}, 2, 2, 1, None),
+                ({"mode": "fail", "error": "burnt"}, 3, 2, 0, "burnt")):
+            require_equal(len(pop(client, **worker)), 1)
+            told = client.expect(200, "POST", JOBS + ":nack", {"where": worker, **how}).json
+            require_equal(told, {"count": 1, "cursor": None, "dry_run": False})
+            job = client.get(JOBS + "/a").json
+            require_equal((job["state"], job["attempts"], job["crashes"], job["retries_left"],
+                           job["error"]), ("pending", attempts, crashes, retries, error))
+
+
 def test_workers_of_all_queues(options):
     """The queues that have any, each with all of its workers; others' queues are left out."""
     server = serve(options, {"http-token": [f"operate >{OPERATE_TOKEN}",
@@ -394,6 +445,36 @@ def test_dependents(options):
         members = require_problem(client.get(JOBS + "/a?with=dependants"), 422, "BADFIELD")
         require_equal(members["nearest"], "dependents")
         require_problem(client.get(JOBS + "?with=dependents"), 422, "BADFIELD")
+
+
+def test_options(options):
+    """What a job has of its own, as members with which another job can be added: whatever the queue
+    says, and however its runs went. It is shown only to who asks."""
+    server = serve(options)
+    own = {"boost_ms": -5, "ttl_ms": 60_000, "lease_ms": 7000, "max_run_ms": 0, "retry": 2,
+           "backoff": [10, 20]}
+    none = {"boost_ms": 0, "ttl_ms": 0, "lease_ms": None, "max_run_ms": None, "retry": None,
+            "backoff": None}
+    with Client(server) as client, server.connect() as redis:
+        client.expect(200, "PATCH", QUEUE + "?create=true", {"retry": 9, "max_run_ms": 50_000})
+        add(client, "b")
+        add(client, "a", pri="HIGH", **own)
+        job, = pop(client, lease_ms=5000)
+        client.expect(200, "POST", JOBS + "/a:nack", {"lease": job["lease"], "delay_ms": 0})
+        job, = pop(client)
+        client.expect(200, "POST", JOBS + "/a:nack", {"lease": job["lease"], "mode": "fatal"})
+        shown = client.expect(200, "GET", JOBS + "/a?with=options").json["options"]
+        require_equal(shown, own)
+        for number, given in enumerate((shown, none)):
+            add(client, f"again-{number}", **given)
+            require_equal(client.get(f"{JOBS}/again-{number}?with=options").json["options"], given)
+        require("options" not in client.get(JOBS + "/a").json, "options without a question")
+        listed = client.expect(200, "GET", JOBS + "?with=options&state=failed&state=pending").json
+        require_equal({job["id"]: job["options"] for job in listed["jobs"]},
+                      {"a": own, "b": none, "again-0": own, "again-1": none})
+        redis.call("ZADD", "waiting", 1, "m")
+        redis.call("Q.ADOPT", "shown", "PENDING", "waiting", "ACTIVE", "running")
+        require_equal(client.get("/api/v1/queues/shown/jobs/m?with=options").json["options"], None)
 
 
 if __name__ == "__main__":

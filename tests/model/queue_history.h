@@ -79,7 +79,7 @@ class HistoryGenerator {
     if (kind < 93) return {"Q.PURGE", queue(), "WHERE", "STATE", one_of({"completed", "failed"})};
     if (kind < 97) return configure();
     if (kind < 98) return {"Q.LOG", queue(), id(), "FROM", number(0, 60), "COUNT", number(1, 20)};
-    return {"Q.GET", queue(), id(), "WITH", "payload"};
+    return {"Q.GET", queue(), id(), "WITH", "payload", "WITH", "options"};
   }
 
   std::vector<std::string> ids() const {

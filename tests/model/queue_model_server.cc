@@ -18,11 +18,29 @@ size_t retained_bytes(const ModelJob& job) {
   return bytes;
 }
 
-RespValue without_payload(RespValue job) {
+// As Q.ADD … WAIT shows it: without the two fields that it does not ask for.
+RespValue awaited(RespValue job) {
   const auto at = std::find_if(job.items.begin(), job.items.end(),
-                               [](const RespValue& item) { return item.text == "payload"; });
-  job.items.erase(at, at + 2);
+                               [](const RespValue& item) { return item.text == "options"; });
+  job.items.erase(at, at + 4);
   return job;
+}
+
+// But BOOST, which goes with the rank.
+RespValue told_options(const ModelOptions& given) {
+  const auto own = [](const std::optional<int64_t>& value) {
+    return value.has_value() ? RespValue::of(*value) : RespValue();
+  };
+  const auto backoff = [&] {
+    return RespValue::array(
+        {RespValue::of(given.backoff_ms->first), RespValue::of(given.backoff_ms->second)});
+  };
+  return RespValue::map()
+      .put("ttl_ms", given.ttl_ms.value_or(0))
+      .put("lease_ms", own(given.lease_ms))
+      .put("max_run_ms", own(given.max_run_ms))
+      .put("retry", own(given.retry))
+      .put("backoff", given.backoff_ms.has_value() ? backoff() : RespValue());
 }
 
 }  // namespace
@@ -200,6 +218,7 @@ RespValue QueueModel::get(const std::string& id) {
       .put("attempts", job->attempts)
       .put("crashes", job->crashes)
       .put("successor", std::string(job->successor.has_value() ? "t" : "f"))
+      .put("options", told_options(job->options))
       .put("payload", job->payload);
   if (job->active()) {
     out.put("lease", static_cast<int64_t>(job->run->token))
@@ -386,7 +405,7 @@ RespValue ModelServer::add_awaited(const Words& words, const RespValue& observed
   const bool waits = words.size() > 5 && words[words.size() - 2] == "WAIT";
   if (added.is_error() || !waits) return added;
   const ModelJob* job = queue.find(words[2]);
-  if (job->terminal()) return RespValue::array({added, without_payload(queue.get(words[2]))});
+  if (job->terminal()) return RespValue::array({added, awaited(queue.get(words[2]))});
   blocked = true;
   begun_ = Await{connection, words[1], words[2], added, added.field("result") == "queued"};
   return {};
@@ -483,7 +502,7 @@ std::optional<RespValue> ModelServer::stop_waiting(int connection) {
   const auto await = std::find_if(awaits_.begin(), awaits_.end(),
                                   [&](const Await& one) { return one.connection == connection; });
   if (await == awaits_.end()) return std::nullopt;
-  const RespValue job = without_payload(queue(await->queue).get(await->id));
+  const RespValue job = awaited(queue(await->queue).get(await->id));
   RespValue reply = RespValue::array({await->added, job});
   awaits_.erase(await);
   return reply;

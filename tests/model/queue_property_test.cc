@@ -318,7 +318,7 @@ class History {
       for (const ModelJob& job : queue.jobs()) ids.push_back(job.id);
       for (const std::string& id : ids) {
         if (!failure_.empty()) return;
-        execute(kObserver, {"Q.GET", name, id, "WITH", "payload"});
+        execute(kObserver, {"Q.GET", name, id, "WITH", "payload", "WITH", "options"});
         execute(kObserver, {"Q.LOG", name, id, "FROM", "0", "COUNT", "1000"});
       }
     }

@@ -130,6 +130,22 @@ int64_t read_limit(const Arguments& arguments) {
   return arguments.integer("--limit", kNoLimit, 1, kNoLimit);
 }
 
+// Number of listed jobs for which `counts`, up to about `limit`.
+template <class Counts>
+int64_t count_listed(Context& context, const Words& words, int64_t limit, Counts counts) {
+  int64_t count = 0;
+  std::string cursor = "0";
+  do {
+    Words page = words;
+    page.insert(page.end(), {"COUNT", std::to_string(kMaxPageCount), "CURSOR", cursor});
+    const RespValue reply = context.connection.call(page);
+    cursor = reply.items[0].text;
+    const RespValue jobs = as_maps(reply.items[1]);
+    count += std::count_if(jobs.items.begin(), jobs.items.end(), counts);
+  } while (cursor != "0" && count < limit);
+  return count;
+}
+
 // Number of jobs that the command would change.
 int64_t count_selected(Context& context, const BulkCommand& command) {
   const int64_t limit = read_limit(context.arguments);
@@ -149,20 +165,10 @@ int64_t count_selected(Context& context, const BulkCommand& command) {
   append_selector(context.arguments, words, false);
   // A job that was already asked to stop is not counted again, unless its time limit changes.
   const bool told_count = context.arguments.has("--grace");
-  int64_t count = 0;
-  std::string cursor = "0";
-  do {
-    Words page = words;
-    page.insert(page.end(), {"COUNT", std::to_string(kMaxPageCount), "CURSOR", cursor});
-    const RespValue reply = context.connection.call(page);
-    cursor = reply.items[0].text;
-    const RespValue jobs = as_maps(reply.items[1]);
-    for (const RespValue& job : jobs.items) {
-      const RespValue* cancel = job.find("cancel");
-      count += told_count || cancel == nullptr || cancel->is_null() ? 1 : 0;
-    }
-  } while (cursor != "0" && count < limit);
-  return std::min(count, limit);
+  return std::min(limit, count_listed(context, words, limit, [&](const RespValue& job) {
+                    const RespValue* cancel = job.find("cancel");
+                    return told_count || cancel == nullptr || cancel->is_null();
+                  }));
 }
 
 int print_count(const Context& context, int64_t count, bool dry_run) {
@@ -173,6 +179,25 @@ int print_count(const Context& context, int64_t count, bool dry_run) {
                 count == 1 ? "" : "s");
   }
   return kDone;
+}
+
+// Runs the commands that `words(cursor, changed)` makes until one returns the last cursor, or
+// `limit` jobs are changed.
+template <class MakeWords>
+int change_pages(Context& context, int64_t limit, MakeWords words) {
+  int64_t changed = 0;
+  std::string cursor = "0";
+  try {
+    do {
+      const RespValue reply = context.connection.call(words(cursor, changed));
+      cursor = reply.items[0].text;
+      changed += reply.items[1].integer;
+    } while (cursor != "0" && changed < limit);
+  } catch (const Failure&) {
+    if (changed > 0) print_count(context, changed, false);
+    throw;
+  }
+  return print_count(context, changed, false);
 }
 
 // Changes all jobs that the selector matches, page by page.
@@ -191,24 +216,14 @@ int change_selected(Context& context, const BulkCommand& command) {
     throw Failure{kServerError, "nothing was changed"};
   }
   if (selector.empty()) selector = {"ALL"};
-  int64_t changed = 0;
-  std::string cursor = "0";
-  try {
-    do {
-      Words words = {command.word, context.queue(), "WHERE"};
-      words.insert(words.end(), selector.begin(), selector.end());
-      const int64_t count = std::min(kMaxPageCount, limit - changed);
-      words.insert(words.end(), {"LIMIT", std::to_string(count), "CURSOR", cursor});
-      arguments.append_words(command.options, words);
-      const RespValue reply = context.connection.call(words);
-      cursor = reply.items[0].text;
-      changed += reply.items[1].integer;
-    } while (cursor != "0" && changed < limit);
-  } catch (const Failure&) {
-    if (changed > 0) print_count(context, changed, false);
-    throw;
-  }
-  return print_count(context, changed, false);
+  return change_pages(context, limit, [&](const std::string& cursor, int64_t changed) {
+    Words words = {command.word, context.queue(), "WHERE"};
+    words.insert(words.end(), selector.begin(), selector.end());
+    const int64_t count = std::min(kMaxPageCount, limit - changed);
+    words.insert(words.end(), {"LIMIT", std::to_string(count), "CURSOR", cursor});
+    arguments.append_words(command.options, words);
+    return words;
+  });
 }
 
 int change(Context& context, const BulkCommand& command) {
@@ -227,6 +242,22 @@ int run_retry(Context& context) { return change(context, kRetry); }
 int run_purge(Context& context) { return change_selected(context, kPurge); }
 
 }  // namespace
+
+int nack_worker(Context& context, std::span<const Option> options) {
+  const std::string worker = *context.arguments.value("--worker");
+  require_queue(context);
+  if (context.arguments.has("--dry-run")) {
+    const Words runs = {"Q.LIST", context.queue(), "WHERE", "STATE", "active", "WORKER", worker};
+    return print_count(context,
+                       count_listed(context, runs, kNoLimit, [](const RespValue&) { return true; }),
+                       true);
+  }
+  return change_pages(context, kNoLimit, [&](const std::string& cursor, int64_t) {
+    Words words = {"Q.NACK", context.queue(), "WHERE", "WORKER", worker, "CURSOR", cursor};
+    context.arguments.append_words(options, words);
+    return words;
+  });
+}
 
 std::span<const CommandRow> bulk_commands() {
   static const CommandRow kRows[] = {

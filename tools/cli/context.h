@@ -76,6 +76,8 @@ bool is_confirmed(const std::string& question);
 
 // config --export.
 int export_config(Context& context);
+// nack --worker: `options` are those that the server takes.
+int nack_worker(Context& context, std::span<const Option> options);
 
 // The groups of commands, one per file.
 std::span<const CommandRow> queue_commands();

@@ -122,8 +122,8 @@ constexpr Option kJobsOptions[] = {
     {"--failed", nullptr, "failed jobs: --state failed"},
     {"--by", "ORDER", "the order, or failed jobs by their errors; default: by state", nullptr,
      "rank age deadline dispatch error"},
-    {"--with", "FIELD", "also show payload or result; may be repeated", "WITH", "payload result", 0,
-     true},
+    {"--with", "FIELD", "also show payload, result or options; may be repeated", "WITH",
+     "payload result options", 0, true},
     {"--limit", "N", "at most N jobs (50)"},
 };
 
@@ -260,7 +260,10 @@ constexpr Option kJobOptions[] = {
 
 RespValue get_job(Context& context) {
   const std::string& id = context.operand(1);
-  Words words = {"Q.GET", context.queue(), id, "WITH", "payload", "WITH", "result"};
+  Words words = {"Q.GET", context.queue(), id};
+  for (const char* field : {"options", "payload", "result"}) {
+    words.insert(words.end(), {"WITH", field});
+  }
   if (context.arguments.has("--wait")) {
     const int64_t wait_ms = context.arguments.integer("--wait", 0, 0, 1LL << 40);
     words.insert(words.end(), {"WAIT", std::to_string(wait_ms)});

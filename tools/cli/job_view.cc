@@ -35,6 +35,24 @@ std::string list_text(const RespValue& list) {
   return text;
 }
 
+// "retry=3 backoff=10:20": those that a job has of its own.
+std::string options_text(const RespValue& options) {
+  std::string text;
+  for (size_t i = 0; i + 1 < options.items.size(); i += 2) {
+    const std::string& name = options.items[i].text;
+    const RespValue& value = options.items[i + 1];
+    // No boost and no TTL are what a job has that was given none.
+    const bool is_usual = value.integer == 0 && (name == "boost_ms" || name == "ttl_ms");
+    if (value.is_null() || is_usual) continue;
+    if (!text.empty()) text += ' ';
+    text += printable(name) + "=";
+    text += value.kind == Kind::kArray ? std::to_string(value.items.at(0).integer) + ":" +
+                                             std::to_string(value.items.at(1).integer)
+                                       : std::to_string(value.integer);
+  }
+  return text;
+}
+
 // At most so many bytes of the text; then how many it has, and where they are.
 std::string beginning(Bytes text, size_t most) {
   const Bytes shown = cut_text(text, most);
@@ -51,7 +69,7 @@ std::string value_text(const std::string& name, const RespValue& value, int64_t 
     case Kind::kArray:
       return list_text(value);
     case Kind::kMap:
-      return pairs_text(value);
+      return name == "options" ? options_text(value) : pairs_text(value);
     case Kind::kBoolean:
       return value.integer != 0 ? "yes" : "";
     case Kind::kInteger:
@@ -182,6 +200,12 @@ std::span<const JobColumn> job_columns() {
        },
        false},
       {{"NOTE", false, true}, note_of},
+      {{"OPTIONS", false, true},
+       [](const Job& job, int64_t) -> Cell {
+         const RespValue* options = job.find("options");
+         return options == nullptr ? "" : options_text(*options);
+       },
+       false},
       {{"PAYLOAD", false, true},
        [](const Job& job, int64_t) -> Cell { return printable(text_of(job, "payload")); },
        false},

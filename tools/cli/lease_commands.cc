@@ -78,14 +78,37 @@ int run_ack(Context& context) {
 }
 
 constexpr Option kNackOptions[] = {
+    {"--fail", nullptr, "it has failed (the default with an id)", "FAIL"},
     {"--fatal", nullptr, "it has failed, even if retries are left", "FATAL"},
     {"--silent", nullptr, "return it as if it had never been popped", "SILENT"},
     {"--delay", "MS", "delay before it is available again", "DELAY"},
     {"--error", "TEXT", "why", "ERROR"},
 };
 
+constexpr Option kNackWorkerOptions[] = {
+    {"--worker", "NAME", "all jobs that this worker runs"},
+    {"--dry-run", nullptr, "with --worker: only count them"},
+};
+
+// Whether the command is about a worker, and not about one job. Throws a usage error.
+bool names_worker(const Context& context) {
+  const Arguments& arguments = context.arguments;
+  arguments.at_most_one({"--fail", "--fatal", "--silent"});
+  const auto worker = arguments.value("--worker");
+  if (!worker) {
+    if (context.operands() != 3) throw usage_error("nack takes an id and its lease, or --worker");
+    if (arguments.has("--dry-run")) throw usage_error("--dry-run requires --worker");
+    return false;
+  }
+  if (context.operands() != 1) throw usage_error("an id and its lease or --worker, not both");
+  if (worker->empty()) throw usage_error("--worker requires a name, and not \"\"");
+  arguments.at_most_one({"--worker", "--fatal"});
+  arguments.at_most_one({"--worker", "--delay"});
+  return true;
+}
+
 int run_nack(Context& context) {
-  context.arguments.at_most_one({"--fatal", "--silent"});
+  if (names_worker(context)) return nack_worker(context, kNackOptions);
   const RespValue reply =
       as_map(context.connection.call(lease_words(context, "Q.NACK", kNackOptions)));
   if (context.json) {
@@ -124,6 +147,11 @@ constexpr const char* kLeaseDetails =
     "LEASE is the token printed by pop; '*' means the current lease, if the queue has\n"
     "fencing=off.";
 
+constexpr const char* kNackDetails =
+    "LEASE is the token printed by pop; '*' means the current lease, if the queue has\n"
+    "fencing=off. With --worker instead of an id, for a machine that is dead: all that it\n"
+    "runs ends as if the leases had expired, or with --fail or --silent.";
+
 }  // namespace
 
 std::span<const CommandRow> lease_commands() {
@@ -143,10 +171,10 @@ std::span<const CommandRow> lease_commands() {
        run_ack,
        "sluice ack exec report 17 --result ok"},
       {"nack",
-       "QUEUE ID LEASE",
+       "QUEUE [ID [LEASE]]",
        "report a failure; the job is retried if it has retries left",
-       kLeaseDetails,
-       {kNackOptions},
+       kNackDetails,
+       {kNackOptions, kNackWorkerOptions},
        run_nack,
        "sluice nack exec report 17 --error 'no network' --delay 1m"},
       {"touch",

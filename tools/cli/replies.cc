@@ -12,8 +12,8 @@ namespace {
 using Kind = RespValue::Kind;
 
 // Maps with arbitrary names, whose values stay as they are.
-constexpr std::array<Bytes, 6> kOpenMaps = {"by_priority", "rejected", "tags",
-                                            "adopted",     "kept",     "need_results"};
+constexpr std::array<Bytes, 7> kOpenMaps = {"by_priority", "rejected",     "tags",   "adopted",
+                                            "kept",        "need_results", "options"};
 // Yes or no.
 constexpr std::array<Bytes, 3> kBooleans = {"successor", "truncated", "quiet"};
 // Durations: maps in statistics, a number or null in a job.

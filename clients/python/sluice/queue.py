@@ -35,7 +35,8 @@ class JobInfo:
     """A job as Q.GET shows it. Durations are seconds, times unix seconds.
 
     `fields` has every field of the reply, those without an attribute here too. `progress` stays
-    bytes if the codec cannot decode it.
+    bytes if the codec cannot decode it. `options` are what the job has of its own, None where it
+    has not: `queue.add(info.payload, **info.options)` gives them to another job.
     """
 
     id: str
@@ -47,6 +48,7 @@ class JobInfo:
     progress: Any
     payload: Any
     result: Any
+    options: Optional[Mapping[str, Any]]
     fields: Mapping[str, Any]
 
     @property
@@ -275,7 +277,7 @@ class Queue:
     # -- One job ------------------------------------------------------------------------------
 
     def get(self, id: str, *, with_: Sequence[str] = ()) -> Optional[JobInfo]:
-        """The job; None for an unknown id. `with_`: `payload`, `result`.
+        """The job; None for an unknown id. `with_`: `payload`, `result`, `options`.
 
         Raises Unreachable after `patience`, and CodecError.
         """

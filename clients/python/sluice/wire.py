@@ -141,6 +141,8 @@ def fields_of(reply: Any, times: Sequence[str] = JOB_TIMES) -> dict[str, Any]:
     for name, value in pairs(reply):
         if name in _MAPS and value is not None and not isinstance(value, int):
             value = {key: _plain(inner) for key, inner in pairs(value)}
+        elif name == "options" and value is not None:
+            value = _options(value)
         elif name == "need_results" and value is not None:
             value = dict(pairs(value))
         elif isinstance(value, list):
@@ -161,6 +163,14 @@ def stats_of(reply: Any) -> dict[str, Any]:
     if fields["utilization"] is not None:
         fields["utilization"] = float(fields["utilization"])
     fields["rates"] = {name: float(rate) for name, rate in fields["rates"].items()}
+    return fields
+
+
+def _options(reply: Any) -> dict[str, Any]:
+    """The options of a job, as `add_options` takes them."""
+    fields = fields_of(reply)
+    if fields["backoff"] is not None:
+        fields["backoff"] = tuple(_seconds(bound) for bound in fields["backoff"])
     return fields
 
 

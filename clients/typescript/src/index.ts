@@ -2,7 +2,7 @@ export { Queue, type NewJob, type QueueOptions, type ResultOptions } from './que
 export { Job, type Added } from './job.js'
 export { json, raw, type Codec } from './codec.js'
 export type { EventsOptions, QueueEvent } from './events.js'
-export type { JobInfo, State } from './info.js'
+export type { JobInfo, OwnOptions, State } from './info.js'
 export type { ServerOptions } from './server.js'
 export type { Stats, StatsOptions } from './stats.js'
 export type { AddOptions } from './words.js'

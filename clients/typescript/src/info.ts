@@ -1,12 +1,17 @@
 // A job as the server describes it (Q.GET).
 import { decodeWith, type Codec } from './codec.js'
 import {
-  bytesOf, mapOf, numberOf, orNull, tagsOf, textOf, textsOf, yesOrNo, type Reply,
+  bytesOf, isArray, mapOf, numberOf, orNull, tagsOf, textOf, textsOf, yesOrNo, type Reply,
 } from './reply.js'
+import type { AddOptions } from './words.js'
 
 /** The states of a job; the last four are its ends. */
 export type State =
   | 'blocked' | 'delayed' | 'pending' | 'active' | 'completed' | 'failed' | 'cancelled' | 'expired'
+
+/** What a job has of its own, as `Queue.add` takes it for another job. */
+export type OwnOptions = Readonly<
+  Pick<AddOptions, 'boost' | 'ttl' | 'lease' | 'maxRun' | 'retry' | 'backoff'>>
 
 /** A job as it is now. Times are unix milliseconds, durations milliseconds. */
 export interface JobInfo<Payload = unknown, Result = unknown> {
@@ -47,6 +52,8 @@ export interface JobInfo<Payload = unknown, Result = unknown> {
   readonly progress: Buffer | null
   /** Whether another payload waits under this id. */
   readonly successor: boolean
+  /** Only if they were asked for; without those that it was not given. */
+  readonly options?: OwnOptions
   /** Only if it was asked for. */
   readonly payload?: Payload
   /** Only if it was asked for; undefined also if the run gave no result, or no bytes. */
@@ -55,6 +62,13 @@ export interface JobInfo<Payload = unknown, Result = unknown> {
 
 export function isEnd(state: State): boolean {
   return state === 'completed' || state === 'failed' || state === 'cancelled' || state === 'expired'
+}
+
+function readOptions(reply: Reply): OwnOptions {
+  const given = [...mapOf(reply)].filter(([, value]) => value !== null)
+  return Object.fromEntries(given.map(([name, value]): [string, number | number[]] => [
+    name === 'max_run_ms' ? 'maxRun' : name.replace(/_ms$/, ''),
+    isArray(value) ? value.map(numberOf) : numberOf(value)])) as OwnOptions
 }
 
 /** Reads the reply of Q.GET. */
@@ -66,6 +80,7 @@ export function readInfo<Payload, Result>(reply: Reply, codec: Codec): JobInfo<P
   const texts = (name: string): string[] => orNull(field(name), textsOf) ?? []
   const payload = orNull(field('payload'), bytesOf)
   const result = orNull(field('result'), bytesOf)
+  const options = orNull(field('options'), readOptions)
   return {
     id: textOf(field('id')),
     state: textOf(field('state')) as State,
@@ -97,6 +112,7 @@ export function readInfo<Payload, Result>(reply: Reply, codec: Codec): JobInfo<P
     error: text('error'),
     progress: orNull(field('progress'), bytesOf),
     successor: orNull(field('successor'), yesOrNo) ?? false,
+    ...(options === null ? {} : { options }),
     ...(payload === null ? {} : { payload: decodeWith(codec, payload, 'payload') as Payload }),
     ...(result === null || result.length === 0 ? {}
       : { result: decodeWith(codec, result, 'result') as Result }),

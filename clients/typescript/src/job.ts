@@ -41,7 +41,7 @@ export class Job<Payload = unknown, Result = unknown> implements AddReply {
   }
 
   /** The job as it is now; null if it is not kept. */
-  get(options?: { with?: readonly ('payload' | 'result')[] }):
+  get(options?: { with?: readonly ('payload' | 'result' | 'options')[] }):
   Promise<JobInfo<Payload, Result> | null> {
     return this.queue.get(this.id, options)
   }

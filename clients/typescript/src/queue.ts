@@ -121,7 +121,7 @@ export class Queue<Payload = unknown, Result = unknown> {
    * @throws CodecError - the payload or the result cannot be decoded
    */
   async get(
-    id: string, options: { with?: readonly ('payload' | 'result')[] } = {},
+    id: string, options: { with?: readonly ('payload' | 'result' | 'options')[] } = {},
   ): Promise<JobInfo<Payload, Result> | null> {
     const fields = (options.with ?? []).flatMap((field): Word[] => ['WITH', field])
     const reply = await this.#call(['Q.GET', this.name, whole('id', id), ...fields])

@@ -108,6 +108,8 @@ void reply_adopted_job(Call& call, const Queue& queue, const AdoptedPlace& place
     map.field("dependents").array(0);
     map.integer("dependents_count", 0);
   }
+  // Nothing was given to Q.ADD.
+  if (with.options) map.null("options");
   if (with.payload) {
     const std::optional<Bytes> payload = payload_of(call, queue, place);
     payload ? map.text("payload", *payload) : map.null("payload");

@@ -147,6 +147,27 @@ void put_brief(MapReply& map, const Job& job, JobState state, const ShownAt& at)
   map.integer("enqueued", at.now.shown_ms(job.enqueued_ms()));
 }
 
+// What Q.ADD was given for this job alone, or what took its place later. Null: not given, so the
+// queue's value applies. The TTL of a job without one of its own is the one that held when it was
+// added, and stays so.
+void put_options(MapReply& map, const Job& job) {
+  static const JobOptions kNone;
+  const JobOptions& given = job.options() == nullptr ? kNone : *job.options();
+  const auto own = [](int64_t value) { return value < 0 ? std::nullopt : std::optional(value); };
+  const JobExtras* extras = job.extras_if();
+  MapReply options(map.field("options"), 6);
+  options.integer("boost_ms", extras == nullptr ? 0 : extras->boost_ms);
+  options.integer("ttl_ms", job.ttl_ms());
+  options.integer_or_null("lease_ms", own(given.lease_ms));
+  options.integer_or_null("max_run_ms", own(given.max_run_ms));
+  options.integer_or_null("retry", own(given.retry));
+  if (given.backoff_base_ms < 0) return options.null("backoff");
+  Reply& bounds = options.field("backoff");
+  bounds.array(2);
+  bounds.integer(given.backoff_base_ms);
+  bounds.integer(given.backoff_max_ms);
+}
+
 // The jobs that still wait for its end: the first ones of all.
 void put_dependents(MapReply& map, const Queue& queue, const Job& job) {
   constexpr size_t kMostShown = 30;
@@ -252,6 +273,7 @@ void reply_popped_job(Reply& reply, Bytes queue_name, const Queue& queue, const 
 bool parse_shown_field(Bytes name, ShownFields& fields) {
   if (equals_ignore_case(name, "payload")) return fields.payload = true;
   if (equals_ignore_case(name, "result")) return fields.result = true;
+  if (equals_ignore_case(name, "options")) return fields.options = true;
   return false;
 }
 
@@ -307,6 +329,7 @@ void reply_shown_job(Reply& reply, const Queue& queue, const Job& job, const Sho
     put_end(map, job, at.now, at.with.progress);
   }
   if (at.with.dependents) put_dependents(map, queue, job);
+  if (at.with.options) put_options(map, job);
   if (at.with.payload) map.text("payload", job.payload());
   if (!at.with.result) return;
   const JobEnd* end = job.end();

@@ -42,6 +42,7 @@ struct ShownFields {
   bool brief = false;  // besides these only id, state and enqueued
   bool payload = false;
   bool result = false;
+  bool options = false;
   bool dependents = false;     // only Q.GET takes it
   size_t progress = SIZE_MAX;  // the most bytes of it
 };

@@ -255,30 +255,41 @@ async function cancel_without_undo(visit) {
   }
 }
 
-// As a new job, with what is its own, and nothing that is not known.
+// As a new job with all that is its own, whatever its runs have used up, and the queue's values for
+// the rest. It begins at once: the delay is not its own.
 async function run_again(visit) {
   const { page } = visit;
   await api("PATCH", queue("late"), { retry: 3, max_run_ms: 50_000 });
-  const own = { retry: 2, lease_ms: 7777, max_run_ms: 0, pri: "HIGH",
+  const options = { boost_ms: -5, ttl_ms: 90_000_000, lease_ms: 7777, max_run_ms: 0, retry: 2,
+    backoff: [10, 600_000] };
+  const none = { boost_ms: 0, ttl_ms: 0, lease_ms: null, max_run_ms: null, retry: null,
+    backoff: null };
+  const others = { pri: "HIGH", cost: 2, group: "z", keys: ["k"],
     tags: { lang: "c++", odd: { base64: "/w==" } } };
-  await add("late", "x1", own);
-  const [{ lease }] = await pop("late", { id: "x1" });
-  await api("POST", `${queue("late")}/jobs/x1:nack`, { lease, mode: "fatal" });
-  await add("late", "x2", { ...own, delay_ms: 600_000 });
-  for (const [id, retries, unknown] of [["x1", 3, "retry, ttl_ms, backoff"],
-    ["x2", 2, "ttl_ms, backoff"]]) {
+  await add("late", "x1", { ...options, ...others });
+  const again = `${queue("late")}/jobs/x1:nack`;
+  for (const mode of ["fail", "fatal"]) {
+    const [{ lease }] = await pop("late", { id: "x1", lease_ms: 60_000 });
+    await api("POST", again, { lease, mode, ...mode === "fail" ? { delay_ms: 0 } : {} });
+  }
+  await add("late", "x2", { ...options, ...others, delay_ms: 600_000 });
+  await add("late", "x3", { ...others, needs: ["x2"] });
+  for (const [id, own] of [["x1", options], ["x2", options], ["x3", none]]) {
     await visit.open_job("late", id);
     await visit.see(".facts", "odd=\\xff");
     await page.keyboard.press("n");
-    await visit.see("dialog", "lease_ms 7777");
-    await visit.see("dialog", `Not known, and so as the queue has it: ${unknown}.`);
+    await visit.see("dialog", own === none ? "tags and cost. It has"
+      : "tags and cost, boost_ms -5, ttl_ms 90000000, lease_ms 7777, max_run_ms 0, retry 2, "
+        + "backoff 10:600000. It has");
     await visit.click("dialog button", "Run it again");
     await page.waitForFunction((before) => !location.hash.endsWith(before), id);
-    const added = await job("late", decodeURIComponent(page.url().split("/").at(-1)));
-    const { state, retries_left, lease_ms, max_run_ms, pri, tags } = added;
-    assert.deepEqual({ state, retries_left, lease_ms, max_run_ms, pri, tags }, { state: "pending",
-      retries_left: retries, lease_ms: 7777, max_run_ms: 0, pri: "HIGH",
+    const name = decodeURIComponent(page.url().split("/").at(-1));
+    const added = await api("GET", `${queue("late")}/jobs/${name}?with=options&with=payload`);
+    const { state, payload, options: given, pri, cost, group, keys, tags, needs } = added;
+    assert.deepEqual({ state, payload, given, pri, cost, group, keys, tags, needs }, {
+      state: "pending", payload: "{}", given: own, ...others, needs: [],
       tags: { lang: "c++", odd: null, odd_base64: "/w==" } });
+    await api("POST", `${queue("late")}/jobs/${name}:cancel`);
   }
 }
 
@@ -292,6 +303,34 @@ async function tried_again(visit) {
   await visit.open_job("late", "r1");
   await visit.see(".words", /^Attempt 1 failed; 1 try left\. It is delayed until/);
   await visit.see(".headline-error", "at smtp");
+}
+
+// All that a dead worker runs, as one has confirmed; what others run continues.
+async function give_back(visit) {
+  const { page } = visit;
+  for (const id of ["g1", "g2", "g3"]) await add("dead", id, { retry: 1, backoff: [0, 0] });
+  await pop("dead", { worker: "host-9", count: 2, lease_ms: 600_000 });
+  await pop("dead", { worker: "other", lease_ms: 600_000 });
+  await visit.open_queue("dead");
+  await page.locator("h2", { hasText: "Workers" }).scrollIntoViewIfNeeded();
+  const row = page.locator(".worker-row").filter({ hasText: "host-9" });
+  await visit.see(".worker-row", /host-9.*runs g1 for/);
+  const button = row.getByText("Give back its jobs…");
+  await button.click();
+  await visit.see("dialog h2", "Give back the jobs of host-9?");
+  await visit.see("dialog", "2 active jobs of dead, and what it begins meanwhile, will wait");
+  await page.locator("dialog select").selectOption("fail");
+  await visit.click("dialog button", "Give them back");
+  await visit.see(".notice", "2 jobs given back.");
+  await visit.see(".worker-row", /host-9.*runs nothing/);
+  await button.waitFor({ state: "hidden" });
+  for (const id of ["g1", "g2"]) {
+    const { state, retries_left } = await job("dead", id);
+    assert.deepEqual({ state, retries_left }, { state: "pending", retries_left: 0 });
+  }
+  assert.equal((await job("dead", "g3")).worker, "other");
+  await visit.go("#/server");
+  await visit.see(".changes li", "Gave back 2 jobs of dead: WORKER host-9 fail");
 }
 
 async function cancel_all(visit) {
@@ -352,6 +391,6 @@ await scenario(async (browser) => {
   await visit.open_queue("mail");
   await visit.play([move, move_back, change_priority, cancel, undo_too_late, cancel_running,
     pause_and_add, undo_pause_and_add, forget_all, retry_all, keys, next_jobs, run_now, tried_again,
-    cancel_without_undo, run_again, cancel_all, focus_afterwards]);
+    cancel_without_undo, run_again, give_back, cancel_all, focus_afterwards]);
   await visit.close();
 });

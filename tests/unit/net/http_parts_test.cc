@@ -288,6 +288,24 @@ TEST_CASE("changes: the newest ones are kept, and those of a kind within a minut
   CHECK_EQ(changes[2].words[0], "DEL");
 }
 
+TEST_CASE("changes: a worker's jobs that are given back are one, a lease that ends is none") {
+  const auto number = [](int64_t value) {
+    RespValue reply;
+    reply.kind = RespValue::Kind::kInteger;
+    reply.integer = value;
+    return reply;
+  };
+  RespValue reply;
+  reply.kind = RespValue::Kind::kArray;
+  reply.items = {RespValue(), number(7)};
+  CHECK_EQ(
+      ChangeLog::count_of(std::vector<std::string>{"Q.NACK", "q", "WHERE", "WORKER", "w"}, reply),
+      7);
+  reply = {};
+  reply.kind = RespValue::Kind::kMap;
+  CHECK_EQ(ChangeLog::count_of(std::vector<std::string>{"Q.NACK", "q", "a", "1"}, reply), 0);
+}
+
 TEST_CASE("the log of changes tells users, tokens and databases apart") {
   ChangeLog log;
   const auto operates = user_of_role(Role::kOperate);

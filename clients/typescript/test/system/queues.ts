@@ -23,9 +23,15 @@ await play({
     })
     assert.deepEqual(
       [job.id, job.added, job.state, job.position], ['mine', 'added', 'blocked', null])
-    const info = await job.get({ with: ['payload'] })
+    const info = await job.get({ with: ['payload', 'options'] })
     assert.ok(info)
     assert.deepEqual(info.payload, { a: [1] })
+    const own = { boost: 5, ttl: 60_000, lease: 7000, maxRun: 9000, retry: 4, backoff: [10, 20] }
+    assert.deepEqual(info.options, own)
+    const again = await (await queue.add(1, info.options)).get({ with: ['options'] })
+    assert.deepEqual(again?.options, own)
+    const usual = await queue.get('needed', { with: ['options'] })
+    assert.deepEqual(usual?.options, { boost: 0, ttl: 0 })
     assert.deepEqual(
       [info.pri, info.group, info.keys, info.tags, info.leaseTerm, info.maxRun, info.retriesLeft],
       ['HIGH', 'ann', ['k', 'l'], { a: 'b' }, 7000, 9000, 4])
