@@ -129,6 +129,8 @@ class AsyncQueue:
 
     async def result(self, id: str, timeout: Optional[float] = None) -> Any:
         """See `Queue.result`. Takes no thread while it waits."""
+        if timeout is not None and timeout <= 0:
+            return await self._run(self._queue.result, id, timeout)
         future = self._queue.results.follow(id)
         try:
             reply = await asyncio.wait_for(asyncio.wrap_future(future), timeout)

@@ -299,7 +299,8 @@ class Queue:
     def result(self, id: str, timeout: Optional[float] = None) -> Any:
         """Waits for the end of a job, and returns its result: None if it has none, or no bytes.
 
-        `timeout` is seconds; None: without limit, also while the server is away.
+        `timeout` is seconds; None: without limit, also while the server is away; 0: it looks once,
+        which takes as long as a reply does.
 
         Raises NotCompleted for a job that failed, was cancelled or expired; Forgotten for one that
         is no longer kept, or never was; ResultTimeout; CodecError.
