@@ -109,7 +109,7 @@ class AsyncQueue:
         return AsyncJob(self, await self._run(self._queue.add, *arguments, **options))
 
     async def add_many(self, jobs: Iterable[Mapping[str, Any]],
-                       **options: Any) -> list[Union[AsyncJob, errors.SluiceError]]:
+                       **options: Any) -> list[Union[AsyncJob, Exception]]:
         """See `Queue.add_many`."""
         added = await self._run(self._queue.add_many, list(jobs), **options)
         return [AsyncJob(self, job) if isinstance(job, Job) else job for job in added]

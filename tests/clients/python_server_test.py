@@ -1,0 +1,72 @@
+#!/usr/bin/python3
+"""Where the Python client's server is, and how it connects to it."""
+
+import functools
+import os
+import sys
+
+import redis
+
+from harness import require_equal, run, scratch
+from harness.python_client import raised, url_of
+
+from sluice import Queue, Worker, errors  # noqa: I100
+
+EXEC = "exec"
+
+
+def test_where_the_server_is(options):
+    """The server is a URL, SLUICE_URL, or a function that makes a client of redis-py."""
+    for url in ("nonsense://x", "redis://a:b", "redis://a?no=option", "redis://a/main",
+                "rediss://:pass/word@a"):
+        raised(ValueError, Queue, EXEC, url)
+    raised(ValueError, Queue, EXEC, "redis+sentinel://a/main?ssl=true")
+    with options.server({"requirepass": "secret"}) as server:
+        os.environ["SLUICE_URL"] = f"redis://:secret@127.0.0.1:{server.port}/3"
+        try:
+            with Queue(EXEC) as queue:
+                queue.add(1, "a")
+        finally:
+            del os.environ["SLUICE_URL"]
+
+        def connect(**others):
+            return redis.Redis(port=server.port, password="secret", db=3, **others)
+
+        with Queue(EXEC, connect) as queue:
+            require_equal(queue.get("a").state, "pending")
+        with Queue(EXEC, url_of(server.port)) as queue:
+            raised(errors.NotAuthenticated, queue.add, 1)
+            raised(errors.NotAuthenticated, queue.add, "x" * 100_000)
+
+
+def test_unix_socket(options):
+    """Queue and Worker over a Unix socket."""
+    with scratch() as folder:
+        url = f"unix://{folder}/socket"
+        with options.server({"unixsocket": f"{folder}/socket"}), Queue(EXEC, url) as queue:
+            job = queue.add(1)
+            Worker(EXEC, lambda job: job.payload, url, burst=True).run()
+            require_equal(job.result(60), 1)
+
+
+def test_decoding_clients(options):
+    """A client that decodes replies, of a function or of a URL, changes nothing."""
+    payload = b"\xff\x00"
+    with options.server() as server:
+        url = url_of(server.port)
+        for connect in (functools.partial(redis.Redis.from_url, url, decode_responses=True),
+                        url + "?decode_responses=true"):
+            with Queue(EXEC, connect, codec="raw") as queue:
+                job = queue.add(payload, tags={"a": "b"})
+                Worker(EXEC, lambda job: job.payload, connect, codec="raw", burst=True).run()
+                require_equal(job.result(20), payload)
+                info_of = queue.get(job.id, with_=["payload"])
+                require_equal((info_of.state, info_of.payload, info_of.fields["tags"]),
+                              ("completed", payload, {"a": "b"}))
+                require_equal([event.type for event in queue.events("-", follow=False,
+                                                                    ids=[job.id])][-1],
+                              "completed")
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))
