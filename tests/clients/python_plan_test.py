@@ -400,6 +400,32 @@ def test_newer_lease(_options):
                   [(leases[1],)])
 
 
+def test_time_for_another_try(_options):
+    """While leases are held a reply may take a third of the shortest one, so that there is time for
+    another try; a further one has more, as the server may be slow. A pipeline that has failed is
+    one try."""
+    plan = Plan([QUEUE], 3)
+    [pop] = plan.commands(0.0)
+    require_equal(plan.reply_time([pop], 5.0), 5.0, "nothing is held")
+    jobs = [[QUEUE, b"%d" % ms, ms, 1, b"1", ms] for ms in (3000, 60_000, 300)]
+    leases = [effect.lease for effect in plan.receive(pop, jobs, 0.0)]
+    require_equal((plan.reply_time([], 5.0), plan.reply_time([], 0.1)), (0.25, 0.1))
+    for lease in leases[1:]:
+        plan.finish(lease, Outcome("ack"))
+    require_equal(plan.reply_time([], 5.0), 1.0)
+    commands = plan.commands(1.0)
+    require_equal([command.kind for command in commands], ["touch", "ack"])
+    require_equal(plan.reply_time(commands, 5.0), 0.25, "an acknowledgement may be the last try")
+    for n, expected in enumerate((2.0, 4.0, 5.0)):
+        now = 10.0 * n + 1.0
+        for command in commands:
+            plan.receive(command, ConnectionLost(), now)
+        require_equal(plan.reply_time([], 5.0), expected)
+        commands = plan.commands(now + 5.0)
+    plan.receive(next(each for each in commands if each.kind == "touch"), [b"cancel", None], 40.0)
+    require_equal(plan.reply_time([], 5.0), 1.0, "after a reply")
+
+
 def test_large_results(_options):
     """Results are divided among commands; one that is larger has its own."""
     plan, leases = popped(8)

@@ -28,6 +28,7 @@ MAX_LOG = 16 * 1024  # bytes of a job's log that one heartbeat carries
 BLOCK = 5.0
 FIRST_REPEAT, LONGEST_REPEAT = 0.1, 1.0  # between two repeats of a pop that waits
 SHORTEST_HEARTBEAT = 0.05
+SHORTEST_REPLY = 0.25  # seconds; less would give up what a short stop of a machine delays
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 
 
@@ -158,6 +159,7 @@ class Plan:
         self._beat_at = 0.0
         self._pause = FIRST_PAUSE
         self._resume_at = 0.0
+        self._failures = 0  # of tries to send something, since the last reply
         self.popped = False  # a pop had a reply
         self._quiet: set[bytes] = set()  # queues whose last word is that they give no jobs
         self.draining = False
@@ -267,6 +269,16 @@ class Plan:
             out.append(Command("pop", words, pop=pop))
         return out
 
+    def reply_time(self, commands: Sequence[Command], longest: float) -> float:
+        """Seconds that a reply to these may take: after one that does not come there is still time
+        for another try, before a lease runs out. A server may be slow, so each further try has
+        twice the time."""
+        terms = [lease.term for lease in self._held.values()]
+        terms += [lease.term for command in commands for lease in command.leases]
+        if not terms:
+            return longest
+        return min(longest, max(min(terms) / 3, SHORTEST_REPLY) * (1 << min(self._failures, 8)))
+
     def blocking_pop(self, now: float) -> Optional[Command]:
         """The next pop for the connection that blocks."""
         if self._pop is not None or now < self._resume_at or self._burst or self.failure:
@@ -346,6 +358,7 @@ class Plan:
             return []
         self.reached = True
         self._pause = FIRST_PAUSE
+        self._failures = 0
         parts = reply
         jobs = reply
         if command.kind != "pop" and command.pop is not None:
@@ -389,6 +402,9 @@ class Plan:
             lease.notes.restore(is_uncertain(error))
         if command.pop is not None and self._pop is command.pop:
             command.pop.place = "unsure"
+        if now < self._resume_at:
+            return  # Another command of the pipeline has failed, too.
+        self._failures += not command.blocks
         self._resume_at = now + self._pause
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
 

@@ -53,7 +53,8 @@ class Worker:
       heartbeat     the longest time between two signs of life; a third of the lease if that is less
       grace         how long handlers may run on after `stop()`, or after a cancel (`processes`)
       burst         ends when there are no more jobs; max_jobs: ends after that many
-      timeout       how long a reply may take
+      timeout       how long a reply may take; while jobs run at most a third of their lease, so
+                    that there is time for another try
       signals       False: SIGTERM and SIGINT are the program's, which calls `stop()`
       on_started(job), on_completed(job, result), on_failed(job, exception), on_lost(job)
                     hooks, called in the worker's own thread: they must be quick
@@ -286,6 +287,7 @@ class Worker:
                 item = self._inbox.get_nowait()
 
     def _exchange(self, slots: Slots, link: Link, commands: Sequence[Command]) -> None:
+        link.limit(self._plan.reply_time(commands, self._timeout))
         replies = link.exchange([command.words for command in commands])
         for command, reply in zip(commands, replies):
             self._receive(slots, command, reply)
