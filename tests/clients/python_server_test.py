@@ -4,13 +4,14 @@
 import functools
 import os
 import sys
+from unittest import mock
 
 import redis
 
 from harness import require_equal, run, scratch
 from harness.python_client import raised, url_of
 
-from sluice import Queue, Worker, errors  # noqa: I100
+from sluice import Queue, Worker, errors, server  # noqa: I100
 
 EXEC = "exec"
 
@@ -47,6 +48,39 @@ def test_unix_socket(options):
             job = queue.add(1)
             Worker(EXEC, lambda job: job.payload, url, burst=True).run()
             require_equal(job.result(60), 1)
+
+
+def test_defaults_of_redis_py(options):
+    """What newer versions of redis-py have other defaults for is said to them, where they take it.
+    """
+    require_equal([server.protocol_of(version) for version in ("4.3.4", "5.0.0rc1", "8.1.0")],
+                  [{}, {"protocol": 2}, {"protocol": 2}])
+    said = []
+
+    class Stop(Exception):
+        """It connects no further."""
+
+    def note(_, *__, **how):
+        said.append(how)
+        raise Stop
+
+    sentinels = "redis+sentinel://127.0.0.1:1/main"
+    with mock.patch.object(server, "PROTOCOL", {"protocol": 2}):
+        with mock.patch.object(redis.Redis, "from_url", note):
+            raised(Stop, server.connect_to, "redis://a")
+        connect = server.connect_to(sentinels)
+        with mock.patch.object(server.Sentinel, "__init__", note):
+            raised(Stop, connect, socket_timeout=1)
+        with mock.patch.object(server.Sentinel, "__init__", lambda *_, **__: None), \
+                mock.patch.object(server.Sentinel, "master_for", note):
+            raised(Stop, connect, socket_timeout=1)
+    require_equal([how.get("sentinel_kwargs", how)["protocol"] for how in said], [2, 2, 2])
+    with options.server() as running:
+        with Queue(EXEC, f"redis://127.0.0.1:{running.port}") as queue:
+            queue.add(1)
+            connection = queue._link._connection
+            require_equal((connection.socket_timeout, connection.socket_connect_timeout,
+                           connection._sock.gettimeout()), (5.0, 5.0, 5.0))
 
 
 def test_decoding_clients(options):

@@ -32,6 +32,8 @@ MAX_PIPELINE_BYTES = 1 << 20
 PIECE = 64 * 1024  # bytes that are sent at a time
 FIRST_PAUSE = 0.02
 LONGEST_PAUSE = 1.0
+# The other side sends no more. Where poll cannot tell, anything that comes unasked counts as that.
+_ENDED = getattr(select, "POLLRDHUP", select.POLLIN)
 
 # redis-py removes these codes from the text of the exceptions that it has for them.
 _CODES = {
@@ -276,7 +278,7 @@ def _is_stale(connection: Any) -> bool:
     if sock is None:
         return False
     poll = select.poll()
-    poll.register(sock, select.POLLIN)
+    poll.register(sock, _ENDED)
     return bool(poll.poll(0))
 
 
