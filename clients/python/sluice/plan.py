@@ -121,6 +121,7 @@ class Plan:
         self.draining = False
         self._in_haste = False
         self.reached = False  # the last command had a reply
+        self.answered = False  # there was a reply, if only an error
         self.failure: Optional[errors.ServerError] = None
 
     # -- What the handlers do -----------------------------------------------------------------
@@ -312,6 +313,7 @@ class Plan:
 
     def receive(self, command: Command, reply: Any, now: float) -> list[Effect]:
         """`reply` may be what was raised. Its effects, in their order."""
+        self.answered |= not isinstance(reply, errors.Unreachable)
         if command.blocks and command.pop is not None:
             command.pop.blocks = False
         if isinstance(reply, errors.ServerError) and not is_outage(reply):
