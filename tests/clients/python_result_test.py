@@ -111,18 +111,18 @@ async def bad_beside_good(server):
 
 def test_bad_ids(options):
     """An id that the server refuses fails its own wait alone, with events and without."""
-    for events in (1000, 0):
+    for events, times in ((1000, 100), (0, 1)):
         with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
-                concurrent.futures.ThreadPoolExecutor(1) as threads:
+                concurrent.futures.ThreadPoolExecutor(9) as threads:
             native = Native(server)
             native.config(EXEC, "SET", "events", events)
             native.close()
-            wait = threads.submit(queue.add(1).result, 30)
+            wait = threads.submit(queue.add(1).result, 60)
             wait_until(lambda: queue.results.waiting == 1, what="it waits")
-            for id_ in BAD_IDS:
-                require_equal(raised(errors.BadField, queue.result, id_, 20).field, "id")
+            for bad in [threads.submit(queue.result, id_, 40) for id_ in times * BAD_IDS]:
+                require_equal(raised(errors.BadField, bad.result).field, "id")
             end_job(server, EXEC)
-            require_equal(wait.result(30), 1)
+            require_equal(wait.result(60), 1)
             asyncio.run(bad_beside_good(server))
 
 
