@@ -19,12 +19,14 @@ from sluice import NotCompleted, Queue, Worker
 QUEUE = "judge"
 URL = os.environ.get("SLUICE_URL", "redis://localhost:6379")
 LIMITS = sandbox.Limits()
+BLOCK_S = 5  # that the server waits for more of a log
 
 
 def configure(slots: int) -> None:
     """The caps. They belong to the queue: every worker sets the same, and the last one counts."""
     with redis.Redis.from_url(URL) as server:
-        server.execute_command("Q.CONFIG", QUEUE, "SET", "max_active", slots, "fair", "on")
+        server.execute_command("Q.CONFIG", QUEUE, "SET", "max_active", slots, "fair", "on",
+                               "log_bytes", LIMITS.output_bytes)
         # A user runs two programs at a time, and has at most 20 waiting.
         server.execute_command("Q.CONFIG", QUEUE, "GROUP", "*", "SET", "max_active", 2,
                                "max_waiting", 20)
@@ -47,16 +49,21 @@ def work(slots: int, unsafe: bool) -> None:
 
 
 def show_log(job: str) -> None:
-    """What the program writes, while it runs."""
-    with redis.Redis.from_url(URL) as server:
+    """What the program writes, while it runs; and where output is missing, on standard error."""
+    with redis.Redis.from_url(URL, socket_timeout=2 * BLOCK_S) as server:
         next_, ended = 0, False
         while not ended:
-            reply = server.execute_command("Q.LOG", QUEUE, job, "FROM", next_, "BLOCK", 5000)
+            reply = server.execute_command("Q.LOG", QUEUE, job, "FROM", next_,
+                                           "BLOCK", BLOCK_S * 1000)
             if reply is None:
                 return
-            _, data, next_, ended = reply
-            sys.stdout.write(data.decode("utf-8", "replace"))
-            sys.stdout.flush()
+            offset, data, after, ended = reply
+            if offset > next_:
+                print(f"judge: {offset - next_} bytes of output are missing here",
+                      file=sys.stderr, flush=True)
+            next_ = after
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
 
 
 def submit(path: str, user: str, language: str) -> int:

@@ -140,6 +140,27 @@ def test_judge_refuses(options):
         require("{'exit': 0, 'ended_for': None}" in done.stderr, done.stderr)
 
 
+def test_judge_output(options):
+    """All that a program may write is shown, byte by byte; where some is missing, submit says so.
+    """
+    text = "".join(f"{n:09}\n" for n in range(4000))
+    with options.server() as server, server.connect() as connection, \
+            tempfile.TemporaryDirectory() as folder:
+        environment = environment_for(server)
+        file = pathlib.Path(folder) / "program"
+        with running([sys.executable, JUDGE / "judge.py", "worker", "--unsafe"], environment,
+                     JUDGE):
+            file.write_text("for n in range(4000): print(f'{n:09}')", encoding="utf-8")
+            done = judge("submit", file, "--user", "ann", environment=environment)
+            require(done.stdout == text, f"{len(done.stdout)} of 40,000: {done.stderr}")
+            require("missing" not in done.stderr, done.stderr)
+            connection.call("Q.CONFIG", "judge", "SET", "log_bytes", 1000)
+            done = judge("submit", file, "--user", "ann", environment=environment)
+        missing = re.search(r"judge: (\d+) bytes of output are missing", done.stderr)
+        require(missing, done.stderr)
+        require(text.endswith(done.stdout[-1000:]) and len(done.stdout) < 40_000, done.stdout)
+
+
 # --- The web services ---
 
 

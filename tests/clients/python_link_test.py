@@ -2,6 +2,7 @@
 """The Python client's Link, over a stand-in for a connection: what interrupts and ends it, what is
 sent, and what errors mean."""
 
+import socket
 import sys
 import threading
 
@@ -161,6 +162,27 @@ def test_large_commands(_options):
     require_equal(fake_link(connection).exchange([("A",)]), ["OK"])
     require(max(map(len, connection.sent)) <= PIECE, "the longest piece")
     require_equal(b"".join(connection.sent), b"small" + bytes(range(256)) * 1000)
+
+
+def test_what_comes_unasked(_options):
+    """A push of RESP3 on an idle connection leaves it as it is; one that the server has closed,
+    also behind a push, is made anew before anything is sent."""
+    class Counted(FakeConnection):
+        disconnects = 0
+
+        def disconnect(self):
+            self.disconnects += 1
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        connection = Counted([], ["OK"] * 3)
+        link = fake_link(connection)
+        connection._sock = ours
+        require_equal(link.exchange([("A",)]), ["OK"])
+        theirs.send(b">2\r\n+q.quiet\r\n+exec\r\n")
+        require_equal((link.exchange([("B",)]), connection.disconnects), (["OK"], 0))
+        theirs.close()
+        require_equal((link.exchange([("C",)]), connection.disconnects), (["OK"], 1))
 
 
 def test_errors_of_redis_py(_options):

@@ -4,11 +4,12 @@ replies at random: a thousand histories, without a socket and without a clock.""
 
 import random
 import sys
+from unittest import mock
 
 from harness import require, require_equal, run
 from harness.python_client import PACKAGE  # noqa: F401  makes the package known
 
-from sluice import errors
+from sluice import errors, plan as plan_module
 from sluice.link import ConnectionLost
 from sluice.outcome import Outcome
 from sluice.plan import MAX_BYTES, MAX_PAIRS, Effect, Plan
@@ -33,6 +34,7 @@ class NaiveServer:
         self.last_reqid = 0
         self.blocked = None  # (count, REQID) of the pop that waits
         self.kept = True
+        self.logs = {}  # token -> what its run has written
 
     def expire(self, job):
         del self.leases[job]
@@ -99,8 +101,10 @@ class NaiveServer:
             self.expire(int(job))
         return refusal or [b"state", b"pending"]
 
-    def touch(self, job, token, *_):
+    def touch(self, job, token, *options):
         refusal = self.refusal(int(job), token)
+        if refusal is None and "LOG" in options:
+            self.logs[token] = self.logs.get(token, b"") + after(options, "LOG")
         return refusal or [b"left_ms", 1000, b"cancel", None, b"quiet", 0]
 
 
@@ -143,6 +147,8 @@ class History:
         self.arrived = False  # at the server, which may have run its repeat before
         self.replied = None  # (what the server has said,) on its way
         self.completed = 0
+        self.lines = 0
+        self.written = {}  # token -> the lines that its run has written
 
     def take(self, effects):
         for effect in effects:
@@ -190,6 +196,11 @@ class History:
         self.now += self.chance.random() * 0.4
         self.exchange()
         self.block()
+        for lease in self.running:
+            for _ in range(self.chance.choice([0, 0, 1, 5])):
+                self.lines += 1
+                self.written.setdefault(lease.token, []).append(b"%06d\n" % self.lines)
+                lease.notes.add_log(self.written[lease.token][-1])
         if self.running and self.chance.random() < 0.6:
             lease = self.running.pop(self.chance.randrange(len(self.running)))
             self.plan.finish(lease, Outcome(self.chance.choice(["ack"] * 9 + ["FAIL"])))
@@ -217,16 +228,29 @@ class History:
             require(self.completed <= len(self.server.ended), "more completed than acknowledged")
         if self.expiry == 0:
             require_equal(self.completed, len(self.server.ended))
+        self.check_logs()
+
+    def check_logs(self):
+        """No line comes twice or out of its order; without losses none is missing."""
+        for token, log in self.server.logs.items():
+            lines = log.splitlines(True)
+            require_equal(sorted(set(lines)), lines, "lines in their order")
+            require(set(lines) <= set(self.written[token]), "another's lines")
+        for token in self.server.ended.values() if self.loss == 0 else ():
+            require_equal(self.server.logs.get(token, b""),
+                          b"".join(self.written.get(token, ())), "the whole log")
 
 
 def test_histories(_options):
-    """No lease is without an owner, no job completes twice, whatever replies are lost."""
+    """No lease is without an owner, no job completes twice, and no log is doubled, whatever replies
+    are lost."""
     first = random.randrange(1 << 30)
-    for seed in [*SEEDS, *range(first, first + HISTORIES)]:
-        try:
-            History(seed).run()
-        except Exception as error:
-            raise AssertionError(f"seed {seed}: {error}") from error
+    with mock.patch.object(plan_module, "LOG_AT_ONCE", 2 * len(b"000000\n")):
+        for seed in [*SEEDS, *range(first, first + HISTORIES)]:
+            try:
+                History(seed).run()
+            except Exception as error:
+                raise AssertionError(f"seed {seed}: {error}") from error
 
 
 def waiting():
@@ -379,6 +403,63 @@ def test_log_of_a_lost_heartbeat(_options):
         require_equal(words_after(touch, lease), ("LOG", log), repr(error))
 
 
+LOG = bytes(range(256)) * (8 << 10)
+DONE = {"touch": [b"cancel", None], "ack": None, "nack": [b"state", b"pending"]}
+
+
+def sent_next(plan, now=1.0):
+    """The kinds of the next commands, and the logs that they carry; each of them is done."""
+    kinds, log = [], b""
+    for command in plan.commands(now):
+        kinds.append(command.kind)
+        if "LOG" in command.words:
+            log += after(command.words, "LOG")
+        plan.receive(command, DONE[command.kind], now)
+    return kinds, log
+
+
+def test_rest_of_a_log(_options):
+    """A heartbeat carries 16 KB of a log, the oldest. The rest goes before the end of the job,
+    which waits for it; others do not. At the end of grace it goes in one piece."""
+    plan, leases = popped(2)
+    leases[0].notes.add_log(LOG[:40_000])
+    for lease in leases:
+        plan.finish(lease, Outcome("ack"))
+    leases[0].notes.add_log(b"too late")
+    require_equal([sent_next(plan) for _ in range(3)], [
+        (["touch", "ack"], LOG[:16384]), (["touch"], LOG[16384:32768]),
+        (["touch", "ack"], LOG[32768:40_000])])
+    plan, [lease] = popped(1)
+    lease.notes.add_log(LOG[:40_000])
+    plan.drain()
+    plan.give_back()
+    require_equal(sent_next(plan), (["touch", "nack"], LOG[:40_000]))
+
+
+def test_log_that_grows(_options):
+    """At most 1 MB of a log waits, the newest, also where a heartbeat was not done; that of a lost
+    lease goes nowhere, and a progress that is too large takes none of it along."""
+    plan, [lease] = popped(1)
+    lease.notes.add_log(LOG)
+    require_equal(sent_next(plan), (["touch"], LOG[1 << 20:][:16384]))
+    lease.notes.add_log(LOG)
+    [touch] = plan.commands(10.0)
+    lease.notes.add_log(b"end")
+    plan.receive(touch, errors.Unreachable(), 10.0)
+    require_equal(lease.notes.take(2 << 20), ("LOG", (LOG + b"end")[-(1 << 20):]))
+    lease.notes.set_progress(b"large")
+    lease.notes.add_log(b"log")
+    [touch] = plan.commands(20.0)
+    plan.receive(touch, errors.TooBig("TOOBIG limit=1"), 20.0)
+    require_equal(sent_next(plan, 20.0), (["touch"], b""), "it renews the lease")
+    lease.notes.add_log(LOG)
+    plan.finish(lease, Outcome("ack"))
+    [touch] = plan.commands(30.0)
+    require_equal(words_after(touch, lease), ("LOG", (b"log" + LOG)[-(1 << 20):][:16384]))
+    plan.receive(touch, errors.StaleLease("STALELEASE id=0"), 30.0)
+    require_equal([command.kind for command in plan.commands(30.0)], ["ack"])
+
+
 def test_newer_lease(_options):
     """A job that comes again under a newer lease was lost before: its first run hears it at once,
     and only the newer lease is renewed and acknowledged."""
@@ -398,6 +479,32 @@ def test_newer_lease(_options):
     require(plan.finish(leases[1], Outcome("ack")), "and that of the second is not")
     require_equal([command.leases for command in plan.commands(1.0) if command.kind == "ack"],
                   [(leases[1],)])
+
+
+def test_time_for_another_try(_options):
+    """While leases are held a reply may take a third of the shortest one, so that there is time for
+    another try; a further one has more, as the server may be slow. A pipeline that has failed is
+    one try."""
+    plan = Plan([QUEUE], 3)
+    [pop] = plan.commands(0.0)
+    require_equal(plan.reply_time([pop], 5.0), 5.0, "nothing is held")
+    jobs = [[QUEUE, b"%d" % ms, ms, 1, b"1", ms] for ms in (3000, 60_000, 300)]
+    leases = [effect.lease for effect in plan.receive(pop, jobs, 0.0)]
+    require_equal((plan.reply_time([], 5.0), plan.reply_time([], 0.1)), (0.25, 0.1))
+    for lease in leases[1:]:
+        plan.finish(lease, Outcome("ack"))
+    require_equal(plan.reply_time([], 5.0), 1.0)
+    commands = plan.commands(1.0)
+    require_equal([command.kind for command in commands], ["touch", "ack"])
+    require_equal(plan.reply_time(commands, 5.0), 0.25, "an acknowledgement may be the last try")
+    for n, expected in enumerate((2.0, 4.0, 5.0)):
+        now = 10.0 * n + 1.0
+        for command in commands:
+            plan.receive(command, ConnectionLost(), now)
+        require_equal(plan.reply_time([], 5.0), expected)
+        commands = plan.commands(now + 5.0)
+    plan.receive(next(each for each in commands if each.kind == "touch"), [b"cancel", None], 40.0)
+    require_equal(plan.reply_time([], 5.0), 1.0, "after a reply")
 
 
 def test_large_results(_options):

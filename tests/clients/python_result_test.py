@@ -72,6 +72,71 @@ def test_ends(options):
         require(time.monotonic() - began < 3, "the time-out")
 
 
+async def look(url, id_):
+    async with AsyncQueue(EXEC, url) as queue:
+        return await queue.result(id_, 0)
+
+
+def test_looks_once(options):
+    """With a time-out of 0 it looks once: an end that is there is told, and nothing is waited for.
+    """
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        url = url_of(server.port)
+        job = queue.add(1)
+        require_equal(raised(ResultTimeout, job.result, 0).id, job.id)
+        raised(ResultTimeout, asyncio.run, look(url, job.id))
+        end_job(server, EXEC, ("RESULT", b'"x"'))
+        require_equal((job.result(0), job.result(-1), asyncio.run(look(url, job.id))), ("x",) * 3)
+        raised(Forgotten, queue.result, "unknown", 0)
+        raised(errors.BadField, queue.result, "", 0)
+        server.stop()
+        raised(ResultTimeout, job.result, 0)
+    raised(errors.Unreachable, queue.result, job.id, 0)
+
+
+BAD_IDS = ("", "x" * 600)
+
+
+async def bad_beside_good(server):
+    async with AsyncQueue(EXEC, url_of(server.port)) as queue:
+        good = await queue.add(1)
+        wait = asyncio.ensure_future(good.result(30))
+        await asyncio.sleep(0)
+        bad = await asyncio.gather(*(queue.result(id_, 20) for id_ in BAD_IDS),
+                                   return_exceptions=True)
+        require_equal([getattr(error, "field", error) for error in bad], ["id", "id"])
+        end_job(server, EXEC)
+        require_equal(await wait, 1)
+
+
+def test_bad_ids(options):
+    """An id that the server refuses fails its own wait alone, with events and without."""
+    for events, times in ((1000, 100), (0, 1)):
+        with options.server() as server, Queue(EXEC, url_of(server.port)) as queue, \
+                concurrent.futures.ThreadPoolExecutor(9) as threads:
+            native = Native(server)
+            native.config(EXEC, "SET", "events", events)
+            native.close()
+            wait = threads.submit(queue.add(1).result, 60)
+            wait_until(lambda: queue.results.waiting == 1, what="it waits")
+            for bad in [threads.submit(queue.result, id_, 40) for id_ in times * BAD_IDS]:
+                require_equal(raised(errors.BadField, bad.result).field, "id")
+            end_job(server, EXEC)
+            require_equal(wait.result(60), 1)
+            asyncio.run(bad_beside_good(server))
+
+
+def test_waits_without_the_right(options):
+    """A user who may not read jobs hears so, in each wait."""
+    rights = "u on nopass ~* +@all -q.get"
+    with options.server({"user": rights}) as server, \
+            Queue(EXEC, f"redis://u:x@127.0.0.1:{server.port}") as queue:
+        jobs = queue.add_many([{"payload": n} for n in range(3)])
+        with concurrent.futures.ThreadPoolExecutor(3) as threads:
+            for wait in [threads.submit(job.result, 20) for job in jobs]:
+                raised(errors.NoPermission, wait.result, 20)
+
+
 def test_a_retry_is_no_end(options):
     """A run that fails and is retried does not end the wait."""
     with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:

@@ -109,7 +109,7 @@ class AsyncQueue:
         return AsyncJob(self, await self._run(self._queue.add, *arguments, **options))
 
     async def add_many(self, jobs: Iterable[Mapping[str, Any]],
-                       **options: Any) -> list[Union[AsyncJob, errors.SluiceError]]:
+                       **options: Any) -> list[Union[AsyncJob, Exception]]:
         """See `Queue.add_many`."""
         added = await self._run(self._queue.add_many, list(jobs), **options)
         return [AsyncJob(self, job) if isinstance(job, Job) else job for job in added]
@@ -129,6 +129,8 @@ class AsyncQueue:
 
     async def result(self, id: str, timeout: Optional[float] = None) -> Any:
         """See `Queue.result`. Takes no thread while it waits."""
+        if timeout is not None and timeout <= 0:
+            return await self._run(self._queue.result, id, timeout)
         future = self._queue.results.follow(id)
         try:
             reply = await asyncio.wait_for(asyncio.wrap_future(future), timeout)

@@ -9,7 +9,7 @@ from typing import Any, Protocol, Union
 from sluice.errors import CodecError
 
 MOST_BYTES = 512 * 1024 * 1024  # of one word; a server that is sent more hangs up
-LARGEST_INTEGER = 2**53  # JavaScript reads larger ones as another number.
+LARGEST_INTEGER = 2**53 - 1  # Beyond it JavaScript reads different integers as the same number.
 
 
 class Codec(Protocol):
@@ -23,7 +23,7 @@ class Codec(Protocol):
 
 
 class JsonCodec:
-    """JSON in UTF-8, without NaN, infinities and integers beyond 2^53 in either direction."""
+    """JSON in UTF-8, without NaN, infinities and integers beyond 2^53 - 1 in either direction."""
 
     def encode(self, value: Any) -> bytes:
         _refuse_large(value)
@@ -49,7 +49,8 @@ class RawCodec:
 def _refuse_large(value: Any) -> None:
     if isinstance(value, int):
         if abs(value) > LARGEST_INTEGER:
-            raise ValueError(f"{value} is beyond 2^53")
+            raise ValueError(f"{value} is beyond 2^53 - 1, up to which all readers of JSON have "
+                             "the same integers")
     elif isinstance(value, dict):
         for inner in value.values():
             _refuse_large(inner)

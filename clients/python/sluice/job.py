@@ -55,7 +55,8 @@ class WorkerJob:
         self.held.notes.set_progress(encode(self._codec, value, "progress"))
 
     def log(self, text: Union[str, bytes]) -> None:
-        """Appends to the job's log with the next heartbeat: the newest 16 KB of what has come."""
+        """Appends to the job's log: 16 KB with each heartbeat, and the rest before the job ends. At
+        most 1 MB waits for that, the newest."""
         self.held.notes.add_log(wire.to_bytes(text, "log"))
 
     def check(self) -> None:

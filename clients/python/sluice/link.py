@@ -32,6 +32,8 @@ MAX_PIPELINE_BYTES = 1 << 20
 PIECE = 64 * 1024  # bytes that are sent at a time
 FIRST_PAUSE = 0.02
 LONGEST_PAUSE = 1.0
+# The other side sends no more. Where poll cannot tell, anything that comes unasked counts as that.
+_ENDED = getattr(select, "POLLRDHUP", select.POLLIN)
 
 # redis-py removes these codes from the text of the exceptions that it has for them.
 _CODES = {
@@ -107,8 +109,20 @@ class Link:
         self._connection = self._client.connection_pool.make_connection()
         # As an option the connections of Unix sockets refuse it.
         self._connection.socket_connect_timeout = self._timeout
+        self._limit = self._timeout
         self._failed: Optional[tuple[float, Unreachable]] = None  # when and how, if it did last
         self.connections = 0  # how many it has begun to make: the number of the present one
+
+    def limit(self, timeout: float) -> None:
+        """From now on a reply may take that long. For a link with one caller."""
+        if timeout == self._limit:
+            return
+        self._limit = timeout
+        connection = self._connection
+        connection.socket_timeout = connection.socket_connect_timeout = timeout
+        sock = getattr(connection, "_sock", None)
+        if sock is not None:
+            sock.settimeout(timeout)
 
     def exchange(self, commands: Sequence[Words]) -> list[Any]:
         """One pipeline: for each command its reply, or what it raised. Nothing is repeated."""
@@ -264,7 +278,7 @@ def _is_stale(connection: Any) -> bool:
     if sock is None:
         return False
     poll = select.poll()
-    poll.register(sock, select.POLLIN)
+    poll.register(sock, _ENDED)
     return bool(poll.poll(0))
 
 

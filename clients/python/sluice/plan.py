@@ -14,64 +14,21 @@ after all, so a worker that ends repeats it until both have replied.
 from __future__ import annotations
 
 import dataclasses
-import threading
 from typing import Any, Iterable, Iterator, Optional, Sequence
 
 from sluice import errors, wire
 from sluice.link import is_outage, is_uncertain, value_of
+from sluice.notes import LOG_AT_ONCE, MOST_LOG, Notes
 from sluice.outcome import GIVEN_BACK, Outcome
 
 MAX_PAIRS = 256  # leases in one Q.ACK, Q.NACK or Q.TOUCH
 MAX_COUNT = 256  # jobs of one pop
 MAX_BYTES = 1 << 20  # of the results in one command, unless it is a single one
-MAX_LOG = 16 * 1024  # bytes of a job's log that one heartbeat carries
 BLOCK = 5.0
 FIRST_REPEAT, LONGEST_REPEAT = 0.1, 1.0  # between two repeats of a pop that waits
 SHORTEST_HEARTBEAT = 0.05
+SHORTEST_REPLY = 0.25  # seconds; less would give up what a short stop of a machine delays
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
-
-
-class Notes:
-    """What a handler says of its job, until the next heartbeat takes it. For several threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._progress: Optional[bytes] = None
-        self._last: Optional[bytes] = None  # that was sent
-        self._log = b""
-        self._sent = b""  # of the log, by the last heartbeat
-
-    def __bool__(self) -> bool:
-        return self._progress is not None or bool(self._log)
-
-    def set_progress(self, data: bytes) -> None:
-        with self._lock:
-            self._progress = data
-
-    def add_log(self, data: bytes) -> None:
-        """Keeps the newest MAX_LOG bytes."""
-        with self._lock:
-            self._log = (self._log + data)[-MAX_LOG:]
-
-    def take(self) -> wire.Words:
-        """The options of Q.TOUCH."""
-        with self._lock:
-            words: wire.Words = ()
-            if self._progress is not None:
-                words = ("PROGRESS", self._progress)
-                self._last, self._progress = self._progress, None
-            self._sent, self._log = self._log, b""
-            return (*words, "LOG", self._sent) if self._sent else words
-
-    def restore(self, uncertain: bool) -> None:
-        """The heartbeat was not done: what it took is sent again, unless there is newer progress.
-        If that is `uncertain`, the log is not: it might be doubled."""
-        with self._lock:
-            if not uncertain:
-                self._log = (self._sent + self._log)[-MAX_LOG:]
-            self._sent = b""
-            if self._progress is None:
-                self._progress = self._last
 
 
 @dataclasses.dataclass(eq=False)
@@ -89,7 +46,7 @@ class Lease:
     lost: bool = False
     outcome: Optional[Outcome] = None
     sent: bool = False  # the outcome was sent, and its reply was lost
-    notes: Notes = dataclasses.field(default_factory=lambda: Notes())
+    notes: Notes = dataclasses.field(default_factory=Notes)
     bare: bool = False  # the next heartbeat is without its notes
 
     @property
@@ -158,10 +115,13 @@ class Plan:
         self._beat_at = 0.0
         self._pause = FIRST_PAUSE
         self._resume_at = 0.0
+        self._failures = 0  # of tries to send something, since the last reply
         self.popped = False  # a pop had a reply
         self._quiet: set[bytes] = set()  # queues whose last word is that they give no jobs
         self.draining = False
+        self._in_haste = False
         self.reached = False  # the last command had a reply
+        self.answered = False  # there was a reply, if only an error
         self.failure: Optional[errors.ServerError] = None
 
     # -- What the handlers do -----------------------------------------------------------------
@@ -181,7 +141,9 @@ class Plan:
         self.draining = True
 
     def give_back(self) -> list[Lease]:
-        """Gives back everything that still runs. Returns the leases, whose handlers still run."""
+        """Gives back everything that still runs. Returns the leases, whose handlers still run. From
+        now on a log goes in one piece, which may be refused, and holds up no end."""
+        self._in_haste = True
         leases = list(self._held.values())
         for lease in leases:
             del self._held[lease.key]
@@ -253,7 +215,7 @@ class Plan:
         settled = self._settles()
         out += settled
         repeated = self._pop is not None
-        pop = self._next_pop(bool(settled), now)
+        pop = self._next_pop(any(command.kind != "touch" for command in settled), now)
         if pop is None:
             return out
         acks = [command for command in settled if command.kind == "ack"]
@@ -266,6 +228,16 @@ class Plan:
         else:
             out.append(Command("pop", words, pop=pop))
         return out
+
+    def reply_time(self, commands: Sequence[Command], longest: float) -> float:
+        """Seconds that a reply to these may take: after one that does not come there is still time
+        for another try, before a lease runs out. A server may be slow, so each further try has
+        twice the time."""
+        terms = [lease.term for lease in self._held.values()]
+        terms += [lease.term for command in commands for lease in command.leases]
+        if not terms:
+            return longest
+        return min(longest, max(min(terms) / 3, SHORTEST_REPLY) * (1 << min(self._failures, 8)))
 
     def blocking_pop(self, now: float) -> Optional[Command]:
         """The next pop for the connection that blocks."""
@@ -313,8 +285,9 @@ class Plan:
     def _touches(self, leases: Iterable[Lease]) -> list[Command]:
         """One heartbeat, with what the handlers have said since the last one."""
         out = []
+        most_log = MOST_LOG if self._in_haste else LOG_AT_ONCE
         for queue, some in _by_queue(leases):
-            parts = [(*lease.words, *(() if lease.bare else lease.notes.take()))
+            parts = [(*lease.words, *(() if lease.bare else lease.notes.take(most_log)))
                      for lease in some]
             words = _joined("Q.TOUCH", queue, parts)
             out.append(Command("touch", (*words, "WORKER", self.worker), some))
@@ -323,8 +296,11 @@ class Plan:
         return out
 
     def _settles(self) -> list[Command]:
-        ended, self._ended = self._ended, []
+        """How runs have ended. What is left of a log goes ahead, 16 KB a time."""
+        ended = self._ended
         out = self._touches(lease for lease in ended if lease.notes)
+        self._ended = [lease for lease in ended if lease.notes]
+        ended = [lease for lease in ended if not lease.notes]
         for queue, some in _by_queue(lease for lease in ended if _acked(lease)):
             words = _joined("Q.ACK", queue, [_ack_words(lease) for lease in some])
             out.append(Command("ack", words, some))
@@ -337,6 +313,7 @@ class Plan:
 
     def receive(self, command: Command, reply: Any, now: float) -> list[Effect]:
         """`reply` may be what was raised. Its effects, in their order."""
+        self.answered |= not isinstance(reply, errors.Unreachable)
         if command.blocks and command.pop is not None:
             command.pop.blocks = False
         if isinstance(reply, errors.ServerError) and not is_outage(reply):
@@ -346,6 +323,7 @@ class Plan:
             return []
         self.reached = True
         self._pause = FIRST_PAUSE
+        self._failures = 0
         parts = reply
         jobs = reply
         if command.kind != "pop" and command.pop is not None:
@@ -389,6 +367,9 @@ class Plan:
             lease.notes.restore(is_uncertain(error))
         if command.pop is not None and self._pop is command.pop:
             command.pop.place = "unsure"
+        if now < self._resume_at:
+            return  # Another command of the pipeline has failed, too.
+        self._failures += not command.blocks
         self._resume_at = now + self._pause
         self._pause = min(self._pause * 2, LONGEST_PAUSE)
 
@@ -419,9 +400,11 @@ class Plan:
             if self._holds(lease):  # Its lease was not renewed: that is done at once.
                 lease.bare = True
                 self._beat_at = 0.0
+            lease.notes.refused()
             return [Effect("refused", lease)]
         if isinstance(part, errors.ServerError):
             if not self._holds(lease):
+                lease.notes.drop()
                 return []  # Its outcome is on the way, and hears it too.
             del self._held[lease.key]
             lease.lost = True
@@ -480,6 +463,7 @@ class Plan:
         lease.outcome = outcome
         lease.sent = False
         lease.bare = False
+        lease.notes.end()
         self._ended.append(lease)
 
 

@@ -20,8 +20,9 @@ from sluice import forks, signals
 from sluice.codec import Codec, decode
 from sluice.errors import CodecError, SluiceError
 from sluice.job import WorkerJob
+from sluice.notes import Notes
 from sluice.outcome import GIVEN_BACK, Outcome, outcome_of_error
-from sluice.plan import Lease, Notes
+from sluice.plan import Lease
 from sluice.slots import Finished, ThreadSlots
 
 POLL = 0.25  # seconds between two looks whether a child is to be killed

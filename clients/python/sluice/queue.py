@@ -177,11 +177,11 @@ class Queue:
         Without an id (None, or `*`) the client makes one before it sends anything, so a repeat
         after a lost connection cannot add the job twice. UPDATE and REPLACE are not repeated.
 
-        Raises ValueError for a name with a lone surrogate; CodecError; QueueFull, GroupFull,
-        Paused, TooLate, TooBig, Duplicate, NeedFailed, NoJob, BadField and OutOfMemory, as Q.ADD
-        says; Unreachable after `patience`. Once the connection was lost it raises Unknown instead
-        of OutOfMemory; and, with an id of the caller and `if_dup` other than keep, instead of
-        Duplicate and Unreachable.
+        Raises ValueError for a name with a lone surrogate or a time without end; CodecError;
+        QueueFull, GroupFull, Paused, TooLate, TooBig, Duplicate, NeedFailed, NoJob, BadField and
+        OutOfMemory, as Q.ADD says; Unreachable after `patience`. Once the connection was lost it
+        raises Unknown instead of OutOfMemory; and, with an id of the caller and `if_dup` other than
+        keep, instead of Duplicate and Unreachable.
         """
         words = wire.add_options(dict(
             pri=pri, boost=boost, delay=delay, at=at, group=group, keys=keys, cost=cost, ttl=ttl,
@@ -193,32 +193,37 @@ class Queue:
         return job
 
     def add_many(self, jobs: Iterable[Mapping[str, Any]],
-                 **options: Any) -> list[Union[Job, errors.SluiceError]]:
-        """Adds many jobs in pipelines of at most 1,000: for each a job, or what was raised. Each
-        pipeline is repeated for `patience` seconds; behind one that has failed, only tried once.
+                 **options: Any) -> list[Union[Job, Exception]]:
+        """Adds many jobs in pipelines of at most 1,000: for each a job, or what `add` would have
+        raised, TypeError and ValueError too. Each pipeline is repeated for `patience` seconds;
+        behind one that has failed, only tried once.
 
         Each is a map of the arguments of `add`; `options` hold for those that do not say else:
 
             queue.add_many([{"payload": 1}, {"payload": 2, "pri": "high"}], group="ann")
         """
-        out: list[Union[Job, errors.SluiceError]] = []
+        out: list[Union[Job, Exception]] = []
         additions: list[_Addition] = []
         places: list[int] = []
         for job in jobs:
-            arguments = {**options, **job}
-            payload = arguments.pop("payload")
-            id_, if_dup = arguments.pop("id", None), arguments.pop("if_dup", None)
-            arguments["tags"] = tracing.with_parent(arguments.get("tags"))
-            words = wire.add_options(arguments)
             try:
-                additions.append(self._addition(payload, id_, if_dup, words))
+                additions.append(self._addition_of({**options, **job}))
                 places.append(len(out))
                 out.append(errors.Unreachable())
-            except errors.CodecError as error:
+            except Exception as error:
                 out.append(error)
         for place, job_or_error in zip(places, self._add_all(additions)):
             out[place] = job_or_error
         return out
+
+    def _addition_of(self, arguments: dict[str, Any]) -> _Addition:
+        """Of these arguments of `add`. Raises what that raises before it sends anything."""
+        if "payload" not in arguments:
+            raise TypeError("a job needs a payload")
+        payload = arguments.pop("payload")
+        id_, if_dup = arguments.pop("id", None), arguments.pop("if_dup", None)
+        arguments["tags"] = tracing.with_parent(arguments.get("tags"))
+        return self._addition(payload, id_, if_dup, wire.add_options(arguments))
 
     def _addition(self, payload: Any, id: Optional[str], if_dup: Optional[str],
                   options: wire.Words) -> _Addition:
@@ -301,7 +306,8 @@ class Queue:
     def result(self, id: str, timeout: Optional[float] = None) -> Any:
         """Waits for the end of a job, and returns its result: None if it has none, or no bytes.
 
-        `timeout` is seconds; None: without limit, also while the server is away.
+        `timeout` is seconds; None: without limit, also while the server is away; 0: it looks once,
+        which takes as long as a reply does.
 
         Raises NotCompleted for a job that failed, was cancelled or expired; Forgotten for one that
         is no longer kept, or never was; ResultTimeout; CodecError.

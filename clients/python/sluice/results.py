@@ -22,7 +22,7 @@ from concurrent.futures import Future
 from typing import Any, Optional, Union
 
 from sluice import errors, forks, wire
-from sluice.link import ConnectionLost, Link, Pauses, is_outage
+from sluice.link import Closed, ConnectionLost, Link, Pauses, is_outage
 from sluice.server import Connect
 
 BLOCK = 5.0  # seconds; after each such time without an event the states are read again
@@ -81,6 +81,8 @@ class Results:
 
     def wait(self, id: str, timeout: Optional[float]) -> Any:
         """Q.GET's reply when the job has ended. Raises ResultTimeout."""
+        if timeout is not None and timeout <= 0:
+            return self._look(id)
         future = self.follow(id)
         try:
             return future.result(wire.shortened(timeout))
@@ -88,6 +90,18 @@ class Results:
             raise errors.ResultTimeout(id) from None
         finally:
             self.forget(id, future)
+
+    def _look(self, id: str) -> Any:
+        """`wait`, if the job has ended by now. It takes as long as a reply does."""
+        try:
+            reply = self._link.call("Q.GET", self._key, wire.to_bytes(id), "WITH", "result")
+        except errors.SluiceError as error:
+            if not is_outage(error):
+                raise
+            raise errors.ResultTimeout(id) from error
+        if not _has_ended(reply):
+            raise errors.ResultTimeout(id)
+        return reply
 
     def follow(self, id: str) -> Wait:
         """A future of Q.GET's reply; `forget` it if it is no longer wanted. Does not block."""
@@ -203,9 +217,9 @@ class Results:
                 ids = set(self._waits)
                 asked = self._seen = self._asked
                 self._client = client
-            self._get(ids - read)
+            ended = self._get(ids - read)
             with self._lock:
-                ids &= set(self._waits)
+                ids = (ids - ended) & set(self._waits)
             if not ids and not self._waits:
                 return
             read = ids
@@ -243,24 +257,35 @@ class Results:
         return ("Q.EVENTS", self._key, cursor, "COUNT", 1000,
                 "BLOCK", wire.milliseconds(block), *wire.each("TYPE", ENDS), *filtered)
 
-    def _get(self, ids: set[bytes]) -> None:
-        """Reads these jobs, and serves those that have ended or are gone."""
+    def _get(self, ids: set[bytes]) -> set[bytes]:
+        """Reads these jobs. Returns those whose waits are over. Raises for a server that is away.
+        """
+        over: set[bytes] = set()
         wanted = sorted(ids)
         for start in range(0, len(wanted), MAX_GETS):
             some = wanted[start:start + MAX_GETS]
             replies = self._link.exchange([("Q.GET", self._key, id, "WITH", "result")
                                            for id in some])
-            for id, reply in zip(some, replies):
-                if isinstance(reply, errors.SluiceError):
-                    raise reply
-                if _has_ended(reply):
-                    self._serve(id, reply)
+            over.update(id for id, reply in zip(some, replies) if self._told(id, reply))
+            away = [reply for reply in replies if is_outage(reply) or isinstance(reply, Closed)]
+            if away:
+                raise away[0]
+        return over
 
-    def _serve(self, id: bytes, reply: Any) -> None:
+    def _told(self, id: bytes, reply: Any) -> bool:
+        """The reply of Q.GET. Returns whether it ends the waits for this job: its end, or an error
+        of the server, which may be about this id alone."""
+        refused = isinstance(reply, errors.ServerError) and not is_outage(reply)
+        if not refused and (isinstance(reply, errors.SluiceError) or not _has_ended(reply)):
+            return False
         with self._lock:
             futures = self._waits.pop(id, [])
         for future in futures:
-            future.set_result(reply)
+            if refused:
+                future.set_exception(reply)
+            else:
+                future.set_result(reply)
+        return True
 
     def _fail(self, error: errors.SluiceError) -> None:
         with self._lock:
@@ -289,12 +314,9 @@ class Results:
             words = ("Q.GET", self._key, id, "WITH", "result")
             waited = link.exchange([(*words, "WAIT", wire.milliseconds(wait))])[0]
             reply = link.exchange([words])[0] if waited is None else waited
+            self._told(id, reply)
             if is_outage(reply):
                 pauses.pause()
-            elif isinstance(reply, errors.SluiceError):
-                self._fail(reply)
-            elif _has_ended(reply):
-                self._serve(id, reply)
         link.close()
 
     def _next(self, turn: collections.deque[bytes]) -> Optional[bytes]:

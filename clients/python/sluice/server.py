@@ -14,6 +14,14 @@ from redis.sentinel import Sentinel
 Connect = Callable[..., "redis.Redis"]
 Server = Union[str, Connect, None]
 
+
+def protocol_of(version: str) -> dict[str, Any]:
+    """The option that makes this version of redis-py speak RESP2, as old ones do without it: newer
+    ones have RESP3 by default, and read its pushes only while they wait for a reply."""
+    return {"protocol": 2} if int(version.split(".")[0]) >= 5 else {}
+
+
+PROTOCOL = protocol_of(redis.__version__)
 _SENTINEL = "redis+sentinel://"
 _SENTINEL_PORT = 26379
 _SENTINEL_TIMEOUT = 2.0  # seconds, for one Sentinel
@@ -37,7 +45,7 @@ def connect_to(server: Server) -> Connect:
                          f"not {parts.path[1:]!r}")
 
     def connect(**options: Any) -> redis.Redis:
-        return redis.Redis.from_url(url, **options)
+        return redis.Redis.from_url(url, **{**PROTOCOL, **options})
 
     try:
         connect().connection_pool.make_connection()  # The URL is checked here; nothing is sent.
@@ -65,7 +73,8 @@ def _by_sentinels(url: str) -> Connect:
 
     def connect(**options: Any) -> redis.Redis:
         sentinel = Sentinel(sentinels, sentinel_kwargs={
-            "socket_timeout": _SENTINEL_TIMEOUT, "socket_connect_timeout": _SENTINEL_TIMEOUT})
-        return sentinel.master_for(unquote(name), **{**known, **options})
+            "socket_timeout": _SENTINEL_TIMEOUT, "socket_connect_timeout": _SENTINEL_TIMEOUT,
+            **PROTOCOL})
+        return sentinel.master_for(unquote(name), **{**known, **PROTOCOL, **options})
 
     return connect

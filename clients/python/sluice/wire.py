@@ -39,7 +39,11 @@ LONGEST = 100 * 366 * 24 * 3600.0  # seconds, of any duration that the server ta
 
 
 def milliseconds(seconds: float) -> int:
-    return round(seconds * 1000)
+    """Raises ValueError for a time without end, and for what is no number."""
+    try:
+        return round(seconds * 1000)
+    except (OverflowError, ValueError):
+        raise ValueError(f"a time is a number of seconds, not {seconds}") from None
 
 
 def shortened(timeout: Optional[float]) -> Optional[float]:

@@ -20,7 +20,7 @@ from typing import Any, Callable, Iterator, Optional, Sequence, Union
 from sluice import forks, signals, tracing, wire
 from sluice.codec import Codec, codec_of
 from sluice.daemon import DaemonThreads
-from sluice.errors import CodecError, SluiceError
+from sluice.errors import CodecError, SluiceError, Unreachable
 from sluice.job import WorkerJob
 from sluice.link import Link
 from sluice.outcome import Outcome
@@ -53,7 +53,9 @@ class Worker:
       heartbeat     the longest time between two signs of life; a third of the lease if that is less
       grace         how long handlers may run on after `stop()`, or after a cancel (`processes`)
       burst         ends when there are no more jobs; max_jobs: ends after that many
-      timeout       how long a reply may take
+      connect_timeout   how long the first connection may take; None: for ever
+      timeout       how long a reply may take; while jobs run at most a third of their lease, so
+                    that there is time for another try
       signals       False: SIGTERM and SIGINT are the program's, which calls `stop()`
       on_started(job), on_completed(job, result), on_failed(job, exception), on_lost(job)
                     hooks, called in the worker's own thread: they must be quick
@@ -76,6 +78,7 @@ class Worker:
         burst: bool = False,
         max_jobs: Optional[int] = None,
         processes: bool = False,
+        connect_timeout: Optional[float] = 10.0,
         timeout: float = 5.0,
         signals: bool = True,
         logger: Optional[logging.Logger] = None,
@@ -93,12 +96,10 @@ class Worker:
             raise ValueError(f"a handler is a function, with processes a def, not {handler!r}")
         self._name_it()
         self.counts = {"started": 0, "completed": 0, "failed": 0, "returned": 0, "lost": 0}
-        self._handler = handler
+        self._handler, self._codec = handler, codec_of(codec)
         self._processes, self._takes_signals = processes, signals
-        self._codec = codec_of(codec)
         self._connect = connect_to(server)
-        self._timeout = timeout
-        self._grace = grace
+        self._timeout, self._connect_timeout, self._grace = timeout, connect_timeout, grace
         self._log = logger or logging.getLogger("sluice")
         with_ = (with_,) if isinstance(with_, str) else tuple(with_)
         if tracing.available and "tags" not in with_:
@@ -118,6 +119,7 @@ class Worker:
         self._deadline: Optional[float] = None  # of grace
         self._ready = threading.Event()
         self._reached: Optional[bool] = None  # as it was logged last
+        self._failure: Optional[Unreachable] = None  # the last one
         self._owns_loop = False
 
     def _name_it(self) -> None:
@@ -134,7 +136,8 @@ class Worker:
         with the process: SystemExit(1). It may be called once. After `stop()` it takes no job.
 
         Raises the error of a server that refuses the worker: NoPermission, Adopted, CommandError
-        for one without these commands. A server that is away is waited for.
+        for one without these commands. Unreachable, if there is no answer in `connect_timeout`; a
+        server that is away later is waited for.
         """
         if self._is_async:
             self._end(self._run_loop())
@@ -223,10 +226,12 @@ class Worker:
         slots = new_slots()
         link = Link(self._connect, self._timeout)
         blocking = _Blocking(Link(self._connect, BLOCK + REPLY_MARGIN), self._inbox)
+        began = time.monotonic()
         try:
             self._take(slots, 0.0)  # It may have been told to stop by now.
             while not plan.done:
                 now = time.monotonic()
+                self._refuse_silence(now - began)
                 commands = plan.commands(now)
                 if commands:
                     self._exchange(slots, link, commands)
@@ -252,6 +257,14 @@ class Worker:
             timer.daemon = True
             timer.start()
         return plan.busy == 0
+
+    def _refuse_silence(self, seconds: float) -> None:
+        """A server that has never been there may have another address."""
+        longest = self._connect_timeout
+        if longest is None or seconds < longest or self._plan.answered or self._plan.draining:
+            return
+        if self._failure is not None:
+            raise Unreachable(f"no connection within {longest:g} s: {self._failure}")
 
     def _give_up(self, slots: Slots, link: Link) -> None:
         """Gives back what the worker holds, as far as the server that refuses it takes that."""
@@ -286,6 +299,7 @@ class Worker:
                 item = self._inbox.get_nowait()
 
     def _exchange(self, slots: Slots, link: Link, commands: Sequence[Command]) -> None:
+        link.limit(self._plan.reply_time(commands, self._timeout))
         replies = link.exchange([command.words for command in commands])
         for command, reply in zip(commands, replies):
             self._receive(slots, command, reply)
@@ -294,6 +308,8 @@ class Worker:
         plan = self._plan
         for effect in plan.receive(command, reply, time.monotonic()):
             self._do(slots, effect)
+        if isinstance(reply, Unreachable):
+            self._failure = reply
         if plan.reached != self._reached and plan.failure is None:
             self._reached = plan.reached
             if plan.reached:

@@ -1,7 +1,7 @@
 """What docs/moving/execution-coordinator.md says happens."""
 
 from check import URL, connect, equal
-from service import ExecutionCoordinator
+from service import ExecutionCoordinator, as_map
 
 
 def event(name, user, priority=2):
@@ -92,7 +92,12 @@ def stale_ones_are_told(client):
     equal(next(service.expired(first.seq)).id, "older")
 
 
+def maps_of_both_protocols_are_read():
+    equal(as_map([b"id", b"a", b"lease", 1]), as_map({b"id": b"a", b"lease": 1}))
+
+
 CLIENT = connect()
+maps_of_both_protocols_are_read()
 the_handlers()
 what_was_not_published_is_published_again(CLIENT)
 stale_ones_are_told(CLIENT)

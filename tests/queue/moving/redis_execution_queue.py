@@ -6,6 +6,7 @@ import time
 
 from backlog import move_backlog
 from check import URL, connect, equal, refused, wait_until
+import look
 from look import figures, look_deployed, look_documented
 from service import ExecutionQueueService, as_map
 
@@ -117,7 +118,13 @@ def an_adopted_queue_shows_the_keys(client, adopt, pending, score):
     equal(client.keys("exec_queue:*"), [])
 
 
+def maps_of_both_protocols_are_read():
+    for read in (as_map, look.as_map):
+        equal(read([b"id", b"a", b"lease", 1]), read({b"id": b"a", b"lease": 1}))
+
+
 CLIENT = connect()
+maps_of_both_protocols_are_read()
 an_adopted_queue_shows_the_keys(
     CLIENT, look_documented, lambda band: "exec_queue:pending",
     lambda band, time_s: band * NEXT + int(time_s * 1000))

@@ -4,6 +4,8 @@ from typing import Any
 
 from redis.exceptions import RedisError as RedisError, ResponseError as ResponseError
 
+__version__: str
+
 class ConnectionPool:
     def make_connection(self) -> Any: ...
 

@@ -1,0 +1,71 @@
+#!/usr/bin/python3
+"""Heartbeats of the Python client's worker: what they cost a lease, and what they carry."""
+
+import sys
+import time
+
+from harness import require, require_equal, run
+from harness.native_queue import Native
+from harness.proxy import PASS, Proxy
+from harness.python_client import url_of
+
+from sluice import Queue, Worker
+
+EXEC = "exec"
+
+
+def test_reply_that_hangs(options):
+    """A heartbeat whose reply does not come is given up and repeated before the lease runs out."""
+    held, touches = [], []
+
+    def hold_one(command, _reply):
+        if command[0] == b"Q.TOUCH":
+            touches.append(time.monotonic())
+            if not held:
+                held.append(command)
+                time.sleep(4.5)
+        return PASS
+
+    def handler(job):
+        until = time.monotonic() + 5
+        while time.monotonic() < until:
+            job.wait(0.05)
+        return 1
+
+    with options.server() as server, Proxy(server.port, hold_one) as proxy, \
+            Queue(EXEC, url_of(server.port)) as queue:
+        job = queue.add(1)
+        worker = Worker(EXEC, handler, url_of(proxy.port), lease=3, burst=True)
+        worker.run()
+        require_equal((worker.counts["lost"], worker.counts["completed"]), (0, 1))
+        require_equal((job.result(20), job.get().fields["attempts"]), (1, 1))
+        require(len(touches) > 2, f"{len(touches)} heartbeats")
+
+
+def talkative(job):
+    """Logs faster than heartbeats carry."""
+    for n in range(job.payload):
+        job.log(f"{n:09}\n")
+    return job.payload
+
+
+def test_long_logs(options):
+    """The whole log of a job is there when it ends, however much it was at once, in threads and in
+    processes; and what comes before its end does not hold up that of others."""
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        native = Native(server)
+        native.config(EXEC, "SET", "log_bytes", 1 << 20)
+        for processes in (False, True):
+            jobs = [queue.add(lines) for lines in (100_000, 4000, 0)]
+            Worker(EXEC, talkative, url_of(server.port), concurrency=3, processes=processes,
+                   burst=True).run()
+            for job in jobs:
+                lines = job.result(20)
+                reply = native.call("Q.LOG", EXEC, job.id, "COUNT", 1 << 20)
+                require_equal(reply[1], b"".join(b"%09d\n" % n for n in range(lines)))
+                require_equal(reply[3], 1, "it has ended")
+        native.close()
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))

@@ -1,0 +1,179 @@
+#!/usr/bin/python3
+"""Where the Python client's server is, and how it connects to it."""
+
+import contextlib
+import functools
+import os
+import socket
+import sys
+import threading
+import time
+from unittest import mock
+
+import redis
+
+from harness import require, require_equal, run, scratch
+from harness.certificates import Certificates
+from harness.python_client import raised, url_of
+from harness.servers import LOOPBACK, steady_port
+
+from sluice import Queue, Worker, errors, server  # noqa: I100
+
+EXEC = "exec"
+
+
+def test_where_the_server_is(options):
+    """The server is a URL, SLUICE_URL, or a function that makes a client of redis-py."""
+    for url in ("nonsense://x", "redis://a:b", "redis://a?no=option", "redis://a/main",
+                "rediss://:pass/word@a"):
+        raised(ValueError, Queue, EXEC, url)
+    raised(ValueError, Queue, EXEC, "redis+sentinel://a/main?ssl=true")
+    with options.server({"requirepass": "secret"}) as server:
+        os.environ["SLUICE_URL"] = f"redis://:secret@127.0.0.1:{server.port}/3"
+        try:
+            with Queue(EXEC) as queue:
+                queue.add(1, "a")
+        finally:
+            del os.environ["SLUICE_URL"]
+
+        def connect(**others):
+            return redis.Redis(port=server.port, password="secret", db=3, **others)
+
+        with Queue(EXEC, connect) as queue:
+            require_equal(queue.get("a").state, "pending")
+        with Queue(EXEC, url_of(server.port)) as queue:
+            raised(errors.NotAuthenticated, queue.add, 1)
+            raised(errors.NotAuthenticated, queue.add, "x" * 100_000)
+
+
+def test_unix_socket(options):
+    """Queue and Worker over a Unix socket."""
+    with scratch() as folder:
+        url = f"unix://{folder}/socket"
+        with options.server({"unixsocket": f"{folder}/socket"}), Queue(EXEC, url) as queue:
+            job = queue.add(1)
+            Worker(EXEC, lambda job: job.payload, url, burst=True).run()
+            require_equal(job.result(60), 1)
+
+
+def test_defaults_of_redis_py(options):
+    """What newer versions of redis-py have other defaults for is said to them, where they take it.
+    """
+    require_equal([server.protocol_of(version) for version in ("4.3.4", "5.0.0rc1", "8.1.0")],
+                  [{}, {"protocol": 2}, {"protocol": 2}])
+    said = []
+
+    class Stop(Exception):
+        """It connects no further."""
+
+    def note(_, *__, **how):
+        said.append(how)
+        raise Stop
+
+    sentinels = "redis+sentinel://127.0.0.1:1/main"
+    with mock.patch.object(server, "PROTOCOL", {"protocol": 2}):
+        with mock.patch.object(redis.Redis, "from_url", note):
+            raised(Stop, server.connect_to, "redis://a")
+        connect = server.connect_to(sentinels)
+        with mock.patch.object(server.Sentinel, "__init__", note):
+            raised(Stop, connect, socket_timeout=1)
+        with mock.patch.object(server.Sentinel, "__init__", lambda *_, **__: None), \
+                mock.patch.object(server.Sentinel, "master_for", note):
+            raised(Stop, connect, socket_timeout=1)
+    require_equal([how.get("sentinel_kwargs", how)["protocol"] for how in said], [2, 2, 2])
+    with options.server() as running:
+        with Queue(EXEC, f"redis://127.0.0.1:{running.port}") as queue:
+            queue.add(1)
+            connection = queue._link._connection
+            require_equal((connection.socket_timeout, connection.socket_connect_timeout,
+                           connection._sock.gettimeout()), (5.0, 5.0, 5.0))
+
+
+def test_worker_without_a_server(options):
+    """A worker whose server has never answered says so after `connect_timeout`, whatever is wrong
+    with the address. One whose server is away later waits for it, as does one without a limit."""
+    async def handler(job):
+        return job.payload
+
+    with socket.create_server((LOOPBACK, 0)) as silent:  # It accepts, and says nothing.
+        for url, text in (("redis://no-such-host.invalid", "no-such-host.invalid"),
+                          (url_of(1), "refused"), (url_of(silent.getsockname()[1]), "imeout")):
+            for work in (lambda job: job.payload, handler):
+                worker = Worker(EXEC, work, url, connect_timeout=0.3, timeout=0.2)
+                error = raised(errors.Unreachable, worker.run)
+                require("within 0.3 s: " in str(error) and text in str(error), str(error))
+    port = steady_port()
+    with options.server({"port": port}) as running, Queue(EXEC, url_of(port)) as queue:
+        for limit in (2.0, None):
+            worker = Worker(EXEC, lambda job: job.payload, url_of(port), connect_timeout=limit)
+            if limit is None:
+                running.stop()
+            thread = threading.Thread(target=worker.run)
+            thread.start()
+            if limit is not None:
+                require(worker.wait_ready(60), "it works")
+                running.stop()
+            time.sleep(2.5)
+            require(thread.is_alive(), f"it waits, {limit}")
+            running.start()
+            require_equal(queue.add(limit).result(60), limit)
+            worker.stop()
+            thread.join(60)
+
+
+@contextlib.contextmanager
+def tls_server(options, **directives):
+    """A server with a port for TLS, and its certificates."""
+    with scratch() as folder:
+        certificates = Certificates(folder)
+        given = {"tls-port": "auto", **certificates.directives(**directives)}
+        with options.server(given) as running:
+            yield running, certificates
+
+
+def test_tls(options):
+    """Queue and Worker over TLS. A server whose certificate another authority has signed, or that
+    wants a certificate of the client, is Unreachable, and the error says why."""
+    with tls_server(options) as (running, certificates):
+        def url(authority, *more):
+            said = [f"ssl_ca_certs={certificates.certificate(authority)}", *more]
+            return f"rediss://localhost:{running.ports['tls-port']}?" + "&".join(said)
+
+        own = (f"ssl_certfile={certificates.certificate('client')}",
+               f"ssl_keyfile={certificates.key('client')}")
+        with Queue(EXEC, url("ca", *own)) as queue:
+            job = queue.add({"n": 1})
+            Worker(EXEC, lambda job: job.payload, url("ca", *own), burst=True).run()
+            require_equal(job.result(60), {"n": 1})
+            require_equal([event.type for event in queue.events("-", follow=False)][0], "added")
+        for bad, text in ((url("other", *own), "certificate verify failed"), (url("ca"), "")):
+            with Queue(EXEC, bad, patience=0.1) as queue:
+                error = raised(errors.Unreachable, queue.add, 1)
+                require(text in str(error), str(error))
+            worker = Worker(EXEC, print, bad, connect_timeout=0.3)
+            require(text in str(raised(errors.Unreachable, worker.run)), "a worker, too")
+        with Queue(EXEC, url_of(running.ports["tls-port"]), patience=0.1) as queue:
+            raised(errors.Unreachable, queue.add, 1)
+
+
+def test_decoding_clients(options):
+    """A client that decodes replies, of a function or of a URL, changes nothing."""
+    payload = b"\xff\x00"
+    with options.server() as server:
+        url = url_of(server.port)
+        for connect in (functools.partial(redis.Redis.from_url, url, decode_responses=True),
+                        url + "?decode_responses=true"):
+            with Queue(EXEC, connect, codec="raw") as queue:
+                job = queue.add(payload, tags={"a": "b"})
+                Worker(EXEC, lambda job: job.payload, connect, codec="raw", burst=True).run()
+                require_equal(job.result(20), payload)
+                info_of = queue.get(job.id, with_=["payload"])
+                require_equal((info_of.state, info_of.payload, info_of.fields["tags"]),
+                              ("completed", payload, {"a": "b"}))
+                require_equal([event.type for event in queue.events("-", follow=False,
+                                                                    ids=[job.id])][-1],
+                              "completed")
+
+
+if __name__ == "__main__":
+    sys.exit(run(sys.modules[__name__]))
