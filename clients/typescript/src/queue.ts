@@ -17,7 +17,7 @@ import { whole, type AddOptions, type Word, type Words } from './words.js'
 
 /** Options of a `Queue`. */
 export interface QueueOptions extends ServerOptions {
-  /** How payloads and results become bytes; `json` by default. */
+  /** How payloads, results and progress become bytes; `json` by default. */
   codec?: 'json' | 'raw' | Codec
   /**
    * How long a call may take, with all its tries, in milliseconds (30,000). Then it throws
