@@ -326,6 +326,28 @@ def test_sigterm_without_a_server(options):
             require(worker.end(8) in (0, -signal.SIGTERM), worker.text)
 
 
+def test_sigterm_of_an_idle_worker_without_a_server(options):
+    """SIGTERM while nothing runs and the server is frozen or gone: its grace is not waited for."""
+    for hurt in signal.SIGSTOP, signal.SIGKILL:
+        with options.server() as server, Started(server.port) as worker:
+            native = Native(server)
+            add(native, EXEC, 0, "echo")
+            wait_until(lambda: native.stats(EXEC)["waiting_pops"] == 1
+                       and state(native, "job-0") == "completed", what="it waits")
+            os.kill(server.pid, hurt)
+            try:
+                began = time.monotonic()
+                worker.process.send_signal(signal.SIGTERM)
+                require_equal(worker.end(60), 0, worker.text)
+                took = time.monotonic() - began
+            finally:
+                if hurt == signal.SIGSTOP:
+                    os.kill(server.pid, signal.SIGCONT)
+                else:
+                    server.kill()
+            require(took < 20, f"{took:.1f} s")
+
+
 def test_command_line(options):
     """sluice-worker: burst, wrong usage, refusals; the ready file."""
     with options.server() as server:

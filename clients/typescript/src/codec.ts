@@ -78,7 +78,7 @@ export function decodeWith(codec: Codec, bytes: Buffer, what: string): unknown {
   }
 }
 
-/** The progress of a job; bytes that cannot be decoded, which other programs may set, stay bytes. */
+/** The progress of a job; what cannot be decoded, as other programs may set it, stays bytes. */
 export function decodeProgress(codec: Codec, bytes: Buffer): unknown {
   try {
     return codec.decode(bytes)
