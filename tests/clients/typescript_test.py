@@ -16,6 +16,7 @@ import time
 
 import harness
 from harness import libraries, proxy, require, require_equal, scratch, servers, wait_until
+from harness.certificates import Certificates
 from harness.native_queue import Native
 from harness.servers import ROOT
 from harness.typescript_client import PACKAGE, SYSTEM, Started, add, built, installed, play, \
@@ -164,6 +165,52 @@ def test_unix_socket(options):
                     connection.call("SELECT", database)
                     listed = connection.call("Q.LIST", EXEC).value[1]
                     require_equal(len(listed), jobs, f"jobs of database {database}")
+
+
+OVER_TLS = """
+import { readFileSync } from 'node:fs'
+import { Queue, Worker } from '%s'
+const [url, ...files] = process.argv.slice(1)
+const [ca, other, cert, key] = files.map((file) => readFileSync(file))
+const reached = async (tls, ms) => {
+  const where = { url, redis: { tls }, timeout: ms, connectTimeout: ms }
+  const queue = new Queue('exec', where)
+  const worker = new Worker('exec', ({ payload }) => payload * 2, { ...where, burst: true })
+  const said = (error) => `${error.name}: ${error.message}`
+  const added = await queue.add(1).catch(said)
+  const ran = await worker.run().catch(said)
+  const result = typeof added === 'string' ? added : await added.result({ timeout: 0 })
+  queue.close()
+  return [result, ran]
+}
+console.log(JSON.stringify({
+  own: await reached({ ca, cert, key }, 30_000),
+  'wrong authority': await reached({ ca: other, cert, key }, 1000),
+  'no certificate': await reached({ ca }, 1000),
+}))
+"""
+
+
+def test_tls(options):
+    """Over TLS with the options of ioredis; an authority that has not signed the server's
+    certificate, and a client without one of its own: Unreachable, for queues and workers."""
+    node = built()
+    with scratch() as folder:
+        certificates = Certificates(folder)
+        with options.server({"tls-port": "auto", **certificates.directives()}) as server:
+            files = [certificates.certificate("ca"), certificates.certificate("other"),
+                     certificates.certificate("client"), certificates.key("client")]
+            done = subprocess.run(
+                [node, "--input-type=module", "-e", OVER_TLS % (PACKAGE / "dist" / "index.js"),
+                 f"rediss://localhost:{server.ports['tls-port']}", *files],
+                capture_output=True, text=True, timeout=120, check=False)
+            require_equal(done.returncode, 0, done.stderr)
+            reached = json.loads(done.stdout)
+    require_equal(reached.pop("own"), [2, None])
+    for what, failures in reached.items():
+        require(all(failure.startswith("Unreachable: ") for failure in failures),
+                f"{what}: {failures}")
+    require("certificate" in " ".join(reached["wrong authority"]), reached)
 
 
 def test_package(options):
