@@ -139,27 +139,39 @@ $run submit.$suffix >/tmp/printed || exit
 echo "done after $(($(date +%s%3N) - began)) ms"
 kill -TERM $worker
 wait $worker
+ended=$?
+times
+exit $ended
 """
 EMPTY = "rm -rf /empty ~/.npm && mkdir /empty && cd /empty\n"
 BEGIN = "began=$(date +%s%3N)\n"
 
 
 def check_job(said, what):
-    """What FIRST_JOB printed. On a busy machine the processor's time counts, without that of the
-    commands that asked whether the server is up: the longer it takes, the more they are."""
+    """What FIRST_JOB printed. The processor's time is without that of the commands that asked
+    whether the server is up: the longer it takes, the more they are."""
     up = re.search(r"^up after (\d+) ms$", said, re.MULTILINE)
     require(up and "print(1)" in said and "acknowledged: OK" in said, f"{what}: {said}")
     took_s = int(up[1]) / 1000
-    # `times` says what the shell took, and then its children that have ended.
-    times = re.findall(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", said, re.MULTILINE)
-    asking_s, all_s = (60 * (int(each[0]) + int(each[2])) + float(each[1]) + float(each[3])
-                       for each in (times[1], times[3]))
-    busy_s = all_s - asking_s
-    load = os.getloadavg()[0]
-    require(took_s < START_S or busy_s < START_S and load > os.cpu_count(),
-            f"{what}: {took_s:.1f} s, {busy_s:.1f} s of the processor, load {load:.1f}")
+    asking_s, all_s = processor_s(said)
     say(f"{what}: serves after {took_s:.2f} s, and its first job is done "
-        f"({busy_s:.2f} s of the processor, load {load:.1f})")
+        f"({in_time(what, took_s, all_s - asking_s, START_S)})")
+
+
+def processor_s(said):
+    """For each `times` of sh the processor's time of its children that have ended."""
+    times = re.findall(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", said, re.MULTILINE)
+    return [60 * (int(each[0]) + int(each[2])) + float(each[1]) + float(each[3])
+            for each in times[1::2]]  # between them is that of the shell
+
+
+def in_time(what, took_s, busy_s, most_s):
+    """The figures. On a busy machine the processor's time counts."""
+    load = os.getloadavg()[0]
+    figures = f"{busy_s:.2f} s of the processor, load {load:.1f}"
+    require(took_s < most_s or busy_s < most_s and load > os.cpu_count(),
+            f"{what}: {took_s:.1f} s, {figures}")
+    return figures
 
 
 def no_compiler(machine):
@@ -344,14 +356,14 @@ def clients(machine, out):
 def first_job(machine, client, what, line, user="root"):
     """The line of sh, then worker and submit: it prints what docs/first-job.md says, in time."""
     machine.run("rm -f /tmp/printed /tmp/worker.log")
+    what = f"{client.language}, {what}"
     said = machine.run(f"{line}run={client.run} suffix={client.suffix}\n{FIRST_JOB_BY_CLIENT}",
                        user=user)
     printed = (machine.root / "tmp/printed").read_text()
     require(printed == of_page("output", f"submit.{client.source}"), f"{what}: {printed}{said}")
     took_s = int(re.search(r"^done after (\d+) ms$", said, re.MULTILINE)[1]) / 1000
-    require(took_s < FIRST_JOB_S, f"{what}: {took_s:.1f} s")
-    say(f"{client.language}, {what}: the first job is done after {took_s:.1f} s "
-        f"(load {os.getloadavg()[0]:.1f})")
+    figures = in_time(what, took_s, processor_s(said)[0], FIRST_JOB_S)
+    say(f"{what}: the first job is done after {took_s:.1f} s ({figures})")
 
 
 def try_clients(machine, out):
