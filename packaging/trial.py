@@ -7,11 +7,14 @@ mmdebstrap makes the machine, a folder below TMPDIR. In it, without a network bu
 the tarball starts with nothing but the minbase; the .deb is installed, the command of its unit runs
 as its user, redis-cli gets a first job done; an upgrade keeps an edited configuration and the jobs,
 and so do removal and purge; a purge without jobs leaves nothing. The npm packages and the wheel
-start in an empty directory.
-Requires root, mmdebstrap, and the mirrors of this machine's apt configuration.
+start in an empty directory. The first job of docs/first-job.md is done in both languages: from an
+empty directory, in a minute, and with the server of the .deb.
+Requires root, mmdebstrap, the mirrors of this machine's apt configuration, and the node_modules of
+clients/typescript, which have ioredis.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -22,8 +25,11 @@ import subprocess
 import sys
 import tempfile
 import time
+import typing
 
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 START_S = 5
+FIRST_JOB_S = 60
 # Debian's npm installs these for node-gyp, which is not used.
 NOT_WANTED = "libnode-dev libssl-dev libuv1-dev"
 
@@ -125,26 +131,47 @@ ended=$?
 times
 exit $ended
 """
+# The worker and the submit of docs/first-job.md, by the installed client.
+FIRST_JOB_BY_CLIENT = r"""
+$run worker.$suffix >/tmp/worker.log 2>&1 &
+worker=$!
+$run submit.$suffix >/tmp/printed || exit
+echo "done after $(($(date +%s%3N) - began)) ms"
+kill -TERM $worker
+wait $worker
+ended=$?
+times
+exit $ended
+"""
 EMPTY = "rm -rf /empty ~/.npm && mkdir /empty && cd /empty\n"
 BEGIN = "began=$(date +%s%3N)\n"
 
 
 def check_job(said, what):
-    """What FIRST_JOB printed. On a busy machine the processor's time counts, without that of the
-    commands that asked whether the server is up: the longer it takes, the more they are."""
+    """What FIRST_JOB printed. The processor's time is without that of the commands that asked
+    whether the server is up: the longer it takes, the more they are."""
     up = re.search(r"^up after (\d+) ms$", said, re.MULTILINE)
     require(up and "print(1)" in said and "acknowledged: OK" in said, f"{what}: {said}")
     took_s = int(up[1]) / 1000
-    # `times` says what the shell took, and then its children that have ended.
-    times = re.findall(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", said, re.MULTILINE)
-    asking_s, all_s = (60 * (int(each[0]) + int(each[2])) + float(each[1]) + float(each[3])
-                       for each in (times[1], times[3]))
-    busy_s = all_s - asking_s
-    load = os.getloadavg()[0]
-    require(took_s < START_S or busy_s < START_S and load > os.cpu_count(),
-            f"{what}: {took_s:.1f} s, {busy_s:.1f} s of the processor, load {load:.1f}")
+    asking_s, all_s = processor_s(said)
     say(f"{what}: serves after {took_s:.2f} s, and its first job is done "
-        f"({busy_s:.2f} s of the processor, load {load:.1f})")
+        f"({in_time(what, took_s, all_s - asking_s, START_S)})")
+
+
+def processor_s(said):
+    """For each `times` of sh the processor's time of its children that have ended."""
+    times = re.findall(r"^(\d+)m([\d.]+)s (\d+)m([\d.]+)s$", said, re.MULTILINE)
+    return [60 * (int(each[0]) + int(each[2])) + float(each[1]) + float(each[3])
+            for each in times[1::2]]  # between them is that of the shell
+
+
+def in_time(what, took_s, busy_s, most_s):
+    """The figures. On a busy machine the processor's time counts."""
+    load = os.getloadavg()[0]
+    figures = f"{busy_s:.2f} s of the processor, load {load:.1f}"
+    require(took_s < most_s or busy_s < most_s and load > os.cpu_count(),
+            f"{what}: {took_s:.1f} s, {figures}")
+    return figures
 
 
 def no_compiler(machine):
@@ -279,6 +306,85 @@ def try_others(machine, out):
         check_job(machine.run(line), f"{what}: {command}")
 
 
+def of_page(kind, name):
+    """A program of docs/first-job.md, or what it prints."""
+    page = (ROOT / "docs/first-job.md").read_text(encoding="utf-8")
+    return re.search(rf"<!-- {kind}: {re.escape(name)} -->\n```\w+\n(.*?)```", page, re.DOTALL)[1]
+
+
+def pack_ioredis(machine):
+    """ioredis and what it needs, as packages that npm installs without a registry: their paths."""
+    client = ROOT / "clients/typescript"
+    locked = json.loads((client / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    names = [name for name, about in locked.items() if name and not about.get("dev")]
+    folder = machine.root / "ioredis"
+    folder.mkdir()
+    subprocess.run(["npm", "pack", "--silent", "--ignore-scripts", "--pack-destination", folder,
+                    *(f"./{name}" for name in names)], cwd=client, check=True,
+                   stdout=subprocess.DEVNULL)
+    return [f"/ioredis/{path.name}" for path in sorted(folder.iterdir())]
+
+
+class Client(typing.NamedTuple):
+    """How the first job of docs/first-job.md is done in a language."""
+    language: str
+    source: str  # the suffix of its programs on the page
+    suffix: str  # and as they are run
+    run: str
+    begin: str  # lines of sh: from an empty directory to a server that starts
+
+
+def clients(machine, out):
+    """Without a registry redis-py is Debian's, and ioredis comes as packages. Debian's node does
+    not run TypeScript: its esbuild takes the types away, as tsx of the registry does."""
+    def package(pattern):
+        return f"/packages/{next(out.glob(pattern)).name}"
+    wheels = [package("sluice_server-*.whl"), package("sluice-*.whl")]
+    tgz = [package(f"sluice-{name}-[0-9]*.tgz") for name in ("server", "server-linux-x64", "queue")]
+    return [
+        Client("Python", "py", "py", "/first/py/venv/bin/python",
+               "python3 -m venv --system-site-packages venv && . venv/bin/activate\n"
+               f"pip -q install --no-index {' '.join(wheels)} || exit\n"
+               "python -m sluice_server --dir ./data >server.log 2>&1 &\n"),
+        Client("TypeScript", "mts", "mjs", "node",
+               f"npm install --offline {' '.join(tgz + pack_ioredis(machine))} >npm.log || exit\n"
+               "npx sluice-server --dir ./data >server.log 2>&1 &\n"
+               "esbuild --log-level=warning --format=esm --out-extension:.js=.mjs --outdir=. "
+               "*.mts || exit\n")]
+
+
+def first_job(machine, client, what, line, user="root"):
+    """The line of sh, then worker and submit: it prints what docs/first-job.md says, in time."""
+    machine.run("rm -f /tmp/printed /tmp/worker.log")
+    what = f"{client.language}, {what}"
+    said = machine.run(f"{line}run={client.run} suffix={client.suffix}\n{FIRST_JOB_BY_CLIENT}",
+                       user=user)
+    printed = (machine.root / "tmp/printed").read_text()
+    require(printed == of_page("output", f"submit.{client.source}"), f"{what}: {printed}{said}")
+    took_s = int(re.search(r"^done after (\d+) ms$", said, re.MULTILINE)[1]) / 1000
+    figures = in_time(what, took_s, processor_s(said)[0], FIRST_JOB_S)
+    say(f"{what}: the first job is done after {took_s:.1f} s ({figures})")
+
+
+def try_clients(machine, out):
+    """docs/first-job.md in both languages, from an empty directory; then beside the service."""
+    tried = clients(machine, out)
+    for client in tried:
+        folder = machine.root / "programs" / client.source
+        folder.mkdir(parents=True)
+        for name in (f"worker.{client.source}", f"submit.{client.source}"):
+            (folder / name).write_text(of_page("file", name), encoding="utf-8")
+        directory = f"/first/{client.suffix}"
+        first_job(machine, client, "from an empty directory",
+                  f"mkdir -p {directory} && cd {directory}\n{BEGIN}"
+                  f"cp /programs/{client.source}/* .\n{client.begin}")
+    machine.run("dpkg --install /sluice.deb")
+    user, command = unit_command(machine)
+    for client in tried:
+        first_job(machine, client, f"{command} as {user}",
+                  f"cd /first/{client.suffix}\n{BEGIN}{command} >/tmp/unit.log 2>&1 &\n", user)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -300,10 +406,11 @@ def main():
         machine.install("redis-tools systemd")
         no_compiler(machine)
         try_deb(machine, next(options.packages.glob("sluice_*.deb")))
-        machine.install("npm python3-venv")
+        machine.install("npm python3-venv python3-redis esbuild")
         machine.run(f"dpkg --purge --force-depends {NOT_WANTED}")
         no_compiler(machine)
         try_others(machine, options.packages)
+        try_clients(machine, options.packages)
     finally:
         machine.end()
         if options.keep:

@@ -260,6 +260,8 @@ def check_service(port, worker):
         seen = list(stream)
         types = [kind for _, kind, _ in seen]
         require(types[0] == "added" and types[-1] == "completed" and "progress" in types, types)
+        shown = [data["progress"] for _, kind, data in seen if kind == "progress"]
+        require(all(isinstance(percent, int) and 0 < percent < 100 for percent in shown), shown)
         require_equal(seen[-1][2]["result"], {"primes": 25997})
     require_equal(request(port, "POST", "/runs", {"below": 1, "user": "ann"})[0], 422)
     require_equal(request(port, "GET", "/runs/unknown/events")[0], 404)

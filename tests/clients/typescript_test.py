@@ -16,6 +16,7 @@ import time
 
 import harness
 from harness import libraries, proxy, require, require_equal, scratch, servers, wait_until
+from harness.certificates import Certificates
 from harness.native_queue import Native
 from harness.servers import ROOT
 from harness.typescript_client import PACKAGE, SYSTEM, Started, add, built, installed, play, \
@@ -164,6 +165,52 @@ def test_unix_socket(options):
                     connection.call("SELECT", database)
                     listed = connection.call("Q.LIST", EXEC).value[1]
                     require_equal(len(listed), jobs, f"jobs of database {database}")
+
+
+OVER_TLS = """
+import { readFileSync } from 'node:fs'
+import { Queue, Worker } from '%s'
+const [url, ...files] = process.argv.slice(1)
+const [ca, other, cert, key] = files.map((file) => readFileSync(file))
+const reached = async (tls, ms) => {
+  const where = { url, redis: { tls }, timeout: ms, connectTimeout: ms }
+  const queue = new Queue('exec', where)
+  const worker = new Worker('exec', ({ payload }) => payload * 2, { ...where, burst: true })
+  const said = (error) => `${error.name}: ${error.message}`
+  const added = await queue.add(1).catch(said)
+  const ran = await worker.run().catch(said)
+  const result = typeof added === 'string' ? added : await added.result({ timeout: 0 })
+  queue.close()
+  return [result, ran]
+}
+console.log(JSON.stringify({
+  own: await reached({ ca, cert, key }, 30_000),
+  'wrong authority': await reached({ ca: other, cert, key }, 1000),
+  'no certificate': await reached({ ca }, 1000),
+}))
+"""
+
+
+def test_tls(options):
+    """Over TLS with the options of ioredis; an authority that has not signed the server's
+    certificate, and a client without one of its own: Unreachable, for queues and workers."""
+    node = built()
+    with scratch() as folder:
+        certificates = Certificates(folder)
+        with options.server({"tls-port": "auto", **certificates.directives()}) as server:
+            files = [certificates.certificate("ca"), certificates.certificate("other"),
+                     certificates.certificate("client"), certificates.key("client")]
+            done = subprocess.run(
+                [node, "--input-type=module", "-e", OVER_TLS % (PACKAGE / "dist" / "index.js"),
+                 f"rediss://localhost:{server.ports['tls-port']}", *files],
+                capture_output=True, text=True, timeout=120, check=False)
+            require_equal(done.returncode, 0, done.stderr)
+            reached = json.loads(done.stdout)
+    require_equal(reached.pop("own"), [2, None])
+    for what, failures in reached.items():
+        require(all(failure.startswith("Unreachable: ") for failure in failures),
+                f"{what}: {failures}")
+    require("certificate" in " ".join(reached["wrong authority"]), reached)
 
 
 def test_package(options):
@@ -324,6 +371,28 @@ def test_sigterm_without_a_server(options):
             worker.process.send_signal(signal.SIGTERM)
             # Or node was not that far yet.
             require(worker.end(8) in (0, -signal.SIGTERM), worker.text)
+
+
+def test_sigterm_of_an_idle_worker_without_a_server(options):
+    """SIGTERM while nothing runs and the server is frozen or gone: its grace is not waited for."""
+    for hurt in signal.SIGSTOP, signal.SIGKILL:
+        with options.server() as server, Started(server.port) as worker:
+            native = Native(server)
+            add(native, EXEC, 0, "echo")
+            wait_until(lambda: native.stats(EXEC)["waiting_pops"] == 1
+                       and state(native, "job-0") == "completed", what="it waits")
+            os.kill(server.pid, hurt)
+            try:
+                began = time.monotonic()
+                worker.process.send_signal(signal.SIGTERM)
+                require_equal(worker.end(60), 0, worker.text)
+                took = time.monotonic() - began
+            finally:
+                if hurt == signal.SIGSTOP:
+                    os.kill(server.pid, signal.SIGCONT)
+                else:
+                    server.kill()
+            require(took < 20, f"{took:.1f} s")
 
 
 def test_command_line(options):

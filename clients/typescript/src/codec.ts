@@ -1,10 +1,10 @@
-// How payloads and results become bytes and values again.
+// How payloads, results and progress become bytes and values again.
 import { CodecError } from './errors.js'
 import { encoded, IS_LONE, LONE } from './words.js'
 
 /**
- * Turns values into bytes and bytes into values, for the payloads and the results of a queue. Both
- * sides of a queue use the same codec. Either function may throw: what cannot be encoded is
+ * Turns values into bytes and bytes into values, for the payloads, results and progress of a queue.
+ * Both sides of a queue use the same codec. Either function may throw: what cannot be encoded is
  * rejected by `add`, and a job whose payload cannot be decoded fails for good.
  */
 export interface Codec {
@@ -75,6 +75,15 @@ export function decodeWith(codec: Codec, bytes: Buffer, what: string): unknown {
     return codec.decode(bytes)
   } catch (error) {
     throw asCodecError(error, `${what}: `)
+  }
+}
+
+/** The progress of a job; what cannot be decoded, as other programs may set it, stays bytes. */
+export function decodeProgress(codec: Codec, bytes: Buffer): unknown {
+  try {
+    return codec.decode(bytes)
+  } catch {
+    return bytes
   }
 }
 

@@ -1,5 +1,5 @@
 // A job as the server describes it (Q.GET).
-import { decodeWith, type Codec } from './codec.js'
+import { decodeProgress, decodeWith, type Codec } from './codec.js'
 import {
   bytesOf, isArray, mapOf, numberOf, orNull, tagsOf, textOf, textsOf, yesOrNo, type Reply,
 } from './reply.js'
@@ -49,7 +49,8 @@ export interface JobInfo<Payload = unknown, Result = unknown> {
   readonly run: number | null
   /** Of the last failure, or the reason of the cancellation. */
   readonly error: string | null
-  readonly progress: Buffer | null
+  /** What its run has reported last, decoded; a `Buffer` if that cannot be; null without. */
+  readonly progress: unknown
   /** Whether another payload waits under this id. */
   readonly successor: boolean
   /** Only if they were asked for; without those that it was not given. */
@@ -81,6 +82,7 @@ export function readInfo<Payload, Result>(reply: Reply, codec: Codec): JobInfo<P
   const payload = orNull(field('payload'), bytesOf)
   const result = orNull(field('result'), bytesOf)
   const options = orNull(field('options'), readOptions)
+  const progress = orNull(field('progress'), bytesOf)
   return {
     id: textOf(field('id')),
     state: textOf(field('state')) as State,
@@ -110,7 +112,7 @@ export function readInfo<Payload, Result>(reply: Reply, codec: Codec): JobInfo<P
     finished: number('finished'),
     run: number('run_ms'),
     error: text('error'),
-    progress: orNull(field('progress'), bytesOf),
+    progress: progress === null ? null : decodeProgress(codec, progress),
     successor: orNull(field('successor'), yesOrNo) ?? false,
     ...(options === null ? {} : { options }),
     ...(payload === null ? {} : { payload: decodeWith(codec, payload, 'payload') as Payload }),

@@ -5,10 +5,10 @@ import { Forgotten, NotCompleted, ResultTimeout, Unknown } from './errors.js'
 import { follow, type EventsOptions, type QueueEvent } from './events.js'
 import { readInfo, type JobInfo, type State } from './info.js'
 import { Job, type Added } from './job.js'
-import { Closed, isOutage, isUncertain, Link } from './link.js'
+import { Closed, isOutage, isTemporary, isUncertain, Link } from './link.js'
 import { sharedLinks, type SharedLinks } from './pool.js'
 import { mapOf, numberOf, orNull, textOf, type Reply } from './reply.js'
-import type { Awaited } from './results.js'
+import { hasEnded, type Awaited } from './results.js'
 import type { ServerOptions } from './server.js'
 import { readLines, readStats, statsWords, type Stats, type StatsOptions } from './stats.js'
 import { later, letManyListen, sleep } from './time.js'
@@ -17,7 +17,7 @@ import { whole, type AddOptions, type Word, type Words } from './words.js'
 
 /** Options of a `Queue`. */
 export interface QueueOptions extends ServerOptions {
-  /** How payloads and results become bytes; `json` by default. */
+  /** How payloads, results and progress become bytes; `json` by default. */
   codec?: 'json' | 'raw' | Codec
   /**
    * How long a call may take, with all its tries, in milliseconds (30,000). Then it throws
@@ -28,7 +28,10 @@ export interface QueueOptions extends ServerOptions {
 
 /** Options of `result`. */
 export interface ResultOptions {
-  /** How long to wait for the end of the job, in milliseconds. Without it: as long as it takes. */
+  /**
+   * How long to wait for the end of the job, in milliseconds; 0: an end that is there already.
+   * Without it: as long as it takes.
+   */
   timeout?: number
   /** Ends the wait: the promise is rejected with the signal's reason. */
   signal?: AbortSignal
@@ -44,6 +47,8 @@ const AT_ONCE = 500  // adds of a pipeline
 const PIPELINES = 2
 const PAUSE_MS = 50  // before a repeat
 const ONCE_MS = 1000  // for the connection of what is tried once
+const LOOK_MS = 1000  // for the last look at a job
+const REPLY_MS = 5000
 
 /**
  * A queue of a Sluice server. All queues of a process that name the same server share one
@@ -134,7 +139,8 @@ export class Queue<Payload = unknown, Result = unknown> {
    *
    * @throws NotCompleted - the job has failed, was cancelled or has expired
    * @throws Forgotten - the job is not kept, or its queue is gone
-   * @throws ResultTimeout - it had not ended in time
+   * @throws ResultTimeout - it had not ended in time, as a last look has shown, unless there was no
+   *   answer to that within a second
    * @throws CodecError - the result cannot be decoded
    */
   async result(id: string, options: ResultOptions = {}): Promise<Result> {
@@ -310,13 +316,14 @@ export class Queue<Payload = unknown, Result = unknown> {
   }
 
   #awaitEnd(id: string, { timeout, signal }: ResultOptions): Promise<Reply> {
-    const waiter = this.#shared().waiter(this.name)
+    // What is only looked at needs nobody who follows it.
+    const waiter = timeout !== undefined && timeout <= 0 ? null : this.#shared().waiter(this.name)
     return new Promise((resolve, reject) => {
       const abort = (): void => awaited.failed(signal?.reason)
       const finish = (): void => {
         clearTimeout(timer)
         signal?.removeEventListener('abort', abort)
-        waiter.remove(awaited)
+        waiter?.remove(awaited)
         this.#awaited.delete(awaited)
       }
       const awaited: Awaited = {
@@ -326,12 +333,27 @@ export class Queue<Payload = unknown, Result = unknown> {
       }
       const timer = timeout === undefined
         ? undefined
-        : later(timeout, () => awaited.failed(new ResultTimeout(id)))
+        : later(timeout, () => void this.#lastLook(awaited))
       if (signal !== undefined) letManyListen(signal)
       signal?.addEventListener('abort', abort)
       this.#awaited.add(awaited)
-      waiter.add(awaited)
+      waiter?.add(awaited)
     })
+  }
+
+  // An end of which nobody has heard yet is not missed.
+  async #lastLook(awaited: Awaited): Promise<void> {
+    const late = later(LOOK_MS, () => awaited.failed(new ResultTimeout(awaited.id)))
+    try {
+      const words: Words = ['Q.GET', this.name, awaited.id, 'WITH', 'result']
+      const reply = await this.#commands().call(words, LOOK_MS, REPLY_MS)
+      if (hasEnded(reply)) return awaited.ended(reply)
+    } catch (error) {
+      if (!isTemporary(error)) return awaited.failed(error)
+    } finally {
+      clearTimeout(late)
+    }
+    awaited.failed(new ResultTimeout(awaited.id))
   }
 }
 

@@ -39,6 +39,15 @@ const IDLE_MS = 10_000  // then the connections are closed
 const ENDS: readonly Word[] = ['completed', 'failed', 'cancelled', 'expired', 'forgotten']
   .flatMap((type) => ['TYPE', type])
 
+/** Whether this reply of Q.GET is the end of a job. */
+export function hasEnded(reply: Reply): boolean {
+  if (!isArray(reply)) return true
+  const fields = mapOf(reply)
+  // Q.GET … WAIT tells an end of which Q.GET knows nothing: the successor has the id by now.
+  const successor = yesOrNo(fields.get('successor') ?? false)
+  return !successor && isEnd(textOf(fields.get('state')) as State)
+}
+
 export class ResultWaiter {
   readonly #server: ServerOptions
   readonly #commands: Link
@@ -239,12 +248,7 @@ export class ResultWaiter {
   }
 
   #told(id: string, reply: Reply): void {
-    if (isArray(reply)) {
-      const fields = mapOf(reply)
-      // Q.GET … WAIT tells an end of which Q.GET knows nothing: the successor has the id by now.
-      const successor = yesOrNo(fields.get('successor') ?? false)
-      if (successor || !isEnd(textOf(fields.get('state')) as State)) return
-    }
+    if (!hasEnded(reply)) return
     const those = this.#awaited.get(id)
     this.#awaited.delete(id)
     for (const awaited of those ?? []) awaited.ended(reply)

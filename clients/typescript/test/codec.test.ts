@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { codecOf, json, raw } from '../src/codec.js'
+import { codecOf, decodeProgress, json, raw } from '../src/codec.js'
 import { CodecError } from '../src/errors.js'
 
 const decode = (text: string): unknown => json.decode(Buffer.from(text))
@@ -107,4 +107,11 @@ test('json finds every number that it refuses, and no other', () => {
 test('json refuses bytes that are not UTF-8', () => {
   assert.throws(() => json.decode(Buffer.from([0x22, 0xff, 0x22])), TypeError)
   assert.equal(decode('"\ufffd"'), '\ufffd')
+})
+
+test('progress that cannot be decoded stays bytes', () => {
+  assert.deepEqual(decodeProgress(json, Buffer.from('{"step":3}')), { step: 3 })
+  for (const bytes of [Buffer.from('step 3'), Buffer.from([0xff]), Buffer.from('1e999')]) {
+    assert.equal(decodeProgress(json, bytes), bytes)
+  }
 })

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Queue } from '../src/index.js'
-import { bulk, fakeServer } from './fake.js'
+import { Queue, ResultTimeout } from '../src/index.js'
+import { bulk, fakeServer, silentServer } from './fake.js'
 
 const UNBLOCKED = '-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n'
 const PENDING = `*2\r\n${bulk('state')}${bulk('pending')}`
@@ -52,3 +52,37 @@ test('a result is found that is awaited before it is known that an earlier read 
       server.close()
     }
   })
+
+test('an end of which nobody has heard yet is found before the time is over', async () => {
+  // Where the events end is not said, so nobody follows them.
+  const server = await fakeServer(([command, , id]) => {
+    if (command === 'Q.GET') return id === 'c' ? ENDED : PENDING
+    if (command === 'Q.CONFIG') return `*2\r\n${bulk('events')}${bulk('1000')}`
+    return command === 'CLIENT' ? ':0\r\n' : null
+  })
+  const queue = new Queue('q', { url: server.url })
+  try {
+    assert.equal(await queue.result('c', { timeout: 50 }), 5)
+    await assert.rejects(queue.result('a', { timeout: 50 }), ResultTimeout)
+    assert.equal(await queue.result('c', { timeout: 0 }), 5)
+    await assert.rejects(queue.result('a', { timeout: 0 }), ResultTimeout)
+  } finally {
+    queue.close()
+    server.close()
+  }
+})
+
+test('the last look at a job waits a second for a server that says nothing', async () => {
+  const server = await silentServer()
+  const queue = new Queue('q', { url: server.url })
+  const began = performance.now()
+  try {
+    await assert.rejects(queue.result('a', { timeout: 0 }), ResultTimeout)
+    assert.ok(performance.now() - began >= 990, `${performance.now() - began}`)
+  } finally {
+    queue.close()
+    server.close()
+  }
+  await assert.rejects(
+    new Queue('q', { url: server.url }).result('a', { timeout: 0 }), ResultTimeout)
+})

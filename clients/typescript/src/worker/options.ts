@@ -38,7 +38,7 @@ export interface WorkerOptions<Payload = unknown, Result = unknown> extends Serv
   grace?: number
   /** How long the first connection may take (10,000). */
   connectTimeout?: number
-  /** How payloads and results become bytes; `json` by default. */
+  /** How payloads, results and progress become bytes; `json` by default. */
   codec?: 'json' | 'raw' | Codec
   /** Fields of the job that are asked for besides its payload. */
   with?: readonly (keyof typeof EXTRA)[]

@@ -1,7 +1,6 @@
 // One run of a handler: what it is given, and what is sent about it.
-import type { Codec } from '../codec.js'
+import { decodeProgress, encodeWith, type Codec } from '../codec.js'
 import { bytesOf, mapOf, orNull, textOf, type Reply } from '../reply.js'
-import { encoded } from '../words.js'
 import { tagsOfPopped, type Held, type Popped, type Touch } from './commands.js'
 import type { Finished } from './ends.js'
 import { withoutResult, type Ending } from './outcome.js'
@@ -21,8 +20,11 @@ export interface WorkerJob<Payload = unknown> {
   readonly tags: Readonly<Record<string, string>>
   /** With `with: ['group']`. */
   readonly group: string
-  /** What an earlier run has reported last, with `with: ['progress']`. */
-  readonly progress: Buffer | null
+  /**
+   * What an earlier run has reported last, with `with: ['progress']`: decoded; a `Buffer` if the
+   * codec cannot decode it, null without.
+   */
+  readonly progress: unknown
   /** Of the last run that failed, with `with: ['error']`. */
   readonly error: string | null
   /**
@@ -39,7 +41,11 @@ export interface Context {
    * Pass it on, or call `signal.throwIfAborted()` between steps.
    */
   readonly signal: AbortSignal
-  /** Shows how far the run is. The last value counts; it is sent with the next heartbeat. */
+  /**
+   * Shows how far the run is. The last value counts; it is sent with the next heartbeat.
+   *
+   * @throws CodecError - the codec cannot encode it
+   */
   progress(value: unknown): void
   /** Appends to the log of the job. It is sent with heartbeats, and twice if a reply is lost. */
   log(text: string): void
@@ -61,6 +67,7 @@ export class Run<Payload> implements Finished {
   readonly popped: Popped
   readonly job: WorkerJob<Payload>
   readonly context: Context
+  readonly #codec: Codec
   /** `running` until the end is known here; then no heartbeat names it. */
   state: 'running' | 'ended' | 'lost' = 'running'
   /** Once it has ended: what the server is told, what the handler returned, or has thrown. */
@@ -79,6 +86,7 @@ export class Run<Payload> implements Finished {
   /** Throws what the codec throws. */
   constructor(popped: Popped, codec: Codec) {
     this.popped = popped
+    this.#codec = codec
     this.job = readJob<Payload>(popped, codec)
     this.context = new RunContext(this)
   }
@@ -100,7 +108,7 @@ export class Run<Payload> implements Finished {
   }
 
   setProgress(value: unknown): void {
-    this.#progress = progressBytes(value)
+    this.#progress = encodeWith(this.#codec, value)
   }
 
   appendLog(text: string): void {
@@ -234,11 +242,6 @@ export function held({ queue, id, lease }: Held): Held {
   return { queue, id, lease }
 }
 
-function progressBytes(value: unknown): Buffer | string {
-  if (typeof value === 'string' || value instanceof Uint8Array) return encoded(value)
-  return JSON.stringify(value) ?? 'null'
-}
-
 function readJob<Payload>(popped: Popped, codec: Codec): WorkerJob<Payload> {
   const { extra, queue, id, lease } = popped
   const hasExtra = extra.size > 0  // which most jobs have not
@@ -251,10 +254,14 @@ function readJob<Payload>(popped: Popped, codec: Codec): WorkerJob<Payload> {
     leaseTerm: popped.leaseMs,
     tags: hasExtra ? tagsOfPopped(popped) : {},
     group: hasExtra ? orNull(extra.get('group'), textOf) ?? '' : '',
-    progress: hasExtra ? orNull(extra.get('progress'), bytesOf) : null,
+    progress: hasExtra ? progress(extra.get('progress'), codec) : null,
     error: hasExtra ? orNull(extra.get('error'), textOf) : null,
     needResults: hasExtra ? needResults(extra.get('need_results'), codec) : NO_RESULTS,
   }
+}
+
+function progress(reply: Reply | undefined, codec: Codec): unknown {
+  return orNull(reply, (bytes) => decodeProgress(codec, bytesOf(bytes)))
 }
 
 function needResults(reply: Reply | undefined, codec: Codec): ReadonlyMap<string, unknown> {

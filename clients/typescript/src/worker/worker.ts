@@ -33,7 +33,7 @@ const SLACK_MS = 2000
 const REPLY_MS = 5000
 const REPEAT_MS = 100  // between the first two repeats of a pop that waits
 const LONGEST_REPEAT_MS = 1000
-const LAST_WORDS_MS = 5000  // for what is to be said once the grace is over
+const LAST_WORDS_MS = 5000  // for what is to be said once no run is waited for
 
 export class Worker<Payload = unknown, Result = unknown> {
   /** The name that leases, events and `Q.STATS … BY WORKER` show. */
@@ -418,9 +418,8 @@ export class Worker<Payload = unknown, Result = unknown> {
   }
 
   async #drain(): Promise<void> {
-    const over = this.#graceOver.signal
     void this.#endPop()
-    await this.#until(() => this.#isQuiet() && this.#runs.size === 0, over)
+    await this.#until(() => this.#runs.size === 0 && this.#allTold(), this.#graceOver.signal)
     for (const run of this.#runs.running()) {
       const reason = new ShuttingDown('the grace is over')
       this.#finish(run, givenBack, undefined, reason)
@@ -429,7 +428,7 @@ export class Worker<Payload = unknown, Result = unknown> {
     this.#pump()
     const last = new AbortController()
     const timer = setTimeout(() => last.abort(), LAST_WORDS_MS)
-    await this.#until(() => this.#isQuiet(), last.signal)
+    await this.#until(() => this.#pop === null && this.#allTold(), last.signal)
     clearTimeout(timer)
   }
 
@@ -464,8 +463,9 @@ export class Worker<Payload = unknown, Result = unknown> {
     this.#giveBack(readJobs(reply, this.#queues))
   }
 
-  #isQuiet(): boolean {
-    return this.#pop === null && this.#ended.length === 0 && !this.#settling
+  // The server knows how each run has ended.
+  #allTold(): boolean {
+    return this.#ended.length === 0 && !this.#settling
   }
 
   // Resolves when the condition holds, which is checked after each change, or on an abort.

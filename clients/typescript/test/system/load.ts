@@ -1,6 +1,6 @@
 // Ten workers and some producers, while tests/clients/typescript_kill_test.py kills and freezes the
 // server, until "end" comes on the standard input. Then every job has been completed, with its own
-// result.
+// result, and acknowledged once.
 import { createInterface } from 'node:readline'
 import { Queue, Worker } from '../../src/index.js'
 import { pause, url } from './check.js'
@@ -12,6 +12,7 @@ let ended = false
 let runs = 0
 let lost = 0
 let jobs = 0
+const acknowledged = new Map<string, number>()  // how often, by the job's id
 
 // The process ends by itself: connections and timers of the client would keep it.
 const input = createInterface({ input: process.stdin })
@@ -30,7 +31,10 @@ const workers = Array.from({ length: WORKERS }, () =>
     return signal.aborted ? -1 : job.payload * 2
   }, {
     url, concurrency: 3, grace: 20_000, connectTimeout: 60_000, signals: false, logger: null,
-    hooks: { lost: () => ++lost },
+    hooks: {
+      lost: () => ++lost,
+      completed: ({ id }) => acknowledged.set(id, (acknowledged.get(id) ?? 0) + 1),
+    },
   }))
 const running = Promise.all(workers.map((worker) => worker.run()))
 const queue = new Queue<number, number>('exec', { url, timeout: 120_000 })
@@ -48,5 +52,7 @@ await Promise.all(Array.from({ length: PRODUCERS }, (_, first) => produce(first)
 await Promise.all(workers.map((worker) => worker.stop()))
 await running
 queue.close()
-console.log(`${jobs} jobs, ${runs} runs, ${lost} lost`)
+const twice = [...acknowledged].filter(([, times]) => times > 1)
+if (twice.length > 0) throw new Error(`acknowledged twice: ${twice}`)
+console.log(`${jobs} jobs, ${acknowledged.size} acknowledged, ${runs} runs, ${lost} lost`)
 console.log('all of it holds')

@@ -106,6 +106,18 @@ await play({
     await assert.rejects(waits[1] ?? Promise.resolve(), Unreachable)
   },
 
+  'a time of 0 is for an end that is there': async () => {
+    const queue = newQueue<number, number>()
+    const [done, cancelled] = [await queue.add(1), await queue.add(2)]
+    await assert.rejects(done.result({ timeout: 0 }), ResultTimeout)
+    await endNext(queue, '5')
+    await cancelled.cancel({ reason: 'why' })
+    assert.equal(await done.result({ timeout: 0 }), 5)
+    await assert.rejects(cancelled.result({ timeout: 0 }), NotCompleted)
+    await assert.rejects(queue.result('unknown', { timeout: 0 }), Forgotten)
+    await assert.rejects(done.result({ timeout: 0, signal: AbortSignal.abort() }), /aborted/)
+  },
+
   'no lost wake-up': async () => {
     const queue = newQueue<number, number>()
     await withWorker<number, number>(queue.name, async ({ payload }) => {

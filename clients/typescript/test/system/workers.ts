@@ -77,11 +77,41 @@ await play({
     }
     await withWorker(queue.name, handler, { lease: 1500, concurrency: 2 }, async () => {
       const jobs = [await queue.add(1), await queue.add(2)]
-      await until('progress', async () =>
-        String((await jobs[0]?.get())?.progress).startsWith('{"step":'))
+      await until('progress', async () => (await jobs[0]?.get())?.progress !== null)
       for (const job of jobs) assert.equal(await job.result(), 1)
-      assert.equal(String((await jobs[0]?.get())?.progress), '{"step":24}')
+      assert.deepEqual((await jobs[0]?.get())?.progress, { step: 24 })
       assert.equal((await queue.stats())['reclaimed'], 0)
+    })
+  },
+
+  'progress is a value to who asks for it, and to the next run': async () => {
+    const queue = newQueue<unknown, unknown>()
+    const values = [7, 'half', { step: 1 }, [null]]
+    await withWorker(queue.name, ({ attempt, payload, progress: last }, { progress }) => {
+      if (attempt > 1) return { last }
+      progress(payload)
+      throw new Retry('again', { delay: 0 })
+    }, { with: ['progress'] }, async () => {
+      for (const value of values) {
+        const job = await queue.add(value, { retry: 1 })
+        assert.deepEqual(await job.result(), { last: value })
+        assert.deepEqual((await job.get())?.progress, value)
+      }
+    })
+    const job = await queue.add(1)
+    assert.equal((await job.get())?.progress, null)
+    const [[, , lease]] =
+      await redis.call('Q.POP', 1, queue.name, 'BRIEF') as [[string, string, number]]
+    // Another program may set what is no JSON.
+    await redis.call('Q.TOUCH', queue.name, job.id, lease, 'PROGRESS', 'half of it')
+    assert.deepEqual((await job.get())?.progress, Buffer.from('half of it'))
+  },
+
+  'progress that cannot be encoded fails the run': async () => {
+    const queue = newQueue<number, unknown>()
+    await withWorker(queue.name, (_job, { progress }) => progress(NaN), {}, async () => {
+      await assert.rejects((await queue.add(1, { retry: 0 })).result(), (error) =>
+        error instanceof NotCompleted && error.error.includes('NaN'))
     })
   },
 
