@@ -271,7 +271,7 @@ def fail_over_to(standby, timeout_ms):
 
 
 def sleeping(stack, standby, sleep_s):
-    """A connection to the standby, which applies nothing for so long."""
+    """A connection to the standby, which applies nothing for that time."""
     def connected():
         with contextlib.suppress(OSError):
             return Link(standby.port, 3 * LONGEST_START_S)
