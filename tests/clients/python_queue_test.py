@@ -53,8 +53,6 @@ def test_options_of_add(options):
         own = {"boost": 1.5, "ttl": 90.0, "lease": 7.5, "max_run": 300.0, "retry": 4,
                "backoff": (0.5, 8.0)}
         require_equal(got.options, own)
-        again = queue.add(got.payload, **got.options).id
-        require_equal(queue.get(again, with_=["options"]).options, own)
         expected = {"pri": "HIGH", "group": "änn", "keys": ["gpu", "lang:python"], "cost": 2,
                     "ttl_left": 90.0, "lease": None, "max_run": 300.0, "retries_left": 4,
                     "needs": ["first"], "tags": {"run": "7"}}
@@ -64,6 +62,8 @@ def test_options_of_add(options):
         require(abs(queue.get("later").fields["not_before"] - at) < 0.01, "AT")
         require_equal(queue.get("first").why, "no_worker")
         require_equal(queue.get("unknown"), None)
+        again = queue.add(got.payload, **got.options)
+        require_equal(queue.get(again.id, with_=["options"]).options, own)
 
 
 def test_refusals_are_exceptions(options):

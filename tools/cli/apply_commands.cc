@@ -114,7 +114,7 @@ std::string use_of(Connection& connection, const SettingChange& change, int64_t 
          over + " have left";
 }
 
-// What a lower retention deletes at once. Only those who may change the queue get the number.
+// What a lower retention deletes at once; without the number at a standby, which refuses TRY.
 std::string loss_of(Connection& connection, const SettingChange& change) {
   const RespValue reply =
       connection.try_call({"Q.CONFIG", change.queue, "TRY", change.field, change.to});
