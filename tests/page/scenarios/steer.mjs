@@ -279,8 +279,8 @@ async function run_again(visit) {
     await visit.see(".facts", "odd=\\xff");
     await page.keyboard.press("n");
     await visit.see("dialog", own === none ? "tags and cost. It has"
-      : "tags and cost, boost_ms -5, ttl_ms 90000000, lease_ms 7777, max_run_ms 0, retry 2, "
-        + "backoff 10:600000. It has");
+      : "tags and cost, backoff 10:600000, boost_ms -5, lease_ms 7777, max_run_ms 0, retry 2, "
+        + "ttl_ms 90000000. It has");
     await visit.click("dialog button", "Run it again");
     await page.waitForFunction((before) => !location.hash.endsWith(before), id);
     const name = decodeURIComponent(page.url().split("/").at(-1));
