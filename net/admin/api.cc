@@ -136,6 +136,10 @@ size_t text_bytes(const RespValue& value) {
 
 json cursor_json(const std::string& cursor) { return cursor == "0" ? json(nullptr) : json(cursor); }
 
+void respond_count(Exchange& exchange, int64_t count, const std::string& cursor, bool dry_run) {
+  respond_json(exchange, {{"count", count}, {"cursor", cursor_json(cursor)}, {"dry_run", dry_run}});
+}
+
 void JsonList::put(const json& members) {
   for (const auto& [name, value] : members.items()) {
     others_ += dump_json(name) + ":" + dump_json(value) + ",";

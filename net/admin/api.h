@@ -75,6 +75,9 @@ size_t text_bytes(const RespValue& value);
 // A cursor of a command as the member of a response: null behind the last page.
 nlohmann::json cursor_json(const std::string& cursor);
 
+// How many jobs a command has changed, or would change, and the cursor with which it continues.
+void respond_count(Exchange& exchange, int64_t count, const std::string& cursor, bool dry_run);
+
 // The problem, if the reply is an error. The reply must be that of the command that the exchange
 // ran last.
 std::optional<HttpResponse> problem_of_reply(Exchange& exchange, const RespValue& reply);

@@ -461,9 +461,7 @@ void count_many(Exchange& exchange, const Many& many, Changeable states) {
   const auto count = std::count_if(jobs.begin(), jobs.end(), [&](const RespValue& job) {
     return would_change(job, many.options);
   });
-  respond_json(exchange, {{"count", none ? 0 : count},
-                          {"cursor", none ? json(nullptr) : cursor_json(reply.items[0].text)},
-                          {"dry_run", true}});
+  respond_count(exchange, none ? 0 : count, none ? "0" : reply.items[0].text, true);
 }
 
 Answer change_named(Exchange& exchange, ChangeOne change, const std::string& id,
@@ -516,9 +514,7 @@ void change_many(Exchange& exchange, const ManyCommand& command) {
   append({&selector.states, &selector.others, &selector.limit, &many.options}, words);
   const RespValue reply = exchange.run(words);
   if (respond_error(exchange, reply)) return;
-  respond_json(exchange, {{"count", reply.items[1].integer},
-                          {"cursor", cursor_json(reply.items[0].text)},
-                          {"dry_run", false}});
+  respond_count(exchange, reply.items[1].integer, reply.items[0].text, false);
 }
 
 void cancel_jobs(Exchange& exchange) {

@@ -101,9 +101,8 @@ void count_runs(Exchange& exchange, const std::string& worker, const Words& curs
   words.insert(words.end(), cursor.begin(), cursor.end());
   const RespValue reply = exchange.run(words);
   if (respond_error(exchange, reply)) return;
-  respond_json(exchange, {{"count", reply.items[1].items.size()},
-                          {"cursor", cursor_json(reply.items[0].text)},
-                          {"dry_run", true}});
+  respond_count(exchange, static_cast<int64_t>(reply.items[1].items.size()), reply.items[0].text,
+                true);
 }
 
 void nack_jobs(Exchange& exchange) {
@@ -131,9 +130,7 @@ void nack_jobs(Exchange& exchange) {
   words.insert(words.end(), how.begin(), how.end());
   const RespValue reply = exchange.run(words);
   if (respond_error(exchange, reply)) return;
-  respond_json(exchange, {{"count", reply.items[1].integer},
-                          {"cursor", cursor_json(reply.items[0].text)},
-                          {"dry_run", false}});
+  respond_count(exchange, reply.items[1].integer, reply.items[0].text, false);
 }
 
 }  // namespace

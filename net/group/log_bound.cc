@@ -44,12 +44,12 @@ void LogBound::on_status(const std::vector<RemoteMember>& members) {
   }
   if (quota == UINT64_MAX || quota == quota_) return;
   quota_ = quota;
-  allowed_ = quota / 2;
-  if (allowed_ >= configured_ || !sink_) return;
+  if (allowed() >= configured_ || !sink_) return;
   sink_(LogLevel::kWarning,
         "journal-log-bytes is " + std::to_string(configured_) + ", but etcd's quota of " +
-            std::to_string(quota) + " bytes allows the journal half of that: " +
-            std::to_string(allowed_) + ". Raise --quota-backend-bytes, or lower journal-log-bytes");
+            std::to_string(quota) +
+            " bytes allows the journal half of that: " + std::to_string(allowed()) +
+            ". Raise --quota-backend-bytes, or lower journal-log-bytes");
 }
 
 bool LogBound::is_half(uint64_t bytes) const { return bytes >= part_of(limit_bytes(), 50); }

@@ -36,7 +36,7 @@ class LogBound {
   bool note(uint64_t bytes, bool leads, const std::string& kept_by);
 
   uint64_t bytes() const { return bytes_; }
-  uint64_t limit_bytes() const { return std::min(configured_, allowed_); }
+  uint64_t limit_bytes() const { return std::min(configured_, allowed()); }
   // What the service's members told the last time: the size of the largest database, and the least
   // quota. 0: not told.
   uint64_t service_bytes() const { return service_bytes_; }
@@ -46,6 +46,8 @@ class LogBound {
   LogRoom room() const;
 
  private:
+  // Half of the quota, as far as it is known.
+  uint64_t allowed() const { return quota_ == 0 ? UINT64_MAX : quota_ / 2; }
   void on_status(const std::vector<RemoteMember>& members);
   void say(bool fuller, const std::string& kept_by) const;
 
@@ -54,8 +56,7 @@ class LogBound {
   const uint64_t configured_;
   const LogSink sink_;
   uint64_t service_bytes_ = 0;
-  uint64_t quota_ = 0;             // of the service; 0: it has not told it
-  uint64_t allowed_ = UINT64_MAX;  // half of it
+  uint64_t quota_ = 0;  // of the service; 0: it has not told it
   int64_t ask_at_ms_ = INT64_MIN;
   uint64_t bytes_ = 0;
   size_t passed_ = 0;  // bounds, by the primary

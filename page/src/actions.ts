@@ -273,26 +273,34 @@ function until_now(where: { until_ms?: number }): object {
   return { ...where, until_ms: Math.min(where.until_ms ?? Infinity, Math.floor(server_now())) };
 }
 
-// Changes at most `most` jobs, until it is stopped.
-async function change_all(path: string, verb: Verb, where: object,
-                          said: (count: number) => string, most: number,
-                          stopped: () => boolean): Promise<void> {
+// Changes at most `most` jobs, until it is stopped. `step`: what one request changes, from a cursor
+// on (null: from the beginning), after `count` others.
+export async function change_in_steps(
+    step: (cursor: string | null, count: number) => Promise<Counted>,
+    said: (count: number) => string, most: number, stopped: () => boolean): Promise<void> {
   let cursor: string | null = null;
   let count = 0;
-  const reason = verb === "cancel" ? { reason: "by hand" } : {};
   try {
     do {
-      const bounded = { ...where, limit: Math.min(MOST_A_CALL, most - count) };
-      const body: object = { where: bounded, ...reason, ...cursor === null ? {} : { cursor } };
-      const step: Counted = await request<Counted>(path, { method: "POST", body });
-      cursor = step.cursor;
-      count += step.count;
+      const done: Counted = await step(cursor, count);
+      cursor = done.cursor;
+      count += done.count;
     } while (cursor !== null && count < most && !stopped());
   } catch (error) {
     if (count === 0) throw error;
     throw new Error(`${said(count)}, then: ${error instanceof Error ? error.message : error}`);
   }
   notice(`${said(count)}${cursor !== null && count < most ? "; then it was stopped" : ""}.`);
+}
+
+function change_all(path: string, verb: Verb, where: object, said: (count: number) => string,
+                    most: number, stopped: () => boolean): Promise<void> {
+  const reason = verb === "cancel" ? { reason: "by hand" } : {};
+  return change_in_steps((cursor, count) => {
+    const bounded = { ...where, limit: Math.min(MOST_A_CALL, most - count) };
+    const body = { where: bounded, ...reason, ...cursor === null ? {} : { cursor } };
+    return request<Counted>(path, { method: "POST", body });
+  }, said, most, stopped);
 }
 
 interface Outcome {

@@ -1,5 +1,5 @@
 // Gives back all jobs that a worker runs, for a machine that is dead.
-import { count_all, counted_in_words, may_operate } from "./actions";
+import { change_in_steps, count_all, counted_in_words, may_operate } from "./actions";
 import type { Counted } from "./actions";
 import { stays } from "./address";
 import { queue_path, request } from "./api";
@@ -42,20 +42,8 @@ export async function ask_to_give_back(ref: QueueRef, worker: string,
   });
 }
 
-async function give_back(path: string, body: object, stopped: () => boolean): Promise<void> {
-  let cursor: string | null = null;
-  let count = 0;
-  const said = () => `${plural(count, "job")} given back`;
-  try {
-    do {
-      const step: Counted = await request<Counted>(path, { method: "POST",
-        body: cursor === null ? body : { ...body, cursor } });
-      cursor = step.cursor;
-      count += step.count;
-    } while (cursor !== null && !stopped());
-  } catch (error) {
-    if (count === 0) throw error;
-    throw new Error(`${said()}, then: ${error instanceof Error ? error.message : error}`);
-  }
-  notice(`${said()}${cursor !== null ? "; then it was stopped" : ""}.`);
+function give_back(path: string, body: object, stopped: () => boolean): Promise<void> {
+  return change_in_steps((cursor) => request<Counted>(path, { method: "POST",
+    body: cursor === null ? body : { ...body, cursor } }),
+  (count) => `${plural(count, "job")} given back`, Infinity, stopped);
 }

@@ -130,11 +130,11 @@ std::string loss_of(Connection& connection, const SettingChange& change) {
 
 void add_notes(Connection& connection, QueuePlan& plan) {
   if (!plan.now) return;
+  const bool displaces = plan.wanted.fields.at("full") == "displace";
   for (SettingChange& change : plan.changes) {
     const bool is_limit = change.field == "max_active" || change.field == "max_waiting" ||
                           change.field == "max_total";
     const int64_t limit = parse_i64(change.to).value_or(0);
-    const bool displaces = plan.wanted.fields.at("full") == "displace";
     if (is_limit && limit > 0) change.note = use_of(connection, change, limit, displaces);
     const bool is_retention = change.field == "retain_completed" ||
                               change.field == "retain_failed" || change.field == "events";
