@@ -256,6 +256,8 @@ def test_follow_without_frames(log, other):
     log.done("beat", fence, "early")
     log.done("put", "node", "n1", "run1", "early")
     other.follow(start, frames=False)
+    # A trim compacts: the watches before the frames and behind them are at work before it.
+    wait_until(lambda: other.told("beat") and other.told("node"), what="what is on both sides")
     log.append_all(fence, range(4, 40))
     log.done("put", "hold", "n2", "run1", "its hold")
     log.done("drop", "node", "n1")
