@@ -173,6 +173,7 @@ async function keep_less(visit) {
   await page.getByLabel("Change retain_failed").click();
   await page.locator("input[name=retain_failed]").fill("9");
   await visit.click(".setting-edit button", "Save");
+  await visit.see(".setting", /retain_failed.*the last 9/);
   await page.locator(".notice", { hasText: "retain_failed is 9 now." }).getByText("Undo").click();
   await visit.see(".setting", /retain_failed.*the last 2/);
   await page.getByLabel("Change events").click();
