@@ -11,8 +11,7 @@ using nlohmann::json;
 
 namespace {
 
-// `change(i)` for each of several jobs, one after the other, in several turns. None hinders
-// another.
+// `change(i)` for each job, one after the other.
 class EachJob {
  public:
   EachJob(Exchange& exchange, size_t count, std::function<Answer(size_t)> change)
@@ -50,6 +49,7 @@ void respond_answer(Exchange& exchange, Answer answer) {
 }
 
 void answer_each(Exchange& exchange, size_t count, std::function<Answer(size_t)> change) {
+  if (respond_busy(exchange)) return;
   const auto each = std::make_shared<EachJob>(exchange, count, std::move(change));
   work_in_turns(exchange.engine().thread(), [each] { return each->go_on(); });
 }

@@ -26,7 +26,8 @@ struct Answer {
 Answer refused_answer(HttpResponse refused);
 void respond_answer(Exchange& exchange, Answer answer);
 
-// Answers `jobs`: for each, `change(i)` in their order, in several turns of the thread.
+// Answers `jobs`: for each, `change(i)` in their order, in several turns of the thread. While no
+// command about data is answered, the request as a whole is refused.
 void answer_each(Exchange& exchange, size_t count, std::function<Answer(size_t)> change);
 
 }  // namespace sluice
