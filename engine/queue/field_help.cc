@@ -113,6 +113,10 @@ constexpr FieldHelp kReqidWorker = {"worker", "a name of 1 to 512 bytes, and req
 constexpr FieldHelp kGetWith = {"with", "payload, result, options or dependents",
                                 "payload result options dependents", ""};
 
+// The jobs whose events are read.
+constexpr FieldHelp kFollowedJob = {
+    "id", "1 to 512 bytes, except for the words *, WHERE and ALL, at most 256 of them", "", ""};
+
 // The lease that a command names, beside the option of that name.
 constexpr FieldHelp kLeaseToken = {
     "lease", "the number of a lease, as the pop gave it, or * with fencing off", "", ""};
@@ -313,6 +317,8 @@ FieldAdvice advise(Bytes field, std::span<const std::string> command,
   const bool pops = is_command(command, "Q.POP") || is_command(command, "Q.ACK");
   if (pops && equals_ignore_case(field, kPoppedWith.name)) row = &kPoppedWith;
   if (is_command(command, "Q.GET") && equals_ignore_case(field, kGetWith.name)) row = &kGetWith;
+  const bool reads_events = is_command(command, "Q.EVENTS");
+  if (reads_events && equals_ignore_case(field, kFollowedJob.name)) row = &kFollowedJob;
   const bool of_rule = equals_ignore_case(field, "group") || equals_ignore_case(field, "key") ||
                        equals_ignore_case(field, "worker");
   if (configures && row == nullptr && !of_rule) return advise_name(field);

@@ -310,6 +310,14 @@ std::optional<bool> BodyReader::boolean(const std::string& name) {
   return std::nullopt;
 }
 
+std::optional<json> BodyReader::array(const std::string& name) {
+  const json* value = take(name);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_array()) return *value;
+  fail(name, "must be an array");
+  return std::nullopt;
+}
+
 std::optional<BodyReader> BodyReader::object(const std::string& name) {
   const json* value = take(name);
   if (value == nullptr) return std::nullopt;

@@ -159,6 +159,8 @@ class BodyReader : public FieldReader {
   std::optional<std::string> bytes(const std::string& name);  // also an integer's digits
   std::optional<std::string> text(const std::string& name);   // a JSON string only
   std::optional<bool> boolean(const std::string& name);
+  // The elements of an array. Nothing if it is missing or invalid.
+  std::optional<nlohmann::json> array(const std::string& name);
   // A nested object, with a reader of its own. Nothing if it is missing.
   std::optional<BodyReader> object(const std::string& name);
   // At most one of these members may be given.

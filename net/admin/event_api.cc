@@ -137,7 +137,7 @@ void get_events(Exchange& exchange) {
   std::string after = query.text("after").value_or("");
   const int64_t count = query.integer("count", 1, 1000).value_or(100);
   Words filters;
-  query.options({{"type", "TYPE", OptionType::kTexts}, {"id", "ID"}}, filters);
+  query.options({{"type", "TYPE", OptionType::kTexts}, {"id", "ID", OptionType::kTexts}}, filters);
   if (query.failed()) return;
   const bool stream = wants_stream(exchange.request());
   // After a reconnect this is newer than the address.
@@ -170,7 +170,7 @@ std::vector<Route> event_routes() {
        .parameters = {{"after", "string", "a number, - (the oldest kept) or $ (from now on)"},
                       {"count", "integer", "at most this many, 1 to 1000; not for a stream"},
                       {"type", "string", "only events of this type; may be repeated"},
-                      {"id", "string", "only events of this job"}},
+                      {"id", "string", "only events of this job; may be repeated, for 256 jobs"}},
        .answer = "Events",
        .streams = true},
   };

@@ -10,6 +10,7 @@
 #include "engine/queue/job_id.h"
 #include "engine/queue/selector.h"
 #include "net/admin/api.h"
+#include "net/admin/each_job.h"
 #include "net/admin/routes.h"
 #include "net/io/turns.h"
 
@@ -45,8 +46,6 @@ const std::vector<OptionRow>& add_options() {
 
 // Default number of jobs on a page of a list.
 constexpr int64_t kUsualPage = 100;
-// The most jobs in the array of one request.
-constexpr size_t kMostAtOnce = 1000;
 
 void append(std::initializer_list<const Words*> parts, Words& words) {
   for (const Words* part : parts) words.insert(words.end(), part->begin(), part->end());
@@ -160,53 +159,6 @@ void list_jobs(Exchange& exchange) {
   const auto list = std::make_shared<JobList>(exchange, std::move(words), cursor.value_or("0"),
                                               static_cast<size_t>(most));
   work_in_turns(exchange.engine().thread(), [list] { return list->go_on(); });
-}
-
-// --- One of several jobs ---
-
-constexpr const char* kTooMany = "must be at most 1000 of them";
-
-// What a request about one job is answered.
-struct Answer {
-  unsigned status = 200;
-  json members;
-  std::optional<HttpResponse> refused = std::nullopt;
-};
-
-Answer refused_answer(HttpResponse refused) { return {refused.status, {}, std::move(refused)}; }
-
-// `change(i)` for each of several jobs, one after the other, in several turns. None hinders
-// another.
-class EachJob {
- public:
-  EachJob(Exchange& exchange, size_t count, std::function<Answer(size_t)> change)
-      : exchange_(exchange.shared_from_this()), count_(count), change_(std::move(change)) {}
-
-  // Changes one. Returns false after the last one.
-  bool go_on() {
-    if (exchange_->cut_off()) return false;
-    if (list_.size() == count_) {
-      list_.respond(*exchange_);
-      return false;
-    }
-    Answer answer = change_(list_.size());
-    json& line = answer.members;
-    if (answer.refused) line["error"] = parse_json(answer.refused->body);
-    line["status"] = answer.status;
-    list_.add(line);
-    return true;
-  }
-
- private:
-  const std::shared_ptr<Exchange> exchange_;
-  const size_t count_;
-  const std::function<Answer(size_t)> change_;
-  JsonList list_{"jobs"};
-};
-
-void answer_each(Exchange& exchange, size_t count, std::function<Answer(size_t)> change) {
-  const auto each = std::make_shared<EachJob>(exchange, count, std::move(change));
-  work_in_turns(exchange.engine().thread(), [each] { return each->go_on(); });
 }
 
 // --- Adding ---
@@ -369,9 +321,7 @@ void change_job(Exchange& exchange, ChangeOne change, const std::vector<OptionRo
   Words words;
   body.options(options, words);
   if (query.failed() || body.failed()) return;
-  Answer answer = change(exchange, exchange.path("id"), words);
-  if (answer.refused) return exchange.respond(std::move(*answer.refused));
-  respond_json(exchange, answer.members, answer.status);
+  respond_answer(exchange, change(exchange, exchange.path("id"), words));
 }
 
 void cancel_job(Exchange& exchange) { change_job(exchange, cancel_one, cancel_options()); }

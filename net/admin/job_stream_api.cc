@@ -1,5 +1,5 @@
 // One job followed as a stream of Server-Sent Events: its state, its place while it waits, its
-// progress, its log, its end with the result.
+// progress, its log, its end with the result. And a part of its log alone.
 //
 // The id of an event is `<number of the last event of the job>:<offset in its log>`, so that a
 // client that reconnects with Last-Event-ID continues there. State and place are sent as they are,
@@ -25,7 +25,8 @@ using nlohmann::json;
 
 // What has no event is read so often: the place of a waiting job, the log of a running one.
 constexpr const char* kLookMs = "250";
-constexpr const char* kWholeLog = "1048576";  // the most that log_bytes allows
+constexpr int64_t kWholeLog = 1 << 20;  // the most that log_bytes allows
+constexpr int64_t kUsualLog = 64 << 10;
 
 struct StreamPlace {
   std::optional<uint64_t> after;  // number of an event; none: from now on
@@ -40,6 +41,13 @@ std::optional<StreamPlace> parse_place(Bytes text) {
   const auto offset = parse_i64(text.substr(colon + 1));
   if (!seq || *seq < 0 || !offset || *offset < 0 || *offset > kMaxExact) return std::nullopt;
   return StreamPlace{static_cast<uint64_t>(*seq), static_cast<uint64_t>(*offset)};
+}
+
+// `log`: a reply of Q.LOG.
+json log_piece(const RespValue& log) {
+  json piece = {{"offset", log.items[0].integer}, {"next", log.items[2].integer}};
+  put_bytes(piece, "text", log.items[1].text);
+  return piece;
 }
 
 bool is_end(Bytes state) {
@@ -195,7 +203,8 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
 
   void show_log() {
     Words words = on_job("Q.LOG");
-    words.insert(words.end(), {"FROM", std::to_string(place_.offset), "COUNT", kWholeLog});
+    words.insert(words.end(),
+                 {"FROM", std::to_string(place_.offset), "COUNT", std::to_string(kWholeLog)});
     const RespValue log = exchange_->run(words);
     // Adopted keys have no logs.
     if (log.is_error() || log.is_null()) return;
@@ -204,9 +213,7 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
     const bool begins_anew = next < place_.offset;
     place_.offset = begins_anew ? 0 : next;
     if (begins_anew) return show_log();
-    json piece = {{"offset", log.items[0].integer}, {"next", log.items[2].integer}};
-    put_bytes(piece, "text", log.items[1].text);
-    put("log", piece);
+    put("log", log_piece(log));
   }
 
   // Takes out of a job what changes with time alone; returns its place.
@@ -265,6 +272,28 @@ void stream_job(Exchange& exchange) {
   std::make_shared<JobStream>(exchange, *place, std::move(options))->begin();
 }
 
+void respond_log(Exchange& exchange, const RespValue& log) {
+  if (respond_error(exchange, log)) return;
+  if (log.is_null()) return exchange.respond(problem(404, "NOJOB", "No such job."));
+  json piece = log_piece(log);
+  piece["ended"] = log.items[3].integer != 0;
+  respond_json(exchange, piece);
+}
+
+void get_log(Exchange& exchange) {
+  QueryReader query(exchange);
+  const int64_t from = query.integer("from", 0, kMaxExact).value_or(0);
+  const int64_t count = query.integer("count", 1, kWholeLog).value_or(kUsualLog);
+  const int64_t wait_ms = query.duration("wait_ms", 0, kMaxWaitMs).value_or(0);
+  if (query.failed()) return;
+  Words words = {"Q.LOG", exchange.path("queue"), exchange.path("id"), "FROM", std::to_string(from),
+                 "COUNT", std::to_string(count)};
+  if (wait_ms != 0) words.insert(words.end(), {"BLOCK", std::to_string(wait_ms)});
+  exchange.run_waiting(words, [self = exchange.shared_from_this()](const RespValue& log) {
+    respond_log(*self, log);
+  });
+}
+
 }  // namespace
 
 std::vector<Route> stream_routes() {
@@ -276,6 +305,14 @@ std::vector<Route> stream_routes() {
        .answer = "Stream",
        .content_type = "text/event-stream",
        .streams = true},
+      {.pattern = "/api/v1/queues/{queue}/jobs/{id}/log",
+       .handler = get_log,
+       .summary = "A part of what the job has written to its log; waits for more with wait_ms.",
+       .parameters = {{"from", "integer", "the offset of the first byte, 0 unless given"},
+                      {"count", "integer", "at most this many bytes, 1 to 1048576"},
+                      {"wait_ms", "duration",
+                       "wait up to this long for more, or for the end of the job, at most 60000"}},
+       .answer = "Log"},
   };
 }
 

@@ -375,8 +375,9 @@ inline constexpr const char* kOpenApiSchemas = R"json({
 "Count": {"type": "object", "properties": {"count": {"type": "integer"}, "cursor": {"type":
   ["string", "null"]}, "dry_run": {"type": "boolean"}}, "required": ["count", "cursor",
   "dry_run"], "additionalProperties": false},
-"Pop": {"type": "object", "properties": {"worker": {"type": "string"}, "count": {"type":
-  "integer"}, "lease_ms": {"type": ["integer", "string"]}, "cap": {"type": "integer"}, "id":
+"Pop": {"type": "object", "properties": {"more_queues": {"type": "array", "items": {"type":
+  ["string", "object"]}}, "worker": {"type": "string"}, "count": {"type": "integer"},
+  "lease_ms": {"type": ["integer", "string"]}, "cap": {"type": "integer"}, "id":
   {"type": "string"}, "match": {"type": "array", "items": {"type": ["string", "object"]}},
   "reqid": {"type": "string"}, "with": {"type": "array", "items": {"type": "string", "enum":
   ["tags", "progress", "error", "group", "need_results"]}}, "wait_ms": {"type": ["integer",
@@ -404,6 +405,35 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   {"type": "string", "enum": ["fail", "fatal", "silent"]}, "delay_ms": {"type": ["integer",
   "string"]}, "error": {"type": "string"}, "error_base64": {"type": "string"}}, "required":
   ["lease"], "additionalProperties": false},
+"AckJobs": {"type": "object", "properties": {"jobs": {"type": "array", "items": {"type": "object",
+  "properties": {"id": {"type": "string"}, "id_base64": {"type": "string"}, "lease": {"type":
+  ["integer", "string"]}, "result": {"type": "string"}, "result_base64": {"type": "string"}},
+  "required": ["lease"], "additionalProperties": false}}}, "required": ["jobs"],
+  "additionalProperties": false},
+"NackJobs": {"type": "object", "properties": {"jobs": {"type": "array", "items": {"type":
+  "object", "properties": {"id": {"type": "string"}, "id_base64": {"type": "string"}, "lease":
+  {"type": ["integer", "string"]}, "mode": {"type": "string", "enum": ["fail", "fatal",
+  "silent"]}, "delay_ms": {"type": ["integer", "string"]}, "error": {"type": "string"},
+  "error_base64": {"type": "string"}}, "required": ["lease"], "additionalProperties": false}}},
+  "required": ["jobs"], "additionalProperties": false},
+"TouchJobs": {"type": "object", "properties": {"jobs": {"type": "array", "items": {"type":
+  "object", "properties": {"id": {"type": "string"}, "id_base64": {"type": "string"}, "lease":
+  {"type": ["integer", "string"]}, "lease_ms": {"type": ["integer", "string"]}, "progress":
+  {"type": "string"}, "progress_base64": {"type": "string"}, "log": {"type": "string"},
+  "log_base64": {"type": "string"}, "worker": {"type": "string"}, "worker_base64": {"type":
+  "string"}}, "required": ["lease"], "additionalProperties": false}}}, "required": ["jobs"],
+  "additionalProperties": false},
+"RunOutcomes": {"type": "object", "properties": {"jobs": {"type": "array", "items": {"type":
+  "object", "properties": {"id": {"type": ["string", "null"]}, "id_base64": {"type": "string"},
+  "status": {"type": "integer"}, "state": {"type": "string"}, "not_before": {"type": ["integer",
+  "null"]}, "attempts_left": {"type": "integer"}, "left_ms": {"type": "integer"}, "cancel":
+  {"type": ["string", "null"]}, "cancel_base64": {"type": "string"}, "quiet": {"type":
+  "boolean"}, "error": {"$ref": "#/components/schemas/Problem"}}, "required": ["status"],
+  "additionalProperties": false}}}, "required": ["jobs"], "additionalProperties": false},
+"NackManyOrJobs": {"oneOf": [{"$ref": "#/components/schemas/NackMany"}, {"$ref":
+  "#/components/schemas/NackJobs"}]},
+"CountOrRunOutcomes": {"oneOf": [{"$ref": "#/components/schemas/Count"}, {"$ref":
+  "#/components/schemas/RunOutcomes"}]},
 "NackMany": {"type": "object", "properties": {"where": {"type": "object", "properties": {"worker":
   {"type": "string"}, "worker_base64": {"type": "string"}}, "required": [], "additionalProperties":
   false}, "cursor": {"type": "string"}, "dry_run": {"type": "boolean"}, "mode": {"type": "string",
@@ -414,11 +444,16 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "not_before", "attempts_left"], "additionalProperties": false},
 "Touch": {"type": "object", "properties": {"lease": {"type": ["integer", "string"]}, "lease_ms":
   {"type": ["integer", "string"]}, "progress": {"type": "string"}, "progress_base64": {"type":
-  "string"}, "log": {"type": "string"}, "log_base64": {"type": "string"}}, "required": ["lease"],
+  "string"}, "log": {"type": "string"}, "log_base64": {"type": "string"}, "worker": {"type":
+  "string"}, "worker_base64": {"type": "string"}}, "required": ["lease"],
   "additionalProperties": false},
 "Touched": {"type": "object", "properties": {"left_ms": {"type": "integer"}, "cancel": {"type":
-  ["string", "null"]}, "cancel_base64": {"type": "string"}}, "required": ["left_ms", "cancel"],
-  "additionalProperties": false},
+  ["string", "null"]}, "cancel_base64": {"type": "string"}, "quiet": {"type": "boolean"}},
+  "required": ["left_ms", "cancel"], "additionalProperties": false},
+"Log": {"type": "object", "properties": {"offset": {"type": "integer"}, "next": {"type":
+  "integer"}, "text": {"type": ["string", "null"]}, "text_base64": {"type": "string"}, "ended":
+  {"type": "boolean"}}, "required": ["offset", "next", "text", "ended"], "additionalProperties":
+  false},
 "Events": {"type": "object", "properties": {"events": {"type": "array", "items": {"type":
   "object", "properties": {"seq": {"type": "integer"}, "time": {"type": "integer"}, "type":
   {"type": "string"}, "id": {"type": ["string", "null"]}, "fields": {"type": "object"},

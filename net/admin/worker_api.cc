@@ -3,7 +3,9 @@
 #include <optional>
 #include <utility>
 
+#include "engine/queue/job_id.h"
 #include "net/admin/api.h"
+#include "net/admin/each_job.h"
 #include "net/admin/routes.h"
 
 namespace sluice {
@@ -21,7 +23,10 @@ void respond_popped(Exchange& exchange, const RespValue& reply) {
 void pop(Exchange& exchange) {
   QueryReader query(exchange);
   BodyReader body(exchange);
-  Words words = {"Q.POP", "1", exchange.path("queue")};
+  Words queues = {exchange.path("queue")};
+  body.options({{"more_queues", "", OptionType::kTexts}}, queues);
+  Words words = {"Q.POP", std::to_string(queues.size())};
+  words.insert(words.end(), queues.begin(), queues.end());
   body.options({{"worker", "WORKER"},
                 {"count", "COUNT", OptionType::kInteger},
                 {"lease_ms", "LEASE", OptionType::kDuration},
@@ -40,23 +45,7 @@ void pop(Exchange& exchange) {
   });
 }
 
-// "Q.X queue id lease", from the path and the body. REQUIRES: !respond_where().
-Words lease_words(Exchange& exchange, const char* command, BodyReader& body) {
-  const auto lease = body.bytes("lease");
-  if (!lease) body.fail("lease", "is required");
-  return {command, exchange.path("queue"), exchange.path("id"), lease.value_or("")};
-}
-
-void ack(Exchange& exchange) {
-  if (respond_where(exchange)) return;
-  QueryReader query(exchange);
-  BodyReader body(exchange);
-  Words words = lease_words(exchange, "Q.ACK", body);
-  body.options({{"result", "RESULT"}}, words);
-  if (query.failed() || body.failed()) return;
-  const RespValue reply = exchange.run(words);
-  if (!respond_error(exchange, reply)) respond_json(exchange, {{"state", "completed"}});
-}
+// --- Runs, by their leases ---
 
 // How a run ends that is given back, as one of these words.
 void read_mode(BodyReader& body, std::vector<std::string> modes, Words& words) {
@@ -67,30 +56,81 @@ void read_mode(BodyReader& body, std::vector<std::string> modes, Words& words) {
   body.fail("mode", *mode, std::move(modes));
 }
 
-void nack(Exchange& exchange) {
-  if (respond_where(exchange)) return;
-  QueryReader query(exchange);
-  BodyReader body(exchange);
-  Words words = lease_words(exchange, "Q.NACK", body);
-  read_mode(body, {"silent", "fail", "fatal"}, words);
-  body.options({{"delay_ms", "DELAY", OptionType::kDuration}, {"error", "ERROR"}}, words);
-  if (query.failed() || body.failed()) return;
+// A command about the run of a job: Q.X queue id lease, and the options that a body has.
+struct LeaseCommand {
+  const char* name;
+  void (*read)(BodyReader& body, Words& words);
+};
+
+constexpr LeaseCommand kAck = {"Q.ACK", [](BodyReader& body, Words& words) {
+                                 body.options({{"result", "RESULT"}}, words);
+                               }};
+
+constexpr LeaseCommand kNack = {
+    "Q.NACK", [](BodyReader& body, Words& words) {
+      read_mode(body, {"silent", "fail", "fatal"}, words);
+      body.options({{"delay_ms", "DELAY", OptionType::kDuration}, {"error", "ERROR"}}, words);
+    }};
+
+constexpr LeaseCommand kTouch = {"Q.TOUCH", [](BodyReader& body, Words& words) {
+                                   body.options({{"lease_ms", "LEASE", OptionType::kDuration},
+                                                 {"progress", "PROGRESS"},
+                                                 {"log", "LOG"},
+                                                 {"worker", "WORKER"}},
+                                                words);
+                                 }};
+
+Answer run_on_lease(Exchange& exchange, const LeaseCommand& command, const std::string& id,
+                    BodyReader& body) {
+  // Q.NACK would read it as the beginning of a selector.
+  if (equals_ignore_case(id, kWhereWord)) body.fail("id", kNoJobId);
+  const auto lease = body.bytes("lease");
+  if (!lease) body.fail("lease", "is required");
+  Words words = {command.name, exchange.path("queue"), id, lease.value_or("")};
+  command.read(body, words);
+  if (auto refused = body.problem()) return refused_answer(std::move(*refused));
   const RespValue reply = exchange.run(words);
-  if (!respond_error(exchange, reply)) respond_json(exchange, resp_to_json(reply));
+  if (auto refused = problem_of_reply(exchange, reply)) return refused_answer(std::move(*refused));
+  if (reply.is_map()) return {200, resp_to_json(reply)};
+  return {200, {{"state", "completed"}}};
 }
 
-void touch(Exchange& exchange) {
-  if (respond_where(exchange)) return;
+void of_one(Exchange& exchange, const LeaseCommand& command) {
   QueryReader query(exchange);
   BodyReader body(exchange);
-  Words words = lease_words(exchange, "Q.TOUCH", body);
-  body.options(
-      {{"lease_ms", "LEASE", OptionType::kDuration}, {"progress", "PROGRESS"}, {"log", "LOG"}},
-      words);
-  if (query.failed() || body.failed()) return;
-  const RespValue reply = exchange.run(words);
-  if (!respond_error(exchange, reply)) respond_json(exchange, resp_to_json(reply));
+  if (query.failed()) return;
+  respond_answer(exchange, run_on_lease(exchange, command, exchange.path("id"), body));
 }
+
+void ack(Exchange& exchange) { of_one(exchange, kAck); }
+void nack(Exchange& exchange) { of_one(exchange, kNack); }
+void touch(Exchange& exchange) { of_one(exchange, kTouch); }
+
+Answer run_on_listed(Exchange& exchange, const LeaseCommand& command, json job) {
+  BodyReader body(exchange, std::move(job));
+  const auto id = body.bytes("id");
+  if (!id) body.fail("id", "is required");
+  Answer answer = run_on_lease(exchange, command, id.value_or(""), body);
+  if (id) put_bytes(answer.members, "id", *id);
+  return answer;
+}
+
+// The jobs that the body lists: each has an answer of its own.
+void of_each(Exchange& exchange, const LeaseCommand& command) {
+  QueryReader query(exchange);
+  BodyReader body(exchange);
+  auto jobs = body.array("jobs");
+  if (!jobs) body.fail("jobs", "is required");
+  if (jobs && jobs->size() > kMostAtOnce) body.fail("jobs", kTooMany);
+  if (query.failed() || body.failed()) return;
+  const size_t count = jobs->size();
+  answer_each(exchange, count, [&exchange, command, jobs = std::move(*jobs)](size_t i) mutable {
+    return run_on_listed(exchange, command, std::move(jobs[i]));
+  });
+}
+
+void ack_jobs(Exchange& exchange) { of_each(exchange, kAck); }
+void touch_jobs(Exchange& exchange) { of_each(exchange, kTouch); }
 
 // --- All runs of a worker ---
 
@@ -105,7 +145,7 @@ void count_runs(Exchange& exchange, const std::string& worker, const Words& curs
                 true);
 }
 
-void nack_jobs(Exchange& exchange) {
+void nack_worker(Exchange& exchange) {
   QueryReader query(exchange);
   BodyReader body(exchange);
   Words cursor;
@@ -133,23 +173,35 @@ void nack_jobs(Exchange& exchange) {
   respond_count(exchange, reply.items[1].integer, reply.items[0].text, false);
 }
 
+void nack_jobs(Exchange& exchange) {
+  const json members = body_of(exchange);
+  const bool lists = members.is_object() && members.contains("jobs");
+  lists ? of_each(exchange, kNack) : nack_worker(exchange);
+}
+
 }  // namespace
 
 std::vector<Route> worker_routes() {
+  constexpr const char* kOutcomes = "RunOutcomes";
   return {
       operate_route("/api/v1/queues/{queue}:pop", pop,
                     "Pops the next jobs, each with a lease; waits for jobs with wait_ms.", "Pop",
                     "Popped"),
       operate_route("/api/v1/queues/{queue}/jobs/{id}:ack", ack, "Completes a job.", "Ack",
                     "State"),
+      operate_route("/api/v1/queues/{queue}/jobs:ack", ack_jobs, "Completes jobs.", "AckJobs",
+                    kOutcomes),
       operate_route("/api/v1/queues/{queue}/jobs/{id}:nack", nack,
                     "Returns a job: as failed, or as if never popped.", "Nack", "Nacked"),
       operate_route("/api/v1/queues/{queue}/jobs:nack", nack_jobs,
-                    "Ends all runs of a worker: as if their leases had expired, or as asked.",
-                    "NackMany", "Count"),
+                    "Returns jobs; or ends all runs of a worker: as if their leases had expired, "
+                    "or as asked.",
+                    "NackManyOrJobs", "CountOrRunOutcomes"),
       operate_route("/api/v1/queues/{queue}/jobs/{id}:touch", touch,
                     "Extends a lease, and returns whether the job should stop.", "Touch",
                     "Touched"),
+      operate_route("/api/v1/queues/{queue}/jobs:touch", touch_jobs,
+                    "Extends leases: the heartbeat of a worker.", "TouchJobs", kOutcomes),
   };
 }
 

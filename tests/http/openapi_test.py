@@ -130,6 +130,34 @@ class Described:
         require(not wrong, f"a trial: {wrong}")
 
 
+def call_runs(api, queue, jobs):
+    """What workers call, and what ends their jobs. Returns the id of one."""
+    popped = api.call("POST", queue + ":pop", {"worker": "w", "count": 3, "match": ["k"],
+                                               "more_queues": ["none"],
+                                               "with": ["error", "need_results"]})["jobs"]
+    leases = {job["id"]: job["lease"] for job in popped}
+    first, second, third = leases
+    api.call("POST", f"{jobs}/{first}:touch", {"lease": leases[first], "progress": "1", "log": "x",
+                                               "worker": "w"})
+    api.call("GET", f"{jobs}/{first}/log?from=0&count=10&wait_ms=1ms")
+    listed = {"jobs": [{"id": second, "lease": leases[second]}, {"id_base64": "/w==", "lease": 1}]}
+    api.call("POST", jobs + ":touch", listed)
+    for verb in "ack", "nack":
+        api.call("POST", f"{jobs}:{verb}", {"jobs": listed["jobs"][1:]})
+    api.call("GET", queue + "/workers?limit=5")
+    api.call("GET", "/api/v1/workers?limit=5")
+    api.call("POST", f"{jobs}/{first}:ack", {"lease": leases[first], "result": "{}"})
+    api.call("POST", f"{jobs}/{second}:nack", {"lease": leases[second], "mode": "fail"})
+    api.call("POST", f"{jobs}/{third}:nack", {"lease": leases[third], "mode": "fatal",
+                                              "error": "no"})
+    api.call("POST", jobs + ":nack", {"where": {"worker": "w"}, "mode": "fail", "error": "no"})
+    api.call("POST", f"{jobs}/{third}:retry")
+    api.call("PATCH", f"{jobs}/{third}", {"pri": "LOW", "place": "back"})
+    api.call("POST", f"{jobs}/{third}:cancel", {"reason": "r", "grace_ms": 0})
+    api.call("POST", f"{jobs}/{third}:cancel", {}, status=409)
+    return first
+
+
 def call_everything(api):
     queue, jobs = "/api/v1/queues/q", "/api/v1/queues/q/jobs"
     api.call("PATCH", queue + "?create=true", {"max_active": 10, "fair": True})
@@ -150,22 +178,7 @@ def call_everything(api):
                             {"payload": "x", "pri": "?"},
                             {"payload": "x", "needs": ["none"]}], status=200)
     api.call("POST", jobs, [], status=200)
-    popped = api.call("POST", queue + ":pop", {"worker": "w", "count": 3, "match": ["k"],
-                                               "with": ["error", "need_results"]})["jobs"]
-    leases = {job["id"]: job["lease"] for job in popped}
-    first, second, third = leases
-    api.call("POST", f"{jobs}/{first}:touch", {"lease": leases[first], "progress": "1"})
-    api.call("GET", queue + "/workers?limit=5")
-    api.call("GET", "/api/v1/workers?limit=5")
-    api.call("POST", f"{jobs}/{first}:ack", {"lease": leases[first], "result": "{}"})
-    api.call("POST", f"{jobs}/{second}:nack", {"lease": leases[second], "mode": "fail"})
-    api.call("POST", f"{jobs}/{third}:nack", {"lease": leases[third], "mode": "fatal",
-                                              "error": "no"})
-    api.call("POST", jobs + ":nack", {"where": {"worker": "w"}, "mode": "fail", "error": "no"})
-    api.call("POST", f"{jobs}/{third}:retry")
-    api.call("PATCH", f"{jobs}/{third}", {"pri": "LOW", "place": "back"})
-    api.call("POST", f"{jobs}/{third}:cancel", {"reason": "r", "grace_ms": 0})
-    api.call("POST", f"{jobs}/{third}:cancel", {}, status=409)
+    first = call_runs(api, queue, jobs)
     for path in ("/jobs?with=payload&with=result&with=options&limit=3",
                  "/jobs?state=completed&by=age", "/jobs?by=dispatch&count=10",
                  "/events?after=-&id=a", f"/jobs/{first}/stream",
@@ -235,6 +248,7 @@ def call_what_fails(api):
             ("POST", jobs + "/none:ack", {"lease": 1}, 404),
             ("POST", jobs + "/none:nack", {"lease": 1}, 404),
             ("POST", jobs + "/none:touch", {"lease": 1}, 404),
+            ("GET", jobs + "/none/log", None, 404),
             ("PUT", "/api/v1/admin/executions/none/priority", {"priority": "high"}, 404),
             ("PUT", grading + "/move", {"jobKey": "none", "moveAction": "delay"}, 404),
             ("DELETE", grading + "/none", None, 404), ("GET", grading + "/none/status", None, 404),

@@ -75,6 +75,7 @@ def test_reserved_words_are_no_ids(options):
                        client.post(job + ":nack", {"lease": 1}),
                        client.post(job + ":touch", {"lease": 1}),
                        client.request("PATCH", job, {"place": "front"}), client.get(job),
+                       client.get(job + "/log"),
                        client.get(f"{QUEUE}/events?after=-&id={name}"),
                        client.request("DELETE", f"/api/v1/grading_queue/{name}"),
                        client.get(f"/api/v1/grading_queue/{name}/status"),

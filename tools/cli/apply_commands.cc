@@ -2,8 +2,6 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -63,17 +61,6 @@ std::optional<QueueSettings> read_queue(Connection& connection, const std::strin
     }
   } while (cursor != "0");
   return settings;
-}
-
-std::string read_text(const std::string& path) {
-  if (path == "-") return read_input();
-  std::ifstream file(path, std::ios::binary);
-  try {
-    std::string text{std::istreambuf_iterator<char>(file), {}};
-    if (file.is_open()) return text;
-  } catch (const std::ios_base::failure&) {  // a directory
-  }
-  throw Failure{kServerError, "cannot read " + path};
 }
 
 // The changes of one queue, with how it is now.

@@ -43,9 +43,16 @@ Failure failure_of_gone(Context& context, const std::string& id) {
                        : failure("ENDED", "the job has ended");
 }
 
+// Whether nothing was changed: cancelling a job that has ended or is unknown, purging one that has
+// not ended.
+bool is_in_vain(const Words& words, const RespValue& reply) {
+  return reply.text == "gone" || (words[0] == "Q.PURGE" && reply.text != "purged");
+}
+
 Failure failure_of_one(Context& context, const Words& words, const RespValue& reply) {
   if (reply.is_error()) return context.connection.explain(words, reply.text);
-  return failure_of_gone(context, words[2]);
+  if (reply.text == "gone") return failure_of_gone(context, words[2]);
+  return {kServerError, "the job has not ended, it is " + reply.text, {}, {}, {}, "NOTENDED"};
 }
 
 // Changes jobs one by one. Prints a line for each; a failure does not affect the others.
@@ -57,8 +64,7 @@ int change_each(Context& context, const char* command, std::span<const Option> o
     Words words = {command, context.queue(), id};
     context.arguments.append_words(options, words);
     const RespValue reply = context.connection.try_call(words);
-    // Cancelling a job that has ended or is unknown changes nothing.
-    const bool failed = reply.is_error() || reply.text == "gone";
+    const bool failed = reply.is_error() || is_in_vain(words, reply);
     nlohmann::json line;
     put_bytes(line, "id", id);
     if (failed) {
@@ -95,11 +101,9 @@ int change_named(Context& context, const char* command, std::span<const Option> 
 }
 
 // Describes what a command applies to; --limit alone is not a selector.
-std::string targets_of(const std::string& name) {
-  return std::string(name == "purge" ? "" : "ids, or ") +
-         "a selector (--state, --group, --group-glob, --pri, --tag, --key, --worker, --older, "
-         "--error, --pattern, --payload), or --all";
-}
+constexpr const char* kTargets =
+    "ids, or a selector (--state, --group, --group-glob, --pri, --tag, --key, --worker, --older, "
+    "--since, --until, --id-part, --error, --pattern, --payload), or --all";
 
 // A command, and the states that it applies to if none is given.
 struct BulkCommand {
@@ -120,8 +124,8 @@ Words read_targets(const Arguments& arguments) {
   append_selector(arguments, selector);
   if (selector.empty() != arguments.has("--all")) {
     const std::string name = arguments.command()->name;
-    throw usage_error(name + (selector.empty() ? " takes " + targets_of(name)
-                                               : " takes a selector or --all, not both"));
+    throw usage_error(name + " takes " +
+                      (selector.empty() ? kTargets : "a selector or --all, not both"));
   }
   return selector;
 }
@@ -239,7 +243,7 @@ int change(Context& context, const BulkCommand& command) {
 
 int run_cancel(Context& context) { return change(context, kCancel); }
 int run_retry(Context& context) { return change(context, kRetry); }
-int run_purge(Context& context) { return change_selected(context, kPurge); }
+int run_purge(Context& context) { return change(context, kPurge); }
 
 }  // namespace
 
@@ -277,8 +281,9 @@ std::span<const CommandRow> bulk_commands() {
        run_retry,
        "sluice retry exec --state failed --older 1h"},
       {"purge",
-       "QUEUE",
+       "QUEUE [ID...]",
        "remove ended jobs",
+       "Takes ids, or a selector for all matching jobs that have ended.\n"
        "With --all it asks for confirmation if standard input is a terminal.",
        {selector_options(), kManyOptions, kYes},
        run_purge,

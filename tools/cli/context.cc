@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/numbers.h"
@@ -31,6 +33,9 @@ constexpr Option kSelectorOptions[] = {
     {"--key", "KEY", "jobs with this key", "KEY"},
     {"--worker", "NAME", "jobs leased by this worker", "WORKER"},
     {"--older", "MS", "waiting, running or ended for longer than this", "OLDER"},
+    {"--since", "UNIX-MS", "added, started or ended at this moment or later", "SINCE"},
+    {"--until", "UNIX-MS", "added, started or ended before this moment", "UNTIL"},
+    {"--id-part", "TEXT", "jobs whose id contains this text, whatever its case", "IDPART"},
     {"--error", "TEXT", "jobs whose error contains this text, whatever its case", "ERROR"},
     {"--pattern", "ERROR", "jobs with this error as jobs --by error prints it", "PATTERN"},
     {"--payload", "TEXT", "jobs whose payload contains this text, whatever its case", "PAYLOAD"},
@@ -122,6 +127,17 @@ std::string read_input() {
   }
   std::clearerr(stdin);
   return text;
+}
+
+std::string read_text(const std::string& path) {
+  if (path == "-") return read_input();
+  std::ifstream file(path, std::ios::binary);
+  try {
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    if (file.is_open()) return text;
+  } catch (const std::ios_base::failure&) {  // a directory
+  }
+  throw Failure{kServerError, "cannot read " + path};
 }
 
 bool is_confirmed(const std::string& question) {

@@ -69,6 +69,8 @@ void require_queue(Context& context, const char* otherwise = "");
 // All of standard input. A terminal can be asked a question afterwards. Throws if it cannot be
 // read, or is longer than any payload.
 std::string read_input();
+// The contents of a file; - is standard input.
+std::string read_text(const std::string& path);
 
 // If standard input is a terminal, asks the question there, wherever the output goes, and returns
 // whether the answer is yes; else true.

@@ -2,6 +2,7 @@
 //
 // Following resumes after the last printed event, whatever happens to the connection: either there
 // is no gap, or the program ends and reports it (TRIMMED).
+#include <algorithm>
 #include <cstdio>
 #include <deque>
 #include <nlohmann/json.hpp>
@@ -32,16 +33,27 @@ constexpr Option kEventOptions[] = {
     {"--follow", nullptr, "wait for and print new events"},
     {"--after", "SEQ", "events after this number; - for all kept events, $ for none of them"},
     {"--count", "N", "with --after at most N, also with --follow; else the last N (20)"},
-    {"--type", "TYPE", "only these types; may be repeated", nullptr, kTypes, 0, true},
-    {"--job", "ID", "only events of this job"},
+    {"--type", "TYPE", "only these types; may be repeated", "TYPE", kTypes, 0, true},
+    {"--job", "ID", "only events of this job; may be repeated", "ID", nullptr, 0, true},
 };
+
+// How long it waits in one call for the events of chosen jobs.
+constexpr int64_t kFollowJobsMs = 1000;
+
+// The server selects jobs, and says by a mark how far it has looked. For types alone it does not,
+// so all events are read then.
+Words selection_of(const Arguments& arguments) {
+  Words words;
+  if (arguments.has("--job")) arguments.append_words(kEventOptions, words);
+  return words;
+}
 
 class EventReader {
  public:
   explicit EventReader(Context& context)
       : context_(context),
         types_(context.arguments.values("--type")),
-        job_(context.arguments.value("--job")),
+        selection_(selection_of(context.arguments)),
         follows_(context.arguments.has("--follow")),
         count_(context.arguments.integer("--count", kUsualEvents, 0, kMostEvents)) {}
 
@@ -64,13 +76,11 @@ class EventReader {
 
  private:
   bool is_wanted(const RespValue& event) const {
-    if (job_ && text_of(event, "id") != *job_) return false;
-    if (types_.empty()) return true;
     const std::string type = text_of(event, "type");
-    for (const std::string& wanted : types_) {
-      if (equals_ignore_case(wanted, type)) return true;
-    }
-    return false;
+    if (type == "none") return false;  // a mark
+    return types_.empty() || std::any_of(types_.begin(), types_.end(), [&](const auto& wanted) {
+             return equals_ignore_case(wanted, type);
+           });
   }
 
   void print(const RespValue& event) const {
@@ -105,6 +115,7 @@ class EventReader {
   // Reads one page; returns false if there is nothing new. `wanted` receives the selected events.
   bool read_page(Words more, std::vector<RespValue>& wanted) {
     Words words = {"Q.EVENTS", context_.queue(), after_, "COUNT", std::to_string(kMaxPageCount)};
+    words.insert(words.end(), selection_.begin(), selection_.end());
     words.insert(words.end(), more.begin(), more.end());
     RespValue page = as_events(context_.connection.call(words));
     if (page.items.empty()) return false;
@@ -117,7 +128,7 @@ class EventReader {
 
   // Prints the last `count_` selected events.
   void print_last() {
-    const bool selects = job_ || !types_.empty();
+    const bool selects = !selection_.empty() || !types_.empty();
     if (selects || count_ == 0) {
       begin_after(count_ == 0 ? "$" : "-");
     } else {
@@ -167,7 +178,11 @@ class EventReader {
     std::vector<RespValue> page;
     try {
       context_.connection.set_patience(kFollowPatienceMs);
-      read_page({"BLOCK", std::to_string(kFollowMs)}, page);
+      // If nothing comes, the reply does not say how far it has looked. So the next call looks
+      // before it waits, which it does not do for long: what it has to look at must be kept.
+      const bool chooses = !selection_.empty();
+      const int64_t block_ms = chooses ? kFollowJobsMs : kFollowMs;
+      if (!chooses || !read_page({}, page)) read_page({"BLOCK", std::to_string(block_ms)}, page);
       outage_.ends();
     } catch (const Failure& failure) {
       if (!outage_.survives(failure)) throw;
@@ -177,7 +192,7 @@ class EventReader {
 
   Context& context_;
   const std::vector<std::string> types_;
-  const std::optional<std::string> job_;
+  const Words selection_;
   const bool follows_;
   const int64_t count_;
   int64_t left_ = INT64_MAX;  // how many may still be printed, with --after and --count
@@ -198,7 +213,7 @@ std::span<const CommandRow> event_commands() {
        "printed, without a gap. If there would be a gap, it ends with TRIMMED.",
        {kEventOptions},
        run_events,
-       "sluice events exec --type failed --follow"},
+       "sluice events exec --job report --job mail-7 --follow"},
   };
   return kRows;
 }

@@ -122,6 +122,7 @@ constexpr Option kJobsOptions[] = {
     {"--failed", nullptr, "failed jobs: --state failed"},
     {"--by", "ORDER", "the order, or failed jobs by their errors; default: by state", nullptr,
      "rank age deadline dispatch error"},
+    {"--desc", nullptr, "with --by age: the newest first"},
     {"--with", "FIELD", "also show payload, result or options; may be repeated", "WITH",
      "payload result options", 0, true},
     {"--limit", "N", "at most N jobs (50)"},
@@ -141,7 +142,8 @@ class JobLister {
     if (arguments.has("--by")) {
       if (arguments.has("--failed")) selector = {"STATE", "failed"};
       append_selector(arguments, selector);
-      const std::string order = *arguments.value("--by");
+      std::string order = *arguments.value("--by");
+      if (arguments.has("--desc")) order += " desc";
       if (equals_ignore_case(order, "dispatch") && !selector.empty()) {
         throw usage_error("--by dispatch takes no selector");
       }
@@ -230,9 +232,11 @@ int print_errors(Context& context) {
 }
 
 int run_jobs(Context& context) {
-  if (equals_ignore_case(context.arguments.value("--by").value_or(""), "error")) {
-    return print_errors(context);
+  const std::string by = context.arguments.value("--by").value_or("");
+  if (context.arguments.has("--desc") && !equals_ignore_case(by, "age")) {
+    throw usage_error("--desc requires --by age");
   }
+  if (equals_ignore_case(by, "error")) return print_errors(context);
   JobLister lister(context);
   require_queue(context);
   const bool all = lister.list();
@@ -261,7 +265,7 @@ constexpr Option kJobOptions[] = {
 RespValue get_job(Context& context) {
   const std::string& id = context.operand(1);
   Words words = {"Q.GET", context.queue(), id};
-  for (const char* field : {"options", "payload", "result"}) {
+  for (const char* field : {"options", "dependents", "payload", "result"}) {
     words.insert(words.end(), {"WITH", field});
   }
   if (context.arguments.has("--wait")) {

@@ -277,7 +277,8 @@ Table fields_table(const RespValue& job, int64_t now_ms, size_t most_bytes) {
     const std::string& name = job.items[i].text;
     std::string text = name == "error" ? printable(error_text(job))
                                        : value_text(name, job.items[i + 1], now_ms, most_bytes);
-    if (text.empty() || (name == "max_run_ms" && job.items[i + 1].integer == 0)) continue;
+    const bool may_be_none = name == "max_run_ms" || name == "dependents_count";
+    if (text.empty() || (may_be_none && job.items[i + 1].integer == 0)) continue;
     const Style style = name == "state" ? state_style(text) : Style::kPlain;
     table.add({name, {std::move(text), style}});
   }

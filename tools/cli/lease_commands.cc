@@ -63,12 +63,24 @@ Words lease_words(const Context& context, const char* command, std::span<const O
   return words;
 }
 
+// --log-file beside --log: what no argument can hold, such as any byte or very many.
+void append_file(const Context& context, const std::string& option, const char* word,
+                 Words& words) {
+  const std::string file_option = option + "-file";
+  context.arguments.at_most_one({option.c_str(), file_option.c_str()});
+  const auto path = context.arguments.value(file_option);
+  if (path) words.insert(words.end(), {word, read_text(*path)});
+}
+
 constexpr Option kAckOptions[] = {
     {"--result", "TEXT", "the job's result", "RESULT"},
+    {"--result-file", "FILE", "the same from a file; - is standard input"},
 };
 
 int run_ack(Context& context) {
-  context.connection.call(lease_words(context, "Q.ACK", kAckOptions));
+  Words words = lease_words(context, "Q.ACK", kAckOptions);
+  append_file(context, "--result", "RESULT", words);
+  context.connection.call(words);
   if (context.json) {
     print_json({{"state", "completed"}});
   } else {
@@ -126,11 +138,15 @@ int run_nack(Context& context) {
 constexpr Option kTouchOptions[] = {
     {"--lease", "MS", "duration from now", "LEASE"},
     {"--progress", "TEXT", "progress of the job", "PROGRESS"},
+    {"--log", "TEXT", "append this to the log of the job, as it is", "LOG"},
+    {"--log-file", "FILE", "the same from a file; - is standard input"},
+    {"--worker", "NAME", "also show whether this worker is quiet", "WORKER"},
 };
 
 int run_touch(Context& context) {
-  const RespValue reply =
-      as_map(context.connection.call(lease_words(context, "Q.TOUCH", kTouchOptions)));
+  Words words = lease_words(context, "Q.TOUCH", kTouchOptions);
+  append_file(context, "--log", "LOG", words);
+  const RespValue reply = as_map(context.connection.call(words));
   if (context.json) {
     print_json(resp_to_json(reply));
     return kDone;
@@ -139,6 +155,7 @@ int run_touch(Context& context) {
   std::string text = duration_text(integer_of(reply, "left_ms")) + " left";
   if (cancel != nullptr && !cancel->is_null())
     text += ", asked to stop: " + printable(cancel->text);
+  if (integer_of(reply, "quiet") != 0) text += ", the worker is quiet";
   std::printf("%s: %s\n", printable(context.operand(1)).c_str(), text.c_str());
   return kDone;
 }
@@ -169,7 +186,7 @@ std::span<const CommandRow> lease_commands() {
        kLeaseDetails,
        {kAckOptions},
        run_ack,
-       "sluice ack exec report 17 --result ok"},
+       "sluice ack exec report 17 --result-file report.pdf"},
       {"nack",
        "QUEUE [ID [LEASE]]",
        "report a failure; the job is retried if it has retries left",
@@ -179,11 +196,11 @@ std::span<const CommandRow> lease_commands() {
        "sluice nack exec report 17 --error 'no network' --delay 1m"},
       {"touch",
        "QUEUE ID LEASE",
-       "renew a lease",
+       "renew a lease; report progress, write to the log",
        kLeaseDetails,
        {kTouchOptions},
        run_touch,
-       "sluice touch exec report 17 --progress '40 %'"},
+       "echo page 4 | sluice touch exec report 17 --progress '40 %' --log-file -"},
   };
   return kRows;
 }

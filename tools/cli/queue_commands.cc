@@ -9,6 +9,7 @@
 #include "net/http/json_text.h"
 #include "tools/cli/context.h"
 #include "tools/cli/failure.h"
+#include "tools/cli/job_view.h"
 #include "tools/cli/queue_view.h"
 #include "tools/cli/replies.h"
 #include "tools/cli/stats_lines.h"
@@ -28,6 +29,7 @@ constexpr size_t kShownDetails = 20;
 constexpr Option kStatusOptions[] = {
     {"--by", "WHAT", "lines by pri, group, key, worker, or tag=NAME", nullptr,
      "pri group key worker tag="},
+    {"--group", "GROUP", "the line of this group alone, however many there are"},
     {"--window", "MS", "time over which rates are measured (60000)", "WINDOW"},
 };
 
@@ -87,7 +89,9 @@ void print_server(Context& context) {
 }
 
 int print_all(Context& context) {
-  if (context.arguments.has("--by")) throw usage_error("--by requires a queue");
+  for (const char* option : {"--by", "--group"}) {
+    if (context.arguments.has(option)) throw usage_error(std::string(option) + " requires a queue");
+  }
   std::vector<QueueStats> queues;
   json all = json::array();
   size_t hidden = 0;
@@ -133,6 +137,17 @@ RespValue lines_of(Context& context, const std::string& by) {
   return stats_lines(context.connection, context.queue(), words);
 }
 
+RespValue line_of_group(Context& context, const std::string& group) {
+  RespValue name;
+  name.kind = RespValue::Kind::kText;
+  name.text = group;
+  RespValue lines;
+  lines.kind = RespValue::Kind::kMap;
+  lines.items = {std::move(name),
+                 as_map(context.connection.call({"Q.STATS", context.queue(), "GROUP", group}))};
+  return lines;
+}
+
 // Prints the first lines; --by prints all.
 void print_lines(const Context& context, const char* what, RespValue lines) {
   if (lines.items.empty()) return;
@@ -144,9 +159,12 @@ void print_lines(const Context& context, const char* what, RespValue lines) {
 }
 
 int print_one(Context& context) {
+  context.arguments.at_most_one({"--by", "--group"});
   require_queue(context);
-  if (const auto by = context.arguments.value("--by")) {
-    const RespValue lines = lines_of(context, *by);
+  const auto by = context.arguments.value("--by");
+  const auto group = context.arguments.value("--group");
+  if (by || group) {
+    const RespValue lines = by ? lines_of(context, *by) : line_of_group(context, *group);
     if (context.json) {
       print_json(resp_to_json(lines));
     } else if (!lines.items.empty()) {
@@ -193,6 +211,19 @@ constexpr Option kKeyOptions[] = {
     {"--key-glob", "GLOB", "that of matching keys", "KEY"},
 };
 
+constexpr Option kWorkerOptions[] = {
+    literal_option("--worker", "NAME", "the worker's configuration instead of the queue's",
+                   "WORKER"),
+    {"--worker-glob", "GLOB", "that of matching workers", "WORKER"},
+};
+
+constexpr Option kSetOptions[] = {
+    {"--if", "FIELD=VALUE", "set only if the field has this value now; may be repeated", nullptr,
+     nullptr, '=', true},
+    {"--dry-run", nullptr,
+     "only tell how much is above the new limits, and would be deleted at once"},
+};
+
 constexpr Option kCreateOptions[] = {
     {"--create", nullptr, "create the queue if it does not exist"},
 };
@@ -207,8 +238,10 @@ Words config_words(Context& context) {
   Words words = {"Q.CONFIG", context.queue()};
   context.arguments.append_words(kGroupOptions, words);
   context.arguments.append_words(kKeyOptions, words);
+  context.arguments.append_words(kWorkerOptions, words);
   if (words.size() > 4) {
-    throw usage_error("use only one of --group, --group-glob, --key and --key-glob");
+    throw usage_error(
+        "use only one of --group, --group-glob, --key, --key-glob, --worker and --worker-glob");
   }
   return words;
 }
@@ -219,11 +252,34 @@ void check_queue(Context& context) {
   require_queue(context, "; use --create to create it");
 }
 
-void set_config(Context& context, Words words, Words pairs) {
+// Appends FIELD=VALUE as two words, with durations in milliseconds.
+void append_pair(const std::string& text, Words& pairs) {
+  const size_t equals = text.find('=');
+  pairs.push_back(text.substr(0, equals));
+  pairs.push_back(plain_value(pairs.back(), text.substr(equals + 1)));
+}
+
+// `verb`: SET or TRY.
+RespValue set_config(Context& context, Words words, const char* verb, Words pairs) {
   isolate_if(pairs);
-  words.emplace_back("SET");
+  words.emplace_back(verb);
   words.insert(words.end(), pairs.begin(), pairs.end());
-  context.connection.call(words);
+  Words expected;
+  for (const std::string& text : context.arguments.values("--if")) append_pair(text, expected);
+  if (!expected.empty()) words.emplace_back("IF");
+  words.insert(words.end(), expected.begin(), expected.end());
+  return context.connection.call(words);
+}
+
+int try_config(Context& context, const Words& words, const Words& pairs) {
+  const RespValue trial = as_map(set_config(context, words, "TRY", pairs));
+  if (context.json) {
+    print_json(resp_to_json(trial));
+  } else {
+    fields_table(trial, 0, Bytes::npos).print(context.screen);
+    if (integer_of(trial, "complete") == 0) context.note("not all of them were counted");
+  }
+  return kDone;
 }
 
 int show_config(Context& context, Words words, const Words& fields) {
@@ -253,21 +309,25 @@ int run_config(Context& context) {
     const std::string& text = context.operand(i);
     const size_t equals = text.find('=');
     fields.push_back(text.substr(0, equals));
-    if (equals == std::string::npos) continue;
-    pairs.push_back(fields.back());
-    pairs.push_back(plain_value(fields.back(), text.substr(equals + 1)));
+    if (equals != std::string::npos) append_pair(text, pairs);
   }
   if (!pairs.empty() && pairs.size() != fields.size() * 2) {
     throw usage_error("use either FIELD or FIELD=VALUE for all fields");
   }
+  for (const char* option : {"--if", "--dry-run"}) {
+    if (!context.arguments.has(option)) continue;
+    context.arguments.at_most_one({"--reset", option});
+    if (pairs.empty()) throw usage_error(std::string(option) + " requires FIELD=VALUE");
+  }
   check_queue(context);
+  if (context.arguments.has("--dry-run")) return try_config(context, words, pairs);
   if (context.arguments.has("--reset")) {
     if (!fields.empty()) throw usage_error("--reset takes no fields");
     Words reset = words;
     reset.emplace_back("RESET");
     context.connection.call(reset);
   }
-  if (!pairs.empty()) set_config(context, words, pairs);
+  if (!pairs.empty()) set_config(context, words, "SET", pairs);
   return show_config(context, words, fields);
 }
 
@@ -277,7 +337,7 @@ int set_paused(Context& context, const std::string& direction) {
   context.arguments.at_most_one({"--group", "--group-glob"});
   const Words words = config_words(context);
   check_queue(context);
-  set_config(context, words, {"paused", direction});
+  set_config(context, words, "SET", {"paused", direction});
   return show_config(context, words, {"paused"});
 }
 
@@ -340,7 +400,7 @@ std::span<const CommandRow> queue_commands() {
        "[QUEUE [FIELD...|FIELD=VALUE...]]",
        "show or change a queue's configuration",
        nullptr,
-       {kGroupOptions, kKeyOptions, kResetOptions, kCreateOptions},
+       {kGroupOptions, kKeyOptions, kWorkerOptions, kSetOptions, kResetOptions, kCreateOptions},
        run_config,
        "sluice config exec max_active=4 rate=20/1s fair=on",
        config_fields_help},

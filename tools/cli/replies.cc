@@ -15,7 +15,7 @@ using Kind = RespValue::Kind;
 constexpr std::array<Bytes, 7> kOpenMaps = {"by_priority", "rejected",     "tags",   "adopted",
                                             "kept",        "need_results", "options"};
 // Yes or no.
-constexpr std::array<Bytes, 3> kBooleans = {"successor", "truncated", "quiet"};
+constexpr std::array<Bytes, 4> kBooleans = {"successor", "truncated", "quiet", "complete"};
 // Durations: maps in statistics, a number or null in a job.
 constexpr std::array<Bytes, 2> kDurations = {"wait_ms", "run_ms"};
 

@@ -11,7 +11,7 @@ namespace sluice::cli {
 // The COUNT of Q.LOG: the bytes of a log that are read at once.
 inline constexpr const char* kLogBytes = "65536";
 
-// One map: Q.ADD, Q.GET (or null), Q.NACK, Q.TOUCH, Q.CONFIG GET, Q.STATS without BY.
+// One map: Q.ADD, Q.GET (or null), Q.NACK, Q.TOUCH, Q.CONFIG GET and TRY, Q.STATS without BY.
 RespValue as_map(RespValue reply);
 // An array of maps: Q.POP (empty if null), the second element of Q.LIST.
 RespValue as_maps(RespValue reply);
