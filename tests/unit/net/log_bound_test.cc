@@ -129,6 +129,21 @@ TEST_CASE(
   CHECK(group.until([&] { return group.b.acknowledged == group.b.last(); }).has_value());
 }
 
+// What a request changes is refused from there on (engine/execution/refusal.h).
+TEST_CASE("a unit that is as large as the bound goes through, and is trimmed as others are") {
+  Bounded group(13, 1);
+  group.fill(group.a, kLimit / 10 * 7);
+  group.a.write(kLimit);
+  REQUIRE(group.until([&] { return group.a.acknowledged == group.a.last(); }).has_value());
+  REQUIRE(group.until([&] { return group.b.last() == group.a.last(); }).has_value());
+  group.run(300);
+  CHECK(kept_bytes(group.service) >= kLimit / 10 * 17);
+  CHECK(group.a.node().view()->log_room == LogRoom::kNothing);
+  group.make_checkpoint(group.a);
+  CHECK(kept_bytes(group.service) < kLimit / 4);
+  CHECK(group.a.node().view()->log_room == LogRoom::kAll);
+}
+
 TEST_CASE("a node asks for a checkpoint only if its own keeps the log long") {
   Bounded group(3, 2);
   group.fill(group.a, kLimit / 2);
