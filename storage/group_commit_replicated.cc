@@ -1,10 +1,13 @@
 // GroupCommitJournal: the replicated log decides, the local one follows.
 #include <algorithm>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "engine/base/kill_point.h"
+#include "storage/format.h"
 #include "storage/group_commit.h"
 
 namespace sluice {
@@ -16,6 +19,28 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLongestPause{100};
 // The size of a new buffer: append rarely has to grow it.
 constexpr size_t kReservedBytes = size_t{64} << 10;
+
+// The values of the log for the commit, as the node that made it divides it. REQUIRES: its
+// checksums are right.
+CommitBuffer::Divided divide(const TailCommit& commit, size_t max_unit_bytes) {
+  CommitBuffer::Divided divided;
+  std::vector<Lsn> firsts;
+  const Bytes units = commit.units;
+  size_t begin = 0;
+  for (UnitCursor cursor(units, units.size()); cursor.next();) {
+    const size_t end = cursor.offset() + kUnitHeaderBytes + cursor.records().size();
+    if (firsts.empty() || end - begin > max_unit_bytes + kUnitHeaderBytes) {
+      begin = cursor.offset();
+      firsts.push_back(cursor.header().lsn);
+      divided.parts.emplace_back();
+    }
+    divided.parts.back() = units.substr(begin, end - begin);
+  }
+  for (size_t i = 0; i < firsts.size(); ++i) {
+    divided.commits.push_back({firsts[i], std::span(divided.parts).subspan(i, 1)});
+  }
+  return divided;
+}
 
 }  // namespace
 
@@ -40,8 +65,15 @@ bool GroupCommitJournal::follow(const TailCommit& commit) {
     raise_durable(last);
     replicated_.notify_all();
   }
-  const Status status =
-      log_->append_commit(commit.first_lsn, commit.units, false, encode_position(commit.position));
+  const std::string position = encode_position(commit.position);
+  Status status;
+  if (commit.units.size() <= options_.max_unit_bytes + kUnitHeaderBytes) [[likely]] {
+    status = log_->append_commit(commit.first_lsn, commit.units, false, position);
+  } else {
+    CommitBuffer::Divided divided = divide(commit, options_.max_unit_bytes);
+    divided.commits.back().position = position;
+    status = log_->append_commits(divided.commits, false);
+  }
   if (!status.ok()) {
     fail(status);
     return false;

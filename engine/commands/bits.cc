@@ -9,6 +9,7 @@
 #include "engine/base/numbers.h"
 #include "engine/execution/call.h"
 #include "engine/execution/engine.h"
+#include "engine/execution/refusal.h"
 
 namespace sluice {
 
@@ -256,6 +257,7 @@ void bitop_command(Call& call) {
     for (char& byte : result) byte = static_cast<char>(~byte);
   }
   const KeyRef key(call.args[2]);
+  if (!journal_takes(call, key.key, 1, size)) return;
   Database database = call.database(key);
   Entry* old = database.find(key);
   if (size != 0) {

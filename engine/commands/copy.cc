@@ -4,6 +4,7 @@
 #include "engine/commands/keys.h"
 #include "engine/execution/call.h"
 #include "engine/execution/engine.h"
+#include "engine/execution/refusal.h"
 #include "engine/queue/queue.h"
 #include "engine/queue/queue_error.h"
 
@@ -74,8 +75,10 @@ void copy_command(Call& call) {
     const uint64_t limit = exceeded_copy_limit(entry->object<Queue>());
     if (limit != 0) return call.reply.error(QueueError("TOOBIG").with("limit", limit).text());
     copy_queue(call, *entry, target, to);
-  } else {
+  } else if (journal_takes_whole(call, to.key, *entry)) {
     source.copy(entry, target, to);
+  } else {
+    return;
   }
   target.notify(KeyEvent::kCopyTo, to.key);
   call.reply.integer(1);
@@ -90,6 +93,7 @@ void move_command(Call& call) {
   Entry* entry = source.find(key);
   Database target = call.database(key, database);
   if (entry == nullptr || target.find(key) != nullptr) return call.reply.integer(0);
+  if (!journal_takes_move(call, key.key, *entry)) return;
   source.move(key, entry, target, key);
   source.notify(KeyEvent::kMoveFrom, key.key);
   target.notify(KeyEvent::kMoveTo, key.key);

@@ -6,6 +6,7 @@
 #include "engine/commands/scan.h"
 #include "engine/execution/call.h"
 #include "engine/execution/engine.h"
+#include "engine/execution/refusal.h"
 
 namespace sluice {
 
@@ -41,6 +42,7 @@ void rename_generic(Call& call, bool only_if_absent) {
   }
   Database target = call.database(to);
   if (only_if_absent && target.find(to) != nullptr) return call.reply.integer(0);
+  if (!journal_takes_move(call, to.key, *entry)) return;
   source.move(from, entry, target, to);
   source.notify(KeyEvent::kRenameFrom, from.key);
   target.notify(KeyEvent::kRenameTo, to.key);
@@ -69,6 +71,12 @@ void flush(Call& call, int first, int last, uint8_t recorded) {
 }
 
 }  // namespace
+
+bool journal_takes_move(const Call& call, Bytes to, const Entry& entry) {
+  const Journal* const journal = call.unit.journal;
+  const bool by_name = journal != nullptr && journal->takes_moves();
+  return by_name || journal_takes_whole(call, to, entry);
+}
 
 void del_command(Call& call) {
   int64_t deleted = 0;

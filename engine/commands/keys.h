@@ -23,6 +23,9 @@ void keys_command(Call& call);
 void scan_command(Call& call);
 void randomkey_command(Call& call);
 void dbsize_command(Call& call);
+// Whether the journal takes a move of the value to this key, which is small where names are enough.
+// Replies the refusal, and returns false.
+bool journal_takes_move(const Call& call, Bytes to, const Entry& entry);
 void flushdb_command(Call& call);
 void flushall_command(Call& call);
 

@@ -5,6 +5,7 @@
 #include "engine/commands/set_order.h"
 #include "engine/commands/sets.h"
 #include "engine/execution/call.h"
+#include "engine/execution/refusal.h"
 
 namespace sluice {
 
@@ -109,6 +110,9 @@ void set_algebra_store(Call& call, SetOperation operation) {
   SetResult result;
   compute(operation, sets, result);
   const KeyRef key(call.args[1]);
+  uint64_t bytes = 0;
+  result.set.members.for_each([&](const Member* member) { bytes += member->bytes().size(); });
+  if (!journal_takes(call, key.key, result.set.members.size(), bytes)) return;
   Database database = call.database(key);
   Entry* old = database.find(key);
   if (result.set.members.size() != 0) {

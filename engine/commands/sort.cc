@@ -12,6 +12,7 @@
 #include "engine/commands/keys.h"
 #include "engine/commands/set_order.h"
 #include "engine/execution/call.h"
+#include "engine/execution/refusal.h"
 
 namespace sluice {
 
@@ -211,6 +212,9 @@ void store_sorted(Call& call, const SortRequest& request, std::vector<SortElemen
     }
   }
   const KeyRef key(request.destination);
+  uint64_t bytes = 0;
+  for (const std::string& item : items) bytes += item.size();
+  if (!journal_takes(call, key.key, items.size(), bytes)) return;
   Database database = call.database(key);
   Entry* old = database.find(key);
   if (!items.empty()) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "engine/base/bytes.h"
+
 namespace sluice {
 
 struct Call;
@@ -30,6 +32,9 @@ void add_scored_members(Call& call, const SortedAddOptions& options, std::span<d
 // number. REQUIRES: the members are distinct.
 void store_scored_members(Call& call, size_t argument,
                           std::span<const std::pair<std::string, double>> result, KeyEvent event);
+// Whether the journal takes them at this key. Replies the refusal, and returns false.
+bool journal_takes_scored(const Call& call, Bytes key,
+                          std::span<const std::pair<std::string, double>> result);
 
 // sorted_sets.cc: single members
 void zadd_command(Call& call);

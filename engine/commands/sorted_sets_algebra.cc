@@ -8,6 +8,7 @@
 #include "engine/commands/sets.h"
 #include "engine/commands/sorted_sets.h"
 #include "engine/execution/call.h"
+#include "engine/execution/refusal.h"
 
 namespace sluice {
 
@@ -263,9 +264,17 @@ bool fits_listpack(std::span<const std::pair<std::string, double>> result) {
 
 }  // namespace
 
+bool journal_takes_scored(const Call& call, Bytes key,
+                          std::span<const std::pair<std::string, double>> result) {
+  uint64_t bytes = result.size() * sizeof(double);
+  for (const auto& [member, score] : result) bytes += member.size();
+  return journal_takes(call, key, result.size(), bytes);
+}
+
 void store_scored_members(Call& call, size_t argument,
                           std::span<const std::pair<std::string, double>> result, KeyEvent event) {
   const KeyRef key(call.args[argument]);
+  if (!journal_takes_scored(call, key.key, result)) return;
   Database database = call.database(key);
   Entry* old = database.find(key);
   const bool changes = !result.empty() || old != nullptr;

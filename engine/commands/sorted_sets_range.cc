@@ -287,6 +287,7 @@ void zrangestore_command(Call& call) {
     });
   }
   const KeyRef key(call.args[1]);
+  if (!journal_takes_scored(call, key.key, chosen)) return;
   Database database = call.database(key);
   Entry* old = database.find(key);
   if (!chosen.empty()) {

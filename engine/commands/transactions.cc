@@ -88,11 +88,14 @@ void exec_command(Call& call) {
   std::vector<Bytes> args;
   for (const QueuedCommand& queued : client.queued) {
     args.assign(queued.arguments.begin(), queued.arguments.end());
-    const Status rights = refuse_rights(call, *queued.command, args);
-    if (rights.ok()) {
+    Status refused = refuse_rights(call, *queued.command, args);
+    if (refused.ok() && queued.command->writes(args)) {
+      refused = refuse_large_change(call.engine, call.unit.changed_bytes());
+    }
+    if (refused.ok()) {
       call.execution.run_nested(client, *queued.command, args, call.reply);
     } else {
-      call.reply.error(rights.message());
+      call.reply.error(refused.message());
     }
   }
   end_transaction(call.execution, call.client);

@@ -50,8 +50,11 @@ struct RuntimeOptions {
   std::atomic<int64_t> busy_reply_threshold_ms{5000};
   std::atomic<uint64_t> script_memory_limit_bytes{256U << 20};
   std::atomic<uint64_t> max_bulk_bytes{512U << 20};
-  // What the arguments of a command that changes data may have together. 0: no limit.
+  // What the arguments of a command that changes data may have together, with those before it in
+  // its transaction. 0: no limit.
   std::atomic<uint64_t> max_request_bytes{0};
+  // What a request may change at once, as records of the journal. 0: no limit.
+  std::atomic<uint64_t> max_change_bytes{0};
   std::atomic<DebugAccess> debug_access{DebugAccess::kNobody};
   // The disk has less free space than configured: commands that grow the data are refused. Set by
   // storage.

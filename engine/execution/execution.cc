@@ -338,7 +338,8 @@ Status Execution::check(Client& client, const Command& command, std::span<const 
     const Status status = refuse_writes(command, args);
     if (!status.ok()) return status;
   }
-  if (Status large = refuse_large(engine_, command, args); !large.ok()) return large;
+  const uint64_t queued = client.in_multi ? client.queued_bytes : 0;
+  if (Status large = refuse_large(engine_, command, args, queued); !large.ok()) return large;
   const bool may_lack_room = (command.flags & kNeedsRoom) != 0 || command.writes(args);
   return may_lack_room ? refuse_growth(engine_, command.flags) : Status();
 }
@@ -419,6 +420,7 @@ void Execution::run(Client& client, const Request& request, RespReply& reply) {
   KeyRef first_key = request.first_key;
   lock_for(client, request, first_key);
   begin_unit();
+  unit_.request_begins = unit_.records.size();
   Call call{engine_, *this, client,    unit_,   *request.command, request.args,
             reply,   false, first_key, nullptr, request.lent};
   // With CLIENT REPLY OFF or SKIP, messages to the connection are delivered as to any other one.

@@ -6,6 +6,7 @@
 #include "engine/base/quoting.h"
 #include "engine/clients/describe_client.h"
 #include "engine/execution/call.h"
+#include "engine/keyspace/collections.h"
 #include "engine/ports/group_port.h"
 #include "engine/reply/reply.h"
 
@@ -15,6 +16,8 @@ namespace {
 
 // What the ACL log keeps of a name that a client gave.
 constexpr size_t kLoggedBytes = 1024;
+// A record has about so many bytes besides its key and its element.
+constexpr uint64_t kRecordBytes = 8;
 
 void log(Engine& engine, const Client& client, AclLogEntry entry) {
   for (std::string* text : {&entry.object, &entry.username}) {
@@ -142,14 +145,32 @@ Status refuse_growth_by_limits(Engine& engine, uint32_t flags) {
   return grows || (flags & kWrite) != 0 ? refuse_for_log(engine, grows) : Status();
 }
 
-Status refuse_large_by_limit(Engine& engine, const Command& command, std::span<const Bytes> args) {
+Status refuse_large_by_limit(Engine& engine, const Command& command, std::span<const Bytes> args,
+                             uint64_t queued) {
   if ((command.flags & (kWrite | kScriptShards)) == 0) return {};
   const uint64_t limit = engine.options().max_request_bytes.load(std::memory_order_relaxed);
-  uint64_t bytes = 0;
+  uint64_t bytes = queued;
   for (const Bytes arg : args) bytes += arg.size();
   if (bytes <= limit) return {};
-  return refusal("ERR the arguments have " + std::to_string(bytes) + " bytes: at most " +
+  return refusal("ERR the arguments have " + std::to_string(bytes) + " bytes" +
+                 (queued == 0 ? "" : ", with those before in the transaction") + ": at most " +
                  std::to_string(limit) + ", a quarter of journal-log-bytes, are allowed");
+}
+
+Status refuse_change_by_limit(uint64_t limit) {
+  return refusal("ERR the change would have more than " + std::to_string(limit) +
+                 " bytes in the journal, which takes no more at once (journal-log-bytes)");
+}
+
+bool journal_takes(const Call& call, Bytes key, uint64_t elements, uint64_t bytes) {
+  const uint64_t records = bytes + elements * (key.size() + kRecordBytes);
+  const Status status = refuse_large_change(call.engine, call.unit.changed_bytes() + records);
+  return status.ok() || fail(call, status.message());
+}
+
+bool journal_takes_whole(const Call& call, Bytes key, const Entry& entry) {
+  const uint64_t limit = call.engine.options().max_change_bytes.load(std::memory_order_relaxed);
+  return limit == 0 || journal_takes(call, key, collection_size(entry), contents_bytes(entry));
 }
 
 namespace {

@@ -35,9 +35,11 @@ void log_failed_login(Engine& engine, const Client& client, Bytes command, Bytes
 
 bool memory_is_full(Engine& engine);
 
-// The two that follow, where there is a limit.
+// Three of those that follow, where there is a limit.
 Status refuse_growth_by_limits(Engine& engine, uint32_t flags);
-Status refuse_large_by_limit(Engine& engine, const Command& command, std::span<const Bytes> args);
+Status refuse_large_by_limit(Engine& engine, const Command& command, std::span<const Bytes> args,
+                             uint64_t queued);
+Status refuse_change_by_limit(uint64_t limit);
 
 // Whether memory, disk and the replicated log have room for a command with these flags
 // (Command::flags). Only the log may also refuse changes that grow nothing.
@@ -49,10 +51,24 @@ inline Status refuse_growth(Engine& engine, uint32_t flags) {
   return limited ? refuse_growth_by_limits(engine, flags) : Status();
 }
 
-// Whether the journal takes as much as these arguments hold.
-inline Status refuse_large(Engine& engine, const Command& command, std::span<const Bytes> args) {
+// Whether the journal takes as much as these arguments hold. `queued`: the bytes of those before in
+// the same transaction.
+inline Status refuse_large(Engine& engine, const Command& command, std::span<const Bytes> args,
+                           uint64_t queued = 0) {
   const bool limited = engine.options().max_request_bytes.load(std::memory_order_relaxed) != 0;
-  return limited ? refuse_large_by_limit(engine, command, args) : Status();
+  return limited ? refuse_large_by_limit(engine, command, args, queued) : Status();
 }
+
+// Whether the journal takes records of so many bytes at once. A unit is in the replicated log as a
+// whole or not at all, so one for which that has no room would end all writing.
+inline Status refuse_large_change(Engine& engine, uint64_t bytes) {
+  const uint64_t limit = engine.options().max_change_bytes.load(std::memory_order_relaxed);
+  return limit != 0 && bytes > limit ? refuse_change_by_limit(limit) : Status();
+}
+// The same for a command that makes a value of others, with what its request has changed before:
+// so many elements at this key, of so many bytes together. Replies the refusal, and returns false.
+bool journal_takes(const Call& call, Bytes key, uint64_t elements, uint64_t bytes);
+// A whole value once more, at this key.
+bool journal_takes_whole(const Call& call, Bytes key, const Entry& entry);
 
 }  // namespace sluice

@@ -183,4 +183,26 @@ size_t collection_memory_bytes(const Entry& entry, size_t samples) {
   }
 }
 
+size_t contents_bytes(const Entry& entry) {
+  size_t bytes = 0;
+  switch (entry.type()) {
+    case Type::kString:
+      return entry.string().size();
+    case Type::kSet:
+      entry.object<Set>().members.for_each(
+          [&](const Member* member) { bytes += member->bytes().size(); });
+      return bytes;
+    case Type::kSortedSet:
+      entry.object<SortedSet>().members.for_each(
+          [&](const ScoredMember* member) { bytes += member->bytes().size() + sizeof(double); });
+      return bytes;
+    case Type::kHash:
+      entry.object<Hash>().fields.for_each(
+          [&](const Field* field) { bytes += field->name().size() + field->value().size(); });
+      return bytes;
+    default:
+      return collection_memory_bytes(entry, 0);
+  }
+}
+
 }  // namespace sluice

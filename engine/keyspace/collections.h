@@ -129,5 +129,7 @@ size_t collection_size(const Entry& entry);
 // Bytes of a collection with all its elements, estimated from allocation sizes. Visits at most
 // `samples` elements (0: all) and extrapolates.
 size_t collection_memory_bytes(const Entry& entry, size_t samples);
+// Bytes of a value's elements, as records hold them; of a stream or a queue its memory.
+size_t contents_bytes(const Entry& entry);
 
 }  // namespace sluice

@@ -108,6 +108,11 @@ Status LuaMachine::refuse(const Command* command) {
     Status large = refuse_large(engine_, *command, args_);
     if (!large.ok()) return large;
   }
+  // Here even a script that has written is stopped: it would end all writing.
+  if (writes) {
+    Status large = refuse_large_change(engine_, call_->unit.changed_bytes());
+    if (!large.ok()) return large;
+  }
   Execution& execution = call_->execution;
   if (execution.locked() != kAllShards) {
     KeyRef first_key;

@@ -107,6 +107,9 @@ class Unit {
   uint32_t write_s = 0;
   ByteBuffer records;
   uint32_t record_count = 0;
+  // Where the records of the request that runs begin: those before are of others in the same hold.
+  size_t request_begins = 0;
+  size_t changed_bytes() const { return records.size() - request_begins; }
   // State changes since the unit began, recorded or not.
   uint64_t changes = 0;
   // Keys that were deleted because they had expired.
@@ -152,6 +155,7 @@ class Unit {
     value_.clear();
     value_.shrink(1U << 20);
     record_count = 0;
+    request_begins = 0;
     moves_keys = false;
     changes = 0;
     expired = 0;

@@ -36,7 +36,9 @@ void GroupMembers::read(RemoteRecordKind kind, const std::string& own_name, int6
           if (number != reads_[index_of(kind)]) return;
           if (is_known) {
             revision_ = revision;
-            return on_read(kind, own_name, records);
+            on_read(kind, own_name, records);
+            if (kind == RemoteRecordKind::kNode) look_for_progress(now_ms);
+            return;
           }
           read_at_ms_ = std::min(read_at_ms_, now_ms + kRecordMs);
         });
@@ -61,6 +63,31 @@ void GroupMembers::on_read(RemoteRecordKind kind, const std::string& own_name,
   if (!has_own) vanish();
 }
 
+// `now_ms`: when the records were asked for. Their leases are kept by another thread than the one
+// that applies, so a record may live for as long as its process does.
+void GroupMembers::look_for_progress(int64_t now_ms) {
+  if (now_ms < look_at_ms_) return;
+  look_at_ms_ = now_ms + kReadMs;
+  std::erase_if(progress_, [&](const auto& entry) { return !others_.contains(entry.first); });
+  for (const auto& [name, member] : others_) {
+    Progress& seen = progress_[name];
+    const bool is_still = seen.is_of(member) && seen.lsn < looked_lsn_;
+    seen = {member.run_id, member.lsn, is_still ? seen.still + 1 : 0};
+  }
+  looked_lsn_ = recorded_.lsn;
+}
+
+std::set<std::string> GroupMembers::hanging() const {
+  std::set<std::string> names;
+  for (const auto& [name, member] : others_) {
+    const auto seen = progress_.find(name);
+    if (seen == progress_.end() || seen->second.still < kStillLooks) continue;
+    // What was told since is newer.
+    if (seen->second.is_of(member)) names.insert(name);
+  }
+  return names;
+}
+
 void GroupMembers::take(RemoteRecordKind kind, const std::string& name, const std::string& value) {
   if (kind == RemoteRecordKind::kHold) {
     // One that cannot be read holds everything.
@@ -80,6 +107,8 @@ void GroupMembers::on_record(RemoteRecordKind kind, const std::string& name,
     kind == RemoteRecordKind::kHold ? holds_.erase(name) : others_.erase(name);
     return;
   }
+  // A process loads; the record of the one before it may still be there, and hang.
+  if (kind == RemoteRecordKind::kHold) progress_.erase(name);
   is_own ? take_own(name, *value, false) : take(kind, name, *value);
 }
 

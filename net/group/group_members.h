@@ -28,6 +28,9 @@ class GroupMembers {
   static constexpr int64_t kOtherProcessMs = 10'000;
   // What was not told is found out after this time at most.
   static constexpr int64_t kReadMs = 5000;
+  // A node that has applied nothing at so many looks in a row, kReadMs or more apart, hangs: the
+  // log had more for it each time. About as long as a thread may be busy (watchdog-ms).
+  static constexpr int kStillLooks = 3;
 
   // `owner`: the id of the data directory; a process that was started again has the same.
   // `run_id`: of this process. `on_refused`: another one runs as this node, and was there first.
@@ -61,6 +64,9 @@ class GroupMembers {
   // Empty: none may, or they are starting.
   std::string successor() const;
   bool other_process() const { return other_since_ms_ != 0; }
+  // The nodes that hang, though their records are kept. Looks count and no clock, so a pause of
+  // this process, or of etcd, makes nobody hang.
+  std::set<std::string> hanging() const;
 
   // Without this one.
   const std::map<std::string, GroupMember>& others() const { return others_; }
@@ -70,12 +76,23 @@ class GroupMembers {
   std::vector<GroupMember> all(const GroupMember& self) const;
 
  private:
+  struct Progress {
+    std::string run_id;
+    Lsn lsn = 0;
+    int still = 0;  // looks at which it had not moved
+
+    bool is_of(const GroupMember& member) const {
+      return run_id == member.run_id && lsn == member.lsn;
+    }
+  };
+
   static size_t index_of(RemoteRecordKind kind) { return kind == RemoteRecordKind::kHold ? 1 : 0; }
   void read_again(const std::string& own_name, int64_t now_ms);
   void read(RemoteRecordKind kind, const std::string& own_name, int64_t now_ms);
   void take(RemoteRecordKind kind, const std::string& name, const std::string& value);
   void on_read(RemoteRecordKind kind, const std::string& own_name,
                const std::vector<RemoteRecord>& records);
+  void look_for_progress(int64_t now_ms);
   void take_own(const std::string& name, const std::string& value, bool was_away);
   void lose_record() {
     is_recorded_ = false;
@@ -96,6 +113,9 @@ class GroupMembers {
   const std::function<void(const Status&)> on_refused_;
   std::map<std::string, GroupMember> others_;
   std::map<std::string, Lsn> holds_;
+  std::map<std::string, Progress> progress_;  // of the others, as of the last look
+  Lsn looked_lsn_ = 0;                        // what the log had then, by this node's record
+  int64_t look_at_ms_ = INT64_MIN;
   // The names of the records that were told since they were last read, of each kind.
   std::array<std::set<std::string>, 2> told_;
   std::array<uint64_t, 2> reads_{};  // only the answer to the last one counts

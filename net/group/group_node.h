@@ -18,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -204,7 +205,8 @@ class GroupNode {
   LogBound bound_;
   bool trimming_ = false;
   int64_t trim_at_ms_ = INT64_MIN;
-  int64_t alone_since_ms_ = 0;  // no other node lives; 0: one does
+  int64_t alone_since_ms_ = 0;     // no other node lives; 0: one does
+  std::set<std::string> hanging_;  // of the others, since the last look
 
   HandOver hand_over_;
 

@@ -12,6 +12,25 @@ constexpr int64_t kTrimMs = 1000;
 // After this time alone a node trims what its own checkpoint has.
 constexpr int64_t kAloneMs = 60'000;
 
+// Says which nodes hang now and did not before, and the reverse.
+void tell_hanging(const LogSink& log, std::set<std::string> before,
+                  const std::set<std::string>& hanging,
+                  const std::map<std::string, GroupMember>& others) {
+  if (!log) return;
+  for (const std::string& name : hanging) {
+    if (before.erase(name) != 0) continue;
+    log(LogLevel::kWarning,
+        "the server \"" + name + "\" hangs: for a while it has applied nothing behind lsn " +
+            std::to_string(others.at(name).lsn) +
+            ", though the journal in etcd has more. The journal is trimmed without it; if it then "
+            "lacks something, it loads a copy of the data");
+  }
+  for (const std::string& name : before) {
+    if (!others.contains(name)) continue;
+    log(LogLevel::kInfo, "the server \"" + name + "\" does not hang any more");
+  }
+}
+
 }  // namespace
 
 // --- Roles ---------------------------------------------------------------------------------------
@@ -206,13 +225,17 @@ void GroupNode::trim() {
   // A node or a hold that is not known yet may need what would be trimmed.
   if (trimming_ || now_ < trim_at_ms_ || !members_.has_read()) return;
   trim_at_ms_ = now_ + kTrimMs;
-  if (!members_.others().empty()) alone_since_ms_ = 0;
-  if (members_.others().empty() && alone_since_ms_ == 0) alone_since_ms_ = now_;
+  std::set<std::string> before = std::exchange(hanging_, members_.hanging());
+  tell_hanging(options_.log, std::move(before), hanging_, members_.others());
+  const bool has_others = members_.others().size() > hanging_.size();
+  if (has_others) alone_since_ms_ = 0;
+  if (!has_others && alone_since_ms_ == 0) alone_since_ms_ = now_;
   const bool alone = alone_since_ms_ != 0 && now_ - alone_since_ms_ >= kAloneMs;
   size_t copies = options_.checkpoint_copies;
   // Room counts more than a second copy: the log itself is on a majority of disks.
   if (copies == 0) copies = alone || bound_.is_half(bound_.bytes()) ? 1 : 2;
-  const LogTrim::Limit limit = LogTrim::limit(members_.all(self()), members_.holds(), copies);
+  const LogTrim::Limit limit =
+      LogTrim::limit(members_.all(self()), members_.holds(), copies, hanging_);
   log_kept_by_ = limit.why;
   const std::optional<LogPosition> to = trim_.target(limit);
   if (!to.has_value()) return;

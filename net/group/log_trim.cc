@@ -24,13 +24,16 @@ void LogTrim::set_mark(std::string text) {
   mark_text_ = std::move(text);
 }
 
-LogTrim::Limit LogTrim::limit(const std::vector<GroupMember>& members,
-                              const std::map<std::string, Lsn>& holds, size_t copies) {
+LogTrim::Limit LogTrim::limit(std::vector<GroupMember> members, std::map<std::string, Lsn> holds,
+                              size_t copies, const std::set<std::string>& hanging) {
+  const auto server = [](const std::string& name) { return "the server \"" + name + "\" "; };
+  std::erase_if(members, [&](const auto& member) { return hanging.contains(member.name); });
+  std::erase_if(holds, [&](const auto& hold) { return hanging.contains(hold.first); });
   if (members.size() < copies) {
     return {0, "checkpoint-copies wants the checkpoints of " + std::to_string(copies) +
-                   " servers, and " + std::to_string(members.size()) + " lives"};
+                   " servers, and " + std::to_string(members.size()) + " lives" +
+                   (hanging.empty() ? "" : ": " + server(*hanging.begin()) + "hangs")};
   }
-  const auto server = [](const std::string& name) { return "the server \"" + name + "\" "; };
   std::vector<const GroupMember*> newest;
   for (const GroupMember& member : members) newest.push_back(&member);
   std::stable_sort(newest.begin(), newest.end(), [](const auto* a, const auto* b) {

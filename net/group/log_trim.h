@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,9 +38,10 @@ class LogTrim {
   // A place behind a commit that this node has applied, or that is acknowledged.
   void note(const LogPosition& place);
   // At or before the beginning of the `copies` newest checkpoints on different nodes, before every
-  // hold, and before what any live node still applies.
-  static Limit limit(const std::vector<GroupMember>& members,
-                     const std::map<std::string, Lsn>& holds, size_t copies);
+  // hold, and before what any live node still applies. Those that are `hanging` count as dead,
+  // since what waits for them waits for ever: they load a copy when they continue.
+  static Limit limit(std::vector<GroupMember> members, std::map<std::string, Lsn> holds,
+                     size_t copies, const std::set<std::string>& hanging);
   // The last place that may be trimmed up to. Nothing if it would not be behind the mark.
   std::optional<LogPosition> target(const Limit& limit) const;
   // LogPosition::bytes of the last known place at or before `lsn`; 0 if none is known.

@@ -55,9 +55,9 @@ const char* log_level_name(LogVerbosity level) {
   CHECK(false);
 }
 
-// What the replicated log takes at once.
-uint64_t max_request_bytes(const Settings& settings) {
-  return settings.journal == JournalKind::kEtcd ? settings.journal_log_bytes / 4 : 0;
+// What the replicated log takes at once; 0: no limit.
+uint64_t max_change_bytes(const Settings& settings) {
+  return settings.journal == JournalKind::kEtcd ? settings.journal_log_bytes : 0;
 }
 
 DebugAccess debug_access(DebugCommand setting) {
@@ -101,7 +101,8 @@ void apply_to_engine(const Settings& settings, Engine& engine) {
   options.busy_reply_threshold_ms.store(settings.busy_reply_threshold_ms);
   options.script_memory_limit_bytes.store(settings.script_memory_limit_bytes);
   options.max_bulk_bytes.store(settings.proto_max_bulk_len_bytes);
-  options.max_request_bytes.store(max_request_bytes(settings));
+  options.max_request_bytes.store(max_change_bytes(settings) / 4);
+  options.max_change_bytes.store(max_change_bytes(settings));
   options.debug_access.store(debug_access(settings.enable_debug_command));
   engine.set_slow_log_threshold_us(settings.slowlog_log_slower_than_us);
   engine.set_latency_threshold_ms(settings.latency_monitor_threshold_ms);

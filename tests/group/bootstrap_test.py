@@ -136,6 +136,31 @@ def test_joins(options):
         require_in_sync(group, node)
 
 
+def test_hanging_standby(options):
+    """a standby that hangs keeps the log for seconds only; its next process loads a copy"""
+    with group_of(options, **{"io-threads": 1, "checkpoint-copies": 1}) as group:
+        fill(group)
+        group.wait_in_sync()
+        primary, standby = group.primary(), group.standby()
+        with standby.connect() as sleeper:
+            sleeper.send("DEBUG", "SLEEP", "600")
+            wait_until(lambda: standby.lsn() == -1, what="a standby that hangs")
+            fill(group)
+            with primary.connect() as connection:
+                connection.call("BGSAVE")
+            # Less than what the standby lacks.
+            wait_until(lambda: int(primary.told()["sluice_group_log_frames"]) < 40, LOADED_S,
+                       "a trimmed log")
+            told = primary.log_tail(200)
+            require(f'the server "{standby.name}" hangs' in told, told)
+            require_equal(standby.lsn(), -1, "what the standby answers")
+            standby.crash()
+        # The first process finds that its data do not continue, the next one loads.
+        require_equal(standby.wait_for_exit(2, LOADED_S), FENCED, f"exits {standby.exits}")
+        require_in_sync(group, standby)
+        require("are in place, up to lsn" in standby.log_tail(200), standby.log_tail(200))
+
+
 def test_no_room(options):
     """a node without room for a copy says what it needs and has, and joins when there is room"""
     with group_of(options) as group, joining(group) as node:

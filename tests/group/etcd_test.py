@@ -4,15 +4,18 @@ is in log_contract_test.py."""
 
 import contextlib
 import itertools
+import os
+import re
+import subprocess
 import sys
 import time
 
 import harness
-from harness import require, require_equal, wait_until
+from harness import need_program, require, require_equal, wait_until
 from harness.etcd import EtcdCluster
 from harness.log_talk import TAKEN, LogTalk
 from harness.relay import Relay
-from harness.servers import LOOPBACK
+from harness.servers import LOOPBACK, ROOT
 
 
 @contextlib.contextmanager
@@ -127,6 +130,21 @@ def test_full_etcd(options):
         wait_until(lambda: any("NOSPACE" in line for line in log.logged), what="the alarm's line")
         require_equal(log.logged.count(answers[-1].text), 1, "lines about the refusal")
         require("NOSPACE" in log.done("status").more[0], "the status tells the alarm")
+
+
+def test_flag_in_its_log(options):
+    """what docs/operating.md looks for in etcd's log tells the snapshot-count"""
+    document = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    pattern = re.search("grep -oE '(snapshot.*)'", document).group(1)
+    version = subprocess.run([need_program("etcd"), "--version"], check=True, text=True,
+                             stdout=subprocess.PIPE).stdout
+    for logger in ["zap"] + ["capnslog"] * ("Version: 3.4" in version):  # that one's default
+        flags = ["--snapshot-count", "4321", "--logger", logger]  # the last of each counts
+        with EtcdCluster(flags=flags) as cluster:
+            path = os.path.join(cluster.directory.name, "m0.log")
+            with open(path, encoding="utf-8") as log:
+                told = re.findall(pattern, log.read())
+        require(told and told[-1].endswith("4321"), f"{logger}: {told}")
 
 
 def test_close(options):

@@ -66,6 +66,11 @@ def test_bound(options):
             group.primary().connect() as connection:
         reply = connection.call("SET", "large", os.urandom(300_000)).raw
         require(b"at most 262144, a quarter of journal-log-bytes" in reply, reply)
+        # It is stopped at 1 MB, which compression makes a few hundred bytes.
+        reply = connection.call("EVAL", "for i = 1, 200 do redis.call('SET', 'k' .. i, "
+                                "string.rep('x', 20000)) end", "0").raw
+        require(b"would have more than 1048576 bytes in the journal" in reply, reply)
+        require_equal(connection.call("DEL", "k1", "k200").raw, b":1\r\n", "a change after that")
         for key in "abcd":
             require_equal(connection.call("SET", key, os.urandom(LARGE_BYTES)).value, b"OK", key)
 

@@ -1,6 +1,9 @@
 // The records of a group's processes, as one of them reads and puts them.
 #include "net/group/group_members.h"
 
+#include <set>
+#include <string>
+
 #include "storage/group_keys.h"
 #include "tests/support/fake_remote_log.h"
 #include "tests/support/test.h"
@@ -26,6 +29,25 @@ struct MembersRun {
     log->put_record(RemoteRecordKind::kNode, "a", "a directory", value, [](const RemoteAnswer&) {});
     service.settle();
   }
+  // The record of another node.
+  void put_other(const std::string& name, const std::string& run_id, Lsn lsn) {
+    GroupMember member;
+    member.name = name;
+    member.run_id = run_id;
+    member.host = "127.0.0.1";
+    member.lsn = lsn;
+    log->put_record(RemoteRecordKind::kNode, name, "directory of " + name, encode_member(member),
+                    [](const RemoteAnswer&) {});
+    service.settle();
+  }
+  // Reads all records the next time that it is due, `times` times. Returns who hangs then.
+  std::set<std::string> look(int times = 1) {
+    for (int i = 0; i < times; ++i) {
+      step(time += GroupMembers::kReadMs);
+      step(time);
+    }
+    return members.hanging();
+  }
   std::string record() {
     std::string value;
     log->read_records(RemoteRecordKind::kNode,
@@ -42,6 +64,7 @@ struct MembersRun {
     inbox.run();
   }
 
+  int64_t time = 1000;  // of the last look
   FakeRemoteService service{1};
   std::unique_ptr<RemoteLog> log = service.connect();
   GroupInbox inbox;
@@ -176,4 +199,74 @@ TEST_CASE("a process that was away while another one has taken its place is refu
     }
     CHECK(run.refusal.find("was there first") != std::string::npos);
   }
+}
+
+namespace {
+
+using Names = std::set<std::string>;
+
+// This node's log goes up to lsn 100, "b" stands at 40.
+struct LookingRun : MembersRun {
+  LookingRun() {
+    self.lsn = 100;
+    put_other("b", "run-b", 40);
+    members.read("a", time);
+    step(time);
+    step(time);
+    look();  // sees where the others are, and that the log has more
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a node that applies nothing at three looks in a row, though there is more, hangs") {
+  LookingRun run;
+  CHECK(run.look(GroupMembers::kStillLooks - 1) == Names());
+  CHECK(run.look() == Names{"b"});
+  // One that continues does not, as soon as that is told.
+  GroupMember member = run.members.others().at("b");
+  member.lsn = 41;
+  run.members.on_record(RemoteRecordKind::kNode, "b", encode_member(member), "a");
+  CHECK(run.members.hanging() == Names());
+  run.put_other("b", "run-b", 41);
+  CHECK(run.look(GroupMembers::kStillLooks) == Names());
+  CHECK(run.look() == Names{"b"});
+  // Nor does one that is gone.
+  run.members.on_record(RemoteRecordKind::kNode, "b", std::nullopt, "a");
+  CHECK(run.members.hanging() == Names());
+}
+
+TEST_CASE("a node that is slow, or has applied all that there is, does not hang") {
+  LookingRun run;
+  run.put_other("c", "run-c", 100);
+  for (Lsn lsn = 41; lsn < 60; ++lsn) {
+    run.put_other("b", "run-b", lsn);
+    CHECK(run.look(GroupMembers::kStillLooks) == Names());
+  }
+}
+
+TEST_CASE("a process that has just begun does not hang, whatever the one before it did") {
+  LookingRun run;
+  REQUIRE(run.look(GroupMembers::kStillLooks) == Names{"b"});
+  run.put_other("b", "the next run", 40);
+  CHECK(run.look(GroupMembers::kStillLooks) == Names());
+  CHECK(run.look() == Names{"b"});
+  // It loads a copy, and holds the log, while the record of the one before it is still there.
+  run.members.on_record(RemoteRecordKind::kHold, "b", "40", "a");
+  CHECK(run.members.hanging() == Names());
+}
+
+TEST_CASE("looks that come at once, or that etcd does not answer, make no node hang") {
+  LookingRun run;
+  for (int i = 0; i < 3 * GroupMembers::kStillLooks; ++i) {
+    run.members.read("a", ++run.time);
+    run.step(run.time);
+  }
+  CHECK(run.members.hanging() == Names());
+  run.service.set_faults({.lost = 1});
+  CHECK(run.look(3 * GroupMembers::kStillLooks) == Names());
+  run.service.set_faults({});
+  // Also after a long pause of this process.
+  run.time += 100 * GroupMembers::kReadMs;
+  CHECK(run.look() == Names());
 }

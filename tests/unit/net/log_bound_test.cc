@@ -1,5 +1,5 @@
-// The replicated log has a bound: what is done as it fills, and that it ends when the log was
-// trimmed.
+// The replicated log has a bound: what is done as it fills, that it ends when the log was trimmed,
+// and that a node which hangs does not keep it from that.
 #include "net/group/log_bound.h"
 
 #include <string>
@@ -129,6 +129,21 @@ TEST_CASE(
   CHECK(group.until([&] { return group.b.acknowledged == group.b.last(); }).has_value());
 }
 
+// What a request changes is refused from there on (engine/execution/refusal.h).
+TEST_CASE("a unit that is as large as the bound goes through, and is trimmed as others are") {
+  Bounded group(13, 1);
+  group.fill(group.a, kLimit / 10 * 7);
+  group.a.write(kLimit);
+  REQUIRE(group.until([&] { return group.a.acknowledged == group.a.last(); }).has_value());
+  REQUIRE(group.until([&] { return group.b.last() == group.a.last(); }).has_value());
+  group.run(300);
+  CHECK(kept_bytes(group.service) >= kLimit / 10 * 17);
+  CHECK(group.a.node().view()->log_room == LogRoom::kNothing);
+  group.make_checkpoint(group.a);
+  CHECK(kept_bytes(group.service) < kLimit / 4);
+  CHECK(group.a.node().view()->log_room == LogRoom::kAll);
+}
+
 TEST_CASE("a node asks for a checkpoint only if its own keeps the log long") {
   Bounded group(3, 2);
   group.fill(group.a, kLimit / 2);
@@ -154,6 +169,90 @@ TEST_CASE("half full, one copy is enough, and the view says that there is one") 
   CHECK(group.a.node().view()->copies() == 1);
   group.make_checkpoint(group.b);
   CHECK(group.a.node().view()->copies() == 2);
+}
+
+namespace {
+
+// A standby that has applied one unit, has as many in memory as fit, and applies none of them.
+struct Behind : GroupRun {
+  explicit Behind(uint64_t seed, size_t checkpoint_copies)
+      : GroupRun(seed, with_little_memory(checkpoint_copies)) {
+    write_on(1);
+    REQUIRE(until([&] { return b.last() == 1; }).has_value());
+    run(300);  // until its record says so
+    b.stalled = true;
+    write_on(3);
+    run(500);
+  }
+  static GroupNodeOptions with_little_memory(size_t checkpoint_copies) {
+    GroupNodeOptions options = bounded(checkpoint_copies);
+    options.max_pending_bytes = kUnit;
+    return options;
+  }
+  // The primary's checkpoint has all of it.
+  void write_on(int units) {
+    for (int i = 0; i < units; ++i) {
+      a.write(kUnit);
+      run(5);
+    }
+    a.checkpoint = a.last();
+  }
+
+  GroupNodeRun& a = add_primary();
+  GroupNodeRun& b = add_standby();
+};
+
+}  // namespace
+
+TEST_CASE("a standby that hangs keeps the log for some seconds and no longer; then it loads anew") {
+  Behind group(10, 1);
+  group.write_on(22);
+  group.run(2 * GroupMembers::kReadMs);
+  CHECK(kept_bytes(group.service) > 25 * kUnit);
+  CHECK(group.a.node().view()->log_kept_by == "the server \"b\" has applied no more than lsn 1");
+  CHECK(!has_said(group.a, "hangs"));
+  group.run(3 * GroupMembers::kReadMs);
+  CHECK(kept_bytes(group.service) < 10 * kUnit);
+  CHECK(has_said(group.a, "the server \"b\" hangs"));
+  CHECK(group.a.node().view()->log_room == LogRoom::kAll);
+  CHECK(group.a.leads());
+  group.b.stalled = false;
+  CHECK(group.until([&] { return group.b.ended.has_value(); }).has_value());
+  CHECK(group.b.reason.code() == StatusCode::kStale);
+}
+
+TEST_CASE("a standby that is slow, or was frozen for seconds, keeps the log") {
+  Behind group(11, 1);
+  for (int i = 0; i < 6; ++i) {
+    const Lsn last = group.b.last();
+    group.write_on(2);
+    group.run(2 * GroupMembers::kReadMs);
+    CHECK(group.service.frames().begin()->first <= group.b.position().seq + 1);
+    // It applies what it has in memory.
+    group.b.stalled = false;
+    group.run(1);
+    group.b.stalled = true;
+    group.run(500);
+    CHECK(group.b.last() > last);
+    CHECK(group.b.last() < group.a.last());
+  }
+  CHECK(!has_said(group.a, "hangs"));
+  group.b.stalled = false;
+  REQUIRE(group.until([&] { return group.b.last() == group.a.last(); }).has_value());
+  CHECK(!group.b.ended.has_value());
+}
+
+TEST_CASE(
+    "of two servers of which one hangs, the other one's checkpoint is enough after a minute") {
+  Behind group(12, 0);
+  group.write_on(10);
+  group.run(30'000);
+  CHECK(kept_bytes(group.service) > 10 * kUnit);
+  CHECK(
+      group.a.node().view()->log_kept_by ==
+      "checkpoint-copies wants the checkpoints of 2 servers, and 1 lives: the server \"b\" hangs");
+  group.run(60'000);
+  CHECK(kept_bytes(group.service) < 10 * kUnit);
 }
 
 TEST_CASE("a primary that was alone for a minute keeps two copies again once a standby has come") {

@@ -28,13 +28,13 @@ LogTrim trim_with(uint64_t places) {
 // The seq of the place to trim up to; 0: none.
 uint64_t target(const LogTrim& trim, const std::vector<GroupMember>& members,
                 const std::map<std::string, Lsn>& holds, size_t copies) {
-  const auto place = trim.target(LogTrim::limit(members, holds, copies));
+  const auto place = trim.target(LogTrim::limit(members, holds, copies, {}));
   return place.has_value() ? place->seq : 0;
 }
 
 std::string why(const std::vector<GroupMember>& members, const std::map<std::string, Lsn>& holds,
-                size_t copies) {
-  return LogTrim::limit(members, holds, copies).why;
+                size_t copies, const std::set<std::string>& hanging = {}) {
+  return LogTrim::limit(members, holds, copies, hanging).why;
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ TEST_CASE("the log is trimmed up to the oldest of the checkpoints that are to be
   CHECK(target(trim, two, {}, 1) == 96);  // lsn 960 <= 1000
   CHECK(target(trim, two, {}, 3) == 0);   // fewer nodes than copies
   CHECK(target(trim, {node("a", 1600, 0), node("b", 1600, 900)}, {}, 2) == 0);
-  CHECK(trim.target(LogTrim::limit(two, {}, 2))->chain == 3);
+  CHECK(trim.target(LogTrim::limit(two, {}, 2, {}))->chain == 3);
   // Exactly at a checkpoint's beginning.
   CHECK(target(trim, {node("a", 1600, 480)}, {}, 1) == 48);
   trim.set_mark(encode_position({"cluster", "1", 2, 96, 960, 6}));
@@ -59,6 +59,19 @@ TEST_CASE("a trim leaves what a loading node, or a live one that is behind, stil
   CHECK(target(trim, two, {{"c", 320}}, 2) == 32);
   CHECK(target(trim, two, {{"c", 0}}, 2) == 0);
   CHECK(target(trim, {node("a", 1600, 1000), node("b", 700, 650)}, {}, 1) == 64);
+}
+
+TEST_CASE("a node that hangs keeps nothing: neither what it applies nor its hold, nor as a copy") {
+  const std::vector<GroupMember> three = {node("a", 1600, 1000), node("b", 700, 650),
+                                          node("c", 1600, 800)};
+  CHECK(LogTrim::limit(three, {{"b", 320}}, 2, {}).lsn == 320);
+  CHECK(LogTrim::limit(three, {{"b", 320}}, 2, {"b"}).lsn == 800);
+  CHECK(LogTrim::limit(three, {{"b", 320}, {"d", 480}}, 2, {"b"}).lsn == 480);
+  CHECK(LogTrim::limit(three, {}, 1, {"b", "c"}).lsn == 1000);
+  CHECK(LogTrim::limit(three, {}, 3, {"b"}).lsn == 0);
+  CHECK(
+      why(three, {}, 2, {"b", "c"}) ==
+      "checkpoint-copies wants the checkpoints of 2 servers, and 1 lives: the server \"b\" hangs");
 }
 
 TEST_CASE("what keeps the log is named: the server, and what it lacks") {

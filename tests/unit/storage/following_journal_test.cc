@@ -1,9 +1,11 @@
 // Tests what a journal that follows the replicated log owes to checkpoints: between the first
 // change that a commit makes in memory and the commit's place in the local log, no walk may end.
+// Also that a commit of any length finds a place there.
 #include <future>
 
 #include "storage/format.h"
 #include "storage/log_tail.h"
+#include "storage/rocksdb_log.h"
 #include "tests/support/storage_support.h"
 #include "tests/support/test.h"
 
@@ -23,9 +25,10 @@ TailCommit commit_of(Lsn lsn, bool moves = false) {
 
 struct Follower {
   explicit Follower(milliseconds patience = milliseconds(20'000),
-                    SyncMode mode = SyncMode::kEverySecond) {
+                    SyncMode mode = SyncMode::kEverySecond, size_t max_unit_bytes = kMaxUnitBytes) {
     StoreOptions options = store_options(directory.path(), mode);
     options.journal.replicated = true;
+    options.journal.max_unit_bytes = max_unit_bytes;
     options.journal.replication_patience = patience;
     MapReplay replay;
     auto opened = Store::open(std::move(options), replay);
@@ -181,4 +184,36 @@ TEST_CASE("a standby ends though a commit that moves keys never gets into its lo
   auto end =
       std::async(std::launch::async, [&] { return follower.store->close(CloseMode::kFlush).ok(); });
   REQUIRE(is_done(end, milliseconds(30'000)));
+}
+
+TEST_CASE("a commit that is longer than a value of the log may be is divided between its units") {
+  Follower follower(milliseconds(20'000), SyncMode::kEverySecond, 100);
+  CommitBuffer buffer;
+  for (Lsn lsn = 1; lsn <= 5; ++lsn) {
+    // The third one is too long by itself.
+    const std::string record = encode_record(static_cast<uint32_t>(lsn), lsn, lsn == 3 ? 300 : 0);
+    buffer.append({record, 1}, crc32c(record), {lsn, 1, 0}, nullptr, kMaxUnitBytes);
+  }
+  const LogPosition position = {"cluster", "1", 1, 7, 5, 0};
+  follower.follow({std::string(buffer.plain()), 1, position, false});
+  REQUIRE(follower.store->close(CloseMode::kFlush).ok());
+  follower.store.reset();
+  {
+    RocksdbLogOptions options;
+    options.directory = follower.directory.path();
+    const auto log = open_rocksdb_log(options);
+    REQUIRE_MESSAGE(log.ok(), log.status().message());
+    std::vector<Lsn> begins;
+    Lsn first = 0;
+    Bytes commit;
+    for (const auto reader = (*log)->read_from(1); reader->next(first, commit);) {
+      begins.push_back(first);
+    }
+    CHECK(begins == std::vector<Lsn>{1, 3, 4});
+    CHECK(*(*log)->position_at(5) == encode_position(position));
+  }
+  const ReadBack back = read_back(follower.directory.path());
+  REQUIRE_MESSAGE(back.status.ok(), back.status.message());
+  CHECK(back.recovered.last_lsn == 5);
+  CHECK(back.state.size() == 5);
 }
