@@ -16,12 +16,12 @@ namespace {
 constexpr size_t kMostInStep = 500;
 constexpr int kTakenAtOnce = 100;
 
-struct Found {
+struct EndedJob {
   int64_t enqueued_ms;
   std::string id;
 };
 
-bool is_newer(const Found& a, const Found& b) {
+bool is_newer(const EndedJob& a, const EndedJob& b) {
   if (a.enqueued_ms != b.enqueued_ms) return a.enqueued_ms > b.enqueued_ms;
   return a.id < b.id;
 }
@@ -40,7 +40,7 @@ class NewestFirst {
   // Returns false on failure, which has been responded.
   bool walk();
   bool show();
-  void keep(Found found);
+  void keep(EndedJob found);
   // Takes some of the oldest from `newest_`.
   void take_oldest();
 
@@ -53,10 +53,10 @@ class NewestFirst {
   size_t total_ = 0;
   // A heap with the oldest job on top, of which the oldest are the page. They may be very many, of
   // a large `skip`, so that they are taken and freed in pieces.
-  std::deque<Found> newest_;
+  std::deque<EndedJob> newest_;
   size_t kept_ = 0;          // of those taken, without the ones that were found twice
   std::string last_id_;      // of the last one taken
-  std::vector<Found> page_;  // oldest first
+  std::vector<EndedJob> page_;  // oldest first
   size_t text_bytes_ = 0;
 };
 
@@ -97,7 +97,7 @@ bool NewestFirst::walk() {
   return true;
 }
 
-void NewestFirst::keep(Found found) {
+void NewestFirst::keep(EndedJob found) {
   ++total_;
   const bool full = newest_.size() == request_.skip + request_.limit;
   if (full && !is_newer(found, newest_.front())) return;
@@ -112,7 +112,7 @@ void NewestFirst::keep(Found found) {
 void NewestFirst::take_oldest() {
   for (int taken = 0; taken < kTakenAtOnce && !newest_.empty(); ++taken) {
     std::pop_heap(newest_.begin(), newest_.end(), is_newer);
-    Found found = std::move(newest_.back());
+    EndedJob found = std::move(newest_.back());
     newest_.pop_back();
     // A job whose state has changed in the meantime may have been found twice.
     if (kept_ != 0 && found.id == last_id_) {
