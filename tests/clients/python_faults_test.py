@@ -114,7 +114,7 @@ def test_result_keeps_its_time(options):
     with options.server() as server, Queue(EXEC, url_of(server.port), timeout=20) as queue:
         jobs = [queue.add(n) for n in range(3)]
         results = ThreadPoolExecutor(1).submit(jobs[0].result, float("inf"))
-        wait_until(lambda: queue.results._client is not None, what="it follows")
+        wait_until(lambda: queue._results._client is not None, what="it follows")
         os.kill(server.pid, signal.SIGSTOP)
         try:
             began = time.monotonic()
@@ -126,7 +126,7 @@ def test_result_keeps_its_time(options):
         for _ in jobs:
             end_job(server, EXEC)
         require_equal([results.result(20), jobs[1].result(20)], [1, 1])
-        require_equal(queue.results.waiting, 0)
+        require_equal(queue._results.waiting, 0)
 
 
 async def async_result(queue, id_):
@@ -454,11 +454,11 @@ def test_end_of_the_journal(_options):
     """After MISCONF of a server whose journal has failed the command may have been done."""
     line = b"-MISCONF The server stops. The last commands may or may not have been kept.\r\n"
     for call in (lambda queue: queue.add(1, "mine"), lambda queue: queue.retry("mine"),
-                 lambda queue: queue.add(1, "mine", if_dup="update"),
+                 lambda queue: queue.add(1, "mine", ifdup="update"),
                  lambda queue: queue.cancel("mine")):
         with replying(line) as server, Queue(EXEC, url_of(server.port), patience=0.1) as queue:
             require_equal(raised(Unknown, call, queue).id, "mine")
-            raised(errors.DiskFailed, queue.add, 1)
+            raised(Unknown, queue.add, 1)
 
 
 def test_memory_is_full(options):
@@ -512,7 +512,7 @@ def test_rights_that_are_taken_away(options):
             connection.call("ACL", "SETUSER", "u", f"-{right}")
             refused.result(20)
             require_equal({job.get().state for job in jobs}, {"pending"}, right)
-            require_equal({job.get().fields["crashes"] for job in jobs}, {0}, right)
+            require_equal({job.get().crashes for job in jobs}, {0}, right)
             wait_until(lambda stopped=stopped: "long" in stopped, what="its handler stops")
 
 

@@ -38,7 +38,7 @@ def test_reply_that_hangs(options):
         worker = Worker(EXEC, handler, url_of(proxy.port), lease=3, burst=True)
         worker.run()
         require_equal((worker.counts["lost"], worker.counts["completed"]), (0, 1))
-        require_equal((job.result(20), job.get().fields["attempts"]), (1, 1))
+        require_equal((job.result(20), job.get().attempts), (1, 1))
         require(len(touches) > 2, f"{len(touches)} heartbeats")
 
 

@@ -55,7 +55,7 @@ def active(queue, payload, **options):
 
 
 def require_given_back(job):
-    require_equal((job.get().state, job.get().fields["attempts"]), ("pending", 0))
+    require_equal((job.get().state, job.get().attempts), ("pending", 0))
 
 
 def test_sigterm_while_waiting(options):
@@ -125,7 +125,7 @@ def test_process_that_exits(options):
         job = queue.add("exit", lease=0.3)
         require_equal(worker.end(), 3, worker.text)
         wait_until(lambda: job.get().state == "pending", what="it is reclaimed")
-        require_equal(job.get().fields["crashes"], 1)
+        require_equal(job.get().crashes, 1)
 
 
 def test_second_sigterm(options):
