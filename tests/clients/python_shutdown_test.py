@@ -371,7 +371,7 @@ def stop_while_a_child_is_made(handler, payload, grace):
         slots.start(first)  # It has the child that was there.
         wait_until(lambda: slots._children, what="the first child")
         slots.start(job)
-        job.held.stop = "enough"
+        job._held.stop = "enough"
         slots.stop(job, "enough")
         wait_until(lambda: ended, what="the end")
         require_equal(ended[0][:2], (job, GIVEN_BACK))

@@ -56,9 +56,9 @@ class AsyncJob:
     def __repr__(self) -> str:
         return f"<sluice.AsyncJob {self.id} of {self._queue.name}>"
 
-    async def get(self) -> Optional[JobInfo]:
-        """The job as it is now. None if it is no longer kept."""
-        return await self._queue.get(self.id)
+    async def get(self, *, with_: Sequence[str] = ()) -> Optional[JobInfo]:
+        """See `Job.get`."""
+        return await self._queue.get(self.id, with_=with_)
 
     async def why(self) -> Optional[str]:
         """Why the job waits. None if it does not."""
@@ -138,7 +138,7 @@ class AsyncQueue:
             raise errors.ResultTimeout(id) from None
         finally:
             self._queue._results.forget(id, future)
-        return result_of(id, reply, self._queue.codec)
+        return result_of(id, reply, self._queue._codec)
 
     async def stats(self, *, group: Optional[str] = None,
                     by: Union[str, Mapping[str, str], None] = None,

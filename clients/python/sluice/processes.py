@@ -95,7 +95,7 @@ class ProcessSlots(ThreadSlots):
                 child = self._start()
             self._own.child = child
         except Exception as error:  # The machine is full.
-            return outcome_of_error(error, job.stopped), error
+            return outcome_of_error(error, job._stopped.is_set()), error
         self._children[job] = child
         if self._closed:  # by now
             child.close()
@@ -169,10 +169,10 @@ class Child:
         with self._lock, contextlib.suppress(OSError):
             if self._job is job:  # not the next one
                 self._kill_at = min(self._kill_at or kill_at, kill_at)
-                self._pipe.send(("stop", (job.why, job.cancelled, job.lost)))
+                self._pipe.send(("stop", (job._why, job.cancelled, job.lost)))
 
     def run(self, job: WorkerJob, grace: float) -> Outcome:
-        lease = job.held
+        lease = job._held
         parts = (lease.queue, lease.id, lease.token, lease.attempt, lease.payload, lease.term,
                  lease.extra)
         try:
@@ -180,7 +180,7 @@ class Child:
                 self._job, self._kill_at = job, None
                 self._runs += 1
                 self._pipe.send(("job", (self._runs, parts)))
-            if job.stopped:  # before there was a child to tell
+            if job._stopped.is_set():  # before there was a child to tell
                 self.stop(job, grace)
             return self._wait(lease.notes)
         except (EOFError, OSError):
@@ -247,13 +247,13 @@ def _serve(pipe: multiprocessing.connection.Connection, handler: Callable[[Worke
             if kind == "job":
                 run, parts = value
                 job = WorkerJob(Lease(*parts), codec)
-                job.held.notes = _SentNotes(send, run)
+                job._held.notes = _SentNotes(send, run)
                 runs[:] = [(run, job)]
                 more.release()
             elif runs:
                 job = runs[0][1]
-                why, job.held.stop, job.held.lost = value
-                job.stop(why)
+                why, job._held.stop, job._held.lost = value
+                job._stop(why)
 
     slots = ThreadSlots(handler, codec, lambda *_: None)
     threading.Thread(target=receive, daemon=True).start()
@@ -261,7 +261,7 @@ def _serve(pipe: multiprocessing.connection.Connection, handler: Callable[[Worke
     while True:
         more.acquire()
         run, job = runs[0]
-        job.decode()  # The parent has done so without an error.
+        job._decode()  # The parent has done so without an error.
         outcome, value = slots.run(job)
         if isinstance(value, SystemExit):
             raise value

@@ -95,9 +95,9 @@ class Job:
     def __repr__(self) -> str:
         return f"<sluice.Job {self.id} of {self._queue.name}>"
 
-    def get(self) -> Optional[JobInfo]:
-        """The job as it is now. None if it is no longer kept."""
-        return self._queue.get(self.id)
+    def get(self, *, with_: Sequence[str] = ()) -> Optional[JobInfo]:
+        """The job as it is now, as `Queue.get`. None if it is no longer kept."""
+        return self._queue.get(self.id, with_=with_)
 
     def why(self) -> Optional[str]:
         """Why the job waits, a code of Q.GET such as `queue_cap 4/4`. None if it does not."""
@@ -141,8 +141,8 @@ class Queue:
                  timeout: float = 5.0, patience: float = 30.0) -> None:
         """Raises ValueError for a bad URL, name or codec. It does not connect yet."""
         self.name = name
-        self.codec = codec_of(codec)
-        self.patience = patience
+        self._codec = codec_of(codec)
+        self._patience = patience
         self._key = wire.to_bytes(name, "queue")
         self._connect = connect_to(server)
         self._timeout = timeout
@@ -254,21 +254,21 @@ class Queue:
         own_id = id is None or id == "*"  # of which a repeat would be another job
         name = str(uuid.uuid4()) if id is None or own_id else id
         mode = (ifdup or ("keep" if own_id else "error")).lower()
-        data = encode(self.codec, payload, "payload")
+        data = encode(self._codec, payload, "payload")
         words: wire.Words = ("Q.ADD", self._key, wire.to_bytes(name), data, *options,
                              "IFDUP", mode)
         return _Addition(name, words, mode not in ("update", "replace"), own_id)
 
     def _add_all(self, additions: Sequence[_Addition]) -> list[Union[Job, errors.SluiceError]]:
-        if (late := self._link.too_late(self.patience)) is not None:
+        if (late := self._link.too_late(self._patience)) is not None:
             return [errors.Unreachable(str(late)) for _ in additions]
         out: list[Union[Job, errors.SluiceError]] = []
-        patience = self.patience
+        patience = self._patience
         for start in range(0, len(additions), MAX_PIPELINE):
             pause = self._link.pauses(patience, anew=start > 0)
             added = self._add_some(additions[start:start + MAX_PIPELINE], pause)
             out += added
-            patience = 0.0 if any(map(is_outage, added)) else self.patience
+            patience = 0.0 if any(map(is_outage, added)) else self._patience
         return out
 
     def _add_some(self, additions: Sequence[_Addition],
@@ -312,7 +312,7 @@ class Queue:
         Raises Unreachable after `patience`, and CodecError.
         """
         reply = self._call("Q.GET", self._key, wire.to_bytes(id), *wire.each("WITH", with_))
-        return None if reply is None else info_of(reply, self.codec)
+        return None if reply is None else info_of(reply, self._codec)
 
     def cancel(self, id: str, reason: Optional[str] = None,
                grace: Optional[float] = None) -> str:
@@ -337,7 +337,7 @@ class Queue:
         Raises NotCompleted for a job that failed, was cancelled or expired; Forgotten for one that
         is no longer kept, or never was; ResultTimeout; CodecError.
         """
-        return result_of(id, self._results.wait(id, timeout), self.codec)
+        return result_of(id, self._results.wait(id, timeout), self._codec)
 
     # -- The queue ----------------------------------------------------------------------------
 
@@ -379,7 +379,7 @@ class Queue:
         """`events` over this connection, whose end is that of the iteration."""
         words = (*wire.each("TYPE", types), *wire.each("ID", ids))
         block = ("BLOCK", wire.milliseconds(_BLOCK)) if follow else ()
-        patience = float("inf") if follow else self.patience
+        patience = float("inf") if follow else self._patience
         try:
             if from_ == "$":
                 from_ = end_of_log(link, self._key, patience)
@@ -400,12 +400,12 @@ class Queue:
             link.close()
 
     def _call(self, *words: Any) -> Any:
-        return self._link.call(*words, patience=self.patience)
+        return self._link.call(*words, patience=self._patience)
 
     def _call_once(self, id: str, *words: Any) -> str:
         """For a change of this job that is not to be made twice."""
         try:
-            return wire.to_text(self._link.call(*words, patience=self.patience, twice=False))
+            return wire.to_text(self._link.call(*words, patience=self._patience, twice=False))
         except errors.SluiceError as error:
             if is_uncertain(error):
                 raise errors.Unknown(id) from None

@@ -1,7 +1,8 @@
 // A job as the server describes it (Q.GET).
 import { decodeProgress, decodeWith, type Codec } from './codec.js'
 import {
-  bytesOf, fieldName, isArray, mapOf, numberOf, orNull, tagsOf, textOf, textsOf, yesOrNo, type Reply,
+  bytesOf, fieldName, isArray, mapOf, numberOf, orNull, tagsOf, textOf, textsOf, yesOrNo,
+  type Reply,
 } from './reply.js'
 import type { AddOptions } from './words.js'
 

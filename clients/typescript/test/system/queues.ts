@@ -14,7 +14,8 @@ async function config(queue: Queue, ...fields: (string | number)[]): Promise<voi
 
 /** Whether this line of CLIENT LIST is a connection that waits for events. */
 function isFollower(line: string): boolean {
-  return [' name=sluice-events ', ' cmd=q.events ', ' flags=b '].every((part) => line.includes(part))
+  const parts = [' name=sluice-events ', ' cmd=q.events ', ' flags=b ']
+  return parts.every((part) => line.includes(part))
 }
 
 await play({
