@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 from harness import require, require_equal, run, wait_until
 from harness.proxy import DROP, PASS, Proxy
@@ -22,14 +23,19 @@ from harness.servers import steady_port
 
 from sluice import (AsyncJob, AsyncQueue, Cancelled, Queue, ResultTimeout, Unknown, Unreachable,
                     Worker, errors)
+from sluice import WorkerJob
 from sluice.aio import THREADS
-from sluice.codec import encode, RawCodec
+from sluice.codec import codec_of, encode, RawCodec
+from sluice.outcome import Outcome
+from sluice.plan import Lease
+from sluice.results import Results
+from sluice.slots import ThreadSlots
 
 EXEC = "exec"
 
 CLOSE_IN_HANDLER = """
 import signal, socket, sys, time
-from sluice import Queue, Unreachable
+from sluice import Queue, Unknown
 server = socket.create_server(("127.0.0.1", 0))  # It accepts, and says nothing.
 queue = Queue("exec", f"redis://127.0.0.1:{server.getsockname()[1]}", timeout=60, patience=60)
 signal.signal(signal.SIGALRM, lambda *_: queue.close())
@@ -37,7 +43,7 @@ signal.setitimer(signal.ITIMER_REAL, 0.3, 0.3)
 began = time.monotonic()
 try:
     queue.add(1)
-except Unreachable:
+except Unknown:
     print("ended" if time.monotonic() - began < 30 else "late")
 """
 
@@ -552,6 +558,24 @@ class Raises:
 
     def decode(self, data):
         return data.decode()
+
+
+def test_no_more_threads(_options):
+    """A thread that cannot be started fails its run, or raises where a result is awaited; the next
+    one is tried again."""
+    full = mock.patch.object(threading.Thread, "start", side_effect=RuntimeError("no thread"))
+    codec, ended = codec_of("raw"), []
+    slots = ThreadSlots(lambda job: job.payload, codec, lambda *end: ended.append(end[1]))
+    jobs = [WorkerJob(Lease(b"q", id_, 1, 1, b"x", 30.0, {}), codec) for id_ in (b"a", b"b")]
+    waits = Results(None, None, b"q", 1.0)
+    with full:
+        slots.start(jobs[0])
+        require_equal(ended, [Outcome("FAIL", error="RuntimeError: no thread")])
+        raised(RuntimeError, waits.follow, "a")
+        require_equal((waits.waiting, waits._started), (0, False))
+    slots.start(jobs[1])
+    wait_until(lambda: ended[1:] == [Outcome("ack", result=b"x")], what="the other runs")
+    slots.close()
 
 
 def test_errors_of_codecs(options):

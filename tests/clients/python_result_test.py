@@ -9,6 +9,8 @@ import sys
 import threading
 import time
 
+import redis
+
 from harness import info, require, require_equal, run, wait_until
 from harness.native_queue import DISK, Native
 from harness.proxy import PASS, Proxy
@@ -258,6 +260,22 @@ def test_wake_up_that_fails(_options):
         waits.close()
         waking.join(20)
         require_equal(waits._may_unblock, may)
+
+
+def test_follower_that_cannot_connect(_options):
+    """What the function that makes clients raises is raised by the waits, and ends none for ever."""
+    made = []
+
+    def connect(**options):
+        made.append(options)
+        if len(made) in (2, 3):  # The first one is for commands.
+            raise OSError("no more files")
+        return redis.Redis(port=1, **options)
+
+    with Queue(EXEC, connect) as queue:
+        for _ in range(2):
+            require_equal(str(raised(OSError, queue.result, "a", LONG_S)), "no more files")
+        raised(ResultTimeout, queue.result, "a", 0.2)
 
 
 def test_without_events(options):

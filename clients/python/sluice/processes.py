@@ -123,6 +123,7 @@ class Child:
         self._pipe, theirs = _spawn.Pipe()
         self._lock = threading.Lock()
         self._job: Optional[WorkerJob] = None
+        self._sent = False  # It has the job.
         self._runs = 0
         self._kill_at: Optional[float] = None
         self._process = _spawn.Process(target=_serve, args=(theirs, handler, codec), daemon=True)
@@ -169,7 +170,8 @@ class Child:
         with self._lock, contextlib.suppress(OSError):
             if self._job is job:  # not the next one
                 self._kill_at = min(self._kill_at or kill_at, kill_at)
-                self._pipe.send(("stop", (job._why, job.cancelled, job.lost)))
+                if self._sent:
+                    self._pipe.send(("stop", (job._why, job.cancelled, job.lost)))
 
     def run(self, job: WorkerJob, grace: float) -> Outcome:
         lease = job._held
@@ -177,10 +179,13 @@ class Child:
                  lease.extra)
         try:
             with self._lock:
-                self._job, self._kill_at = job, None
+                self._job, self._kill_at, self._sent = job, None, False
                 self._runs += 1
-                self._pipe.send(("job", (self._runs, parts)))
-            if job._stopped.is_set():  # before there was a child to tell
+            # Without the lock: a child that does not read would hold up the worker's heartbeats.
+            self._pipe.send(("job", (self._runs, parts)))
+            with self._lock:
+                self._sent = True
+            if job._stopped.is_set():  # before it could be told
                 self.stop(job, grace)
             return self._wait(lease.notes)
         except (EOFError, OSError):

@@ -156,8 +156,8 @@ class Queue:
 
     def close(self) -> None:
         """Closes the connections for good. What is called after it raises Unreachable, as do waits
-        for results and a command that would have been repeated; loops over events end as if there
-        were no more."""
+        for results and a command that would have been repeated, or Unknown; loops over events end
+        as if there were no more."""
         self._closed = True
         self._results.close()
         for follower in self._followers.valuerefs():

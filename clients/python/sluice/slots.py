@@ -53,7 +53,14 @@ class ThreadSlots:
             begin = self._idle < 0
             self._threads += begin
         if begin:
-            threading.Thread(target=self._run, name="sluice-handler", daemon=True).start()
+            try:
+                threading.Thread(target=self._run, name="sluice-handler", daemon=True).start()
+            except RuntimeError as error:  # The machine is full: that costs this run, no other.
+                with self._lock:
+                    self._idle += 1
+                    self._threads -= 1
+                self._finished(job, outcome_of_error(error, False), error)
+                return
         self._jobs.put(job)
 
     def stop(self, job: WorkerJob, why: str) -> None:
