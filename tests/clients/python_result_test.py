@@ -263,7 +263,7 @@ def test_wake_up_that_fails(_options):
 
 
 def test_follower_that_cannot_connect(_options):
-    """What the function that makes clients raises is raised by the waits, and ends none for ever."""
+    """What the function that makes clients raises is raised by the waits: none is endless."""
     made = []
 
     def connect(**options):
