@@ -266,14 +266,15 @@ class Queue:
         patience = self._patience
         for start in range(0, len(additions), MAX_PIPELINE):
             pause = self._link.pauses(patience, anew=start > 0)
-            added = self._add_some(additions[start:start + MAX_PIPELINE], pause)
+            added, ended = self._add_some(additions[start:start + MAX_PIPELINE], pause)
             out += added
-            patience = 0.0 if any(map(is_outage, added)) else self._patience
+            patience = self._patience if ended else 0.0
         return out
 
-    def _add_some(self, additions: Sequence[_Addition],
-                  pause: Callable[[], bool]) -> list[Union[Job, errors.SluiceError]]:
-        """In one pipeline, which is repeated after a pause."""
+    def _add_some(self, additions: Sequence[_Addition], pause: Callable[[], bool]
+                  ) -> tuple[list[Union[Job, errors.SluiceError]], bool]:
+        """In one pipeline, which is repeated after a pause: what becomes of each, and whether the
+        pauses have not ended before."""
         out: dict[int, Union[Job, errors.SluiceError]] = {}
         lost: set[int] = set()  # The server may have added these.
         left = list(range(len(additions)))
@@ -290,7 +291,7 @@ class Queue:
             left = again
             if left and not pause():
                 break
-        return [out[i] for i in range(len(additions))]
+        return [out[i] for i in range(len(additions))], not left
 
     def _added(self, addition: _Addition, reply: Any,
                lost: bool) -> Union[Job, errors.SluiceError]:
