@@ -182,7 +182,11 @@ int64_t GroupNode::step(int64_t now_ms) {
   if (!caught_up_ && feed_.has_read()) {
     if (!read_lsn_.has_value()) read_lsn_ = feed_.position().lsn;
     caught_up_ = applied_.lsn >= *read_lsn_;
-    if (caught_up_) host_.caught_up();
+    if (caught_up_) {
+      host_.caught_up();
+      members_.put_soon();
+      publish_at_ms_ = now_;  // at the end of this step
+    }
   }
   if (stage_ == Stage::kTake && takeover_ != nullptr) takeover_->pump(!feed_.is_full());
   promote_if_applied();

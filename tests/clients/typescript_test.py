@@ -179,7 +179,7 @@ const reached = async (tls, ms) => {
   const said = (error) => `${error.name}: ${error.message}`
   const added = await queue.add(1).catch(said)
   const ran = await worker.run().catch(said)
-  const result = typeof added === 'string' ? added : await added.result({ timeout: 0 })
+  const result = typeof added === 'string' ? added : await added.result({ timeout: ms })
   queue.close()
   return [result, ran]
 }

@@ -224,7 +224,7 @@ class Faults:
         standby.environment = {**(kept or os.environ), "SLUICE_KILL_POINT": point}
         standby.start()
         standby.environment = kept
-        wait_until(lambda: all(node.is_whole(1) for node in self.group.nodes), what="a whole group")
+        wait_until(self.group.is_whole, what="a whole group")
         exits = len(standby.exits) + 1
         begin()
         require(standby.wait_for_exit(exits) == -signal.SIGKILL,

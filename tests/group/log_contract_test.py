@@ -114,6 +114,8 @@ def test_compact(log, other):
     log.done("beat", fence, "second")
     kept = log.done("state", 0).revision
     log.done("beat", fence, "third")
+    # It would end a watch that is not at work yet.
+    wait_until(lambda: ("third",) in kinds(other.told("beat")), what="the third beat")
     log.done("compact", kept)
     require_equal(log.until_known("state", old).outcome, "compacted", "an old state")
     require_equal(log.done("state", kept).more, [READY, "second", "", "3"], "the state then")
@@ -122,7 +124,8 @@ def test_compact(log, other):
     require_equal(log.done("state", kept).more[1], "second", "after an older one")
     require_equal(other.done("state", 0).more, [READY, "third", "", "3"], "the state")
     require_equal(log.all_seqs(), [1, 2, 3], "frames")
-    wait_until(lambda: ("third",) in kinds(other.told("beat")), what="the last beat")
+    log.done("beat", fence, "fourth")
+    wait_until(lambda: ("fourth",) in kinds(other.told("beat")), what="the last beat")
     require_equal(other.told("lost"), [], "it has lost nothing")
 
 
@@ -256,6 +259,8 @@ def test_follow_without_frames(log, other):
     log.done("beat", fence, "early")
     log.done("put", "node", "n1", "run1", "early")
     other.follow(start, frames=False)
+    # A trim compacts: the watches before the frames and behind them are at work before it.
+    wait_until(lambda: other.told("beat") and other.told("node"), what="what is on both sides")
     log.append_all(fence, range(4, 40))
     log.done("put", "hold", "n2", "run1", "its hold")
     log.done("drop", "node", "n1")

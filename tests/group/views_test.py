@@ -46,6 +46,16 @@ def wait_until_all_are_seen(group):
     wait_until(lambda: all(map(seen, group.nodes)), what="every node's record at every node")
 
 
+def seen_and_shown(client, sluice):
+    """The group by HTTP, and by `sluice nodes`, which say the same: etcd may be late in between."""
+    def both():
+        views = client.get("/api/v1/group").json["group"], sluice.json("nodes")
+        seen, shown = ({name: value for name, value in view.items() if name not in MOVING}
+                       for view in views)
+        return views if seen == shown else None
+    return wait_until(both, what="the same by HTTP and by sluice nodes")
+
+
 def test_http(options):
     """load balancers find the primary and the standby, a standby refuses changes and names where"""
     with group_of_two(options) as group:
@@ -66,13 +76,9 @@ def test_http(options):
             require_equal(refused.json["primary"],
                           f"http://{LOOPBACK}:{primary.directives['http-port']}", "the primary")
             wait_until(lambda: at_standby.get(jobs + "/a").status == 200, what="the job there")
-            seen = at_standby.get("/api/v1/group").json["group"]
+            seen, shown = seen_and_shown(at_standby, Sluice(options, None, standby.port))
             require_equal((seen["node"], seen["role"], seen["primary"]),
                           (standby.name, "standby", primary.name), "the standby's view")
-            shown = Sluice(options, None, standby.port).json("nodes")
-            require_equal({name: value for name, value in shown.items() if name not in MOVING},
-                          {name: value for name, value in seen.items() if name not in MOVING},
-                          "sluice nodes")
             require_equal([(member["name"], member["primary"], member["sentinel_port"])
                            for member in shown["members"]],
                           [(node.name, node is primary, node.sentinel_port)
@@ -160,7 +166,7 @@ def test_pause(options):
         # At first its Sentinel is away, and the other one names it still; then that names nobody.
         by_sentinel = finding(options, group)
         require("paused for" in by_sentinel.must("nodes"), "sluice nodes by Sentinel")
-        wait_until(lambda: "nobody leads" in by_sentinel.must("nodes"), 20, "that nobody leads")
+        wait_until(lambda: "nobody leads" in by_sentinel.must("nodes"), what="that nobody leads")
         by_sentinel.fails(NO_CONNECTION, "no Sentinel names a primary", "status")
         # It still hears of etcd.
         wait_until(lambda: int(standby.facts().get("master_link_down_since_seconds", -1)) >= 3,

@@ -30,6 +30,20 @@ LOOK_S = 0.3  # how long an answer about a node's role may take
 ASK_S = 0.1   # and one to a client that looks for the primary
 
 
+def has_caught_up(facts):
+    """By a node's INFO. One that leads also answers requests on data: its first beat has reached
+    etcd."""
+    role = facts.get("sluice_group_role")
+    return role == "standby" or (role == "primary" and int(facts["sluice_group_lease_ms"]) > 0)
+
+
+def known_processes(facts):
+    """{node: run id} of the processes that have caught up, as far as a node's INFO says so."""
+    told = [dict(part.split("=", 1) for part in text.split(","))
+            for name, text in facts.items() if name.startswith("sluice_group_member")]
+    return {member["name"]: member["run_id"] for member in told if member["starting"] == "0"}
+
+
 class Node(Server):
     """start() returns when it answers; start(wait=False) at once."""
 
@@ -162,15 +176,8 @@ class Node(Server):
     def leads(self):
         return self.role() == "primary"
 
-    def is_whole(self, others=0):
-        """It has caught up. If it leads, it answers requests on data (its first beat has reached
-        etcd), and knows of so many others, to which it can hand over."""
-        facts = self.facts()
-        role = facts.get("sluice_group_role")
-        online = sum("state=online" in text for name, text in facts.items()
-                     if name.startswith("slave"))
-        return role == "standby" or (
-            role == "primary" and int(facts["sluice_group_lease_ms"]) > 0 and online >= others)
+    def is_whole(self):
+        return has_caught_up(self.facts())
 
     def lsn(self):
         """Of the last unit that was executed or applied; INFO replication's may be 0.1 s old."""
@@ -282,7 +289,14 @@ class Group:
         return wait_until(found, timeout_s, "a primary")
 
     def is_whole(self):
-        return all(node.is_whole(len(self.nodes) - 1) for node in self.nodes)
+        """All have caught up, and each knows it of the processes that run now, so FAILOVER works.
+        After a restart the others know the process before, and then one that is starting."""
+        told = [node.facts() for node in self.nodes]
+        names = {node.name for node in self.nodes}
+        known = [{name: run_id for name, run_id in known_processes(facts).items() if name in names}
+                 for facts in told]
+        return all(map(has_caught_up, told)) and all(
+            len(each) == len(names) and each == known[0] for each in known)
 
     def standbys(self):
         primary = self.primary()

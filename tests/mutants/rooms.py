@@ -115,5 +115,3 @@ ARGUMENTS = {
 # These compare with other programs or wait for a long time, and find nothing that others miss.
 LEFT_OUT = {"tests/http/prometheus_test.py", "tests/cli/demo_test.py",
             "tests/group/demo_test.py", "tests/group/clients_test.py"}
-# These find the server themselves.
-SERVERLESS = {"tests/transcripts/dump_test.py"}

@@ -62,6 +62,8 @@ test('an end of which nobody has heard yet is found before the time is over', as
   })
   const queue = new Queue('q', { url: server.url })
   try {
+    // The second that a look has is not for the connection.
+    assert.equal((await queue.get('c'))?.state, 'completed')
     assert.equal(await queue.result('c', { timeout: 50 }), 5)
     await assert.rejects(queue.result('a', { timeout: 50 }), ResultTimeout)
     assert.equal(await queue.result('c', { timeout: 0 }), 5)

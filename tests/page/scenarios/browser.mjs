@@ -16,7 +16,8 @@ export { assert };
 export const base = process.env.PAGE;
 export const tokens = { read: process.env.READ_TOKEN, operate: process.env.OPERATE_TOKEN,
   admin: process.env.ADMIN_TOKEN };
-const WAIT_MS = 20_000;
+// A view that was slow to be answered rests for 20 times as long before it asks again.
+const WAIT_MS = 60_000;
 // Those after no-sandbox keep Chromium from asking its maker's hosts.
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];

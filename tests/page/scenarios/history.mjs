@@ -248,6 +248,9 @@ async function without_a_mouse(visit) {
 }
 
 await scenario(async (browser) => {
+  // So the charts begin before the jobs come, however long the scenario takes.
+  await api("PATCH", `${queue("mail")}?create=true`, { max_active: 0 });
+  await kept(0);
   for (const id of ["a", "b", "c"]) await add("mail", id);
   await add("mail", "bad", { pri: "CRITICAL" });
   const [{ lease }] = await pop("mail");

@@ -175,6 +175,8 @@ async function quiet(visit) {
   await page.getByLabel("Make it quiet: ada").click();
   await visit.see(".notice", "ada gets no new jobs now.");
   await visit.see(".all-workers .pill", "quiet");
+  // The page knows it of both.
+  await page.getByLabel("Give it jobs: ada").waitFor();
   for (const name of ["mail", "exec"]) assert.equal(await is_quiet(name, "ada"), "on");
   // In one queue it gets jobs again: the rest is what is changed, and taken back.
   await api("PATCH", `${queue("mail")}?worker=ada`, { quiet: false });

@@ -173,6 +173,7 @@ async function keep_less(visit) {
   await page.getByLabel("Change retain_failed").click();
   await page.locator("input[name=retain_failed]").fill("9");
   await visit.click(".setting-edit button", "Save");
+  await visit.see(".setting", /retain_failed.*the last 9/);
   await page.locator(".notice", { hasText: "retain_failed is 9 now." }).getByText("Undo").click();
   await visit.see(".setting", /retain_failed.*the last 2/);
   await page.getByLabel("Change events").click();
@@ -267,13 +268,19 @@ async function patterns(visit) {
   await visit.see_none(".rule", "b*");
 }
 
+// Rules for groups of these numbers, some requests at a time.
+async function add_rules(from, end) {
+  for (let first = from; first < end; first += 30) {
+    await Promise.all(Array.from({ length: Math.min(30, end - first) }, (_, n) =>
+      api("PATCH", `${queue("ruled")}?group=g-${first + n}`, { max_active: 5 })));
+  }
+}
+
 // All rules are read; what is not in use any more is not told.
 async function many_rules(visit) {
   const { page } = visit;
   await add("ruled", "j", { group: "zed" });
-  for (let n = 0; n < 110; ++n) {
-    await api("PATCH", `${queue("ruled")}?group=g-${n}`, { max_active: 5 });
-  }
+  await add_rules(0, 110);
   await api("PATCH", `${queue("ruled")}?group=zed`, { max_active: 5, paused: "out" });
   await visit.go("#/q/ruled/settings");
   await visit.see(".rule", /zed.*1 waiting/);
@@ -282,9 +289,7 @@ async function many_rules(visit) {
   await api("POST", `${queue("ruled")}/jobs/j:cancel`, {});
   await visit.see_none(".rule", "1 waiting");
   for (const id of ["i", "k"]) await add("ruled", id, { group: "zed" });
-  for (let n = 110; n < 1001; ++n) {
-    await api("PATCH", `${queue("ruled")}?group=g-${n}`, { max_active: 5 });
-  }
+  await add_rules(110, 1001);
   // A trial of the queue, or of one name, counts whatever the number of rules.
   await page.getByLabel("Change max_waiting").click();
   await page.locator("input[name=max_waiting]").fill("1");

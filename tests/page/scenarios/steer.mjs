@@ -276,6 +276,7 @@ async function run_again(visit) {
   await add("late", "x3", { ...others, needs: ["x2"] });
   for (const [id, own] of [["x1", options], ["x2", options], ["x3", none]]) {
     await visit.open_job("late", id);
+    await visit.see("main.job h1", id);
     await visit.see(".facts", "odd=\\xff");
     await page.keyboard.press("n");
     await visit.see("dialog", own === none ? "tags and cost. It has"
