@@ -57,8 +57,8 @@ async function sluice() {
   const processing = await measured('process', () => new Promise((resolve, reject) => {
     let left = count
     const worker = new Worker('load', async () => undefined, {
-      url, concurrency, hooks: { failed: (job, error) => reject(error),
-        completed: () => --left === 0 && resolve() } })
+      url, concurrency, onFailed: (job, error) => reject(error),
+      onCompleted: () => --left === 0 && resolve() })
     worker.run().catch(reject)
   }))
   return { ...adding, ...processing, done: (await queue.stats()).completed }

@@ -21,6 +21,10 @@ def steps(job):
     return "ended"
 
 
+def wait(job):
+    job.wait(600)
+
+
 def hear(job):
     """Writes to the file of the payload what it knows once it is to stop."""
     job.progress("begun")

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 from harness import require, require_equal, run, wait_until
 from harness.proxy import DROP, PASS, Proxy
@@ -22,14 +23,19 @@ from harness.servers import steady_port
 
 from sluice import (AsyncJob, AsyncQueue, Cancelled, Queue, ResultTimeout, Unknown, Unreachable,
                     Worker, errors)
+from sluice import WorkerJob
 from sluice.aio import THREADS
-from sluice.codec import encode, RawCodec
+from sluice.codec import codec_of, encode, RawCodec
+from sluice.outcome import Outcome
+from sluice.plan import Lease
+from sluice.results import Results
+from sluice.slots import ThreadSlots
 
 EXEC = "exec"
 
 CLOSE_IN_HANDLER = """
 import signal, socket, sys, time
-from sluice import Queue, Unreachable
+from sluice import Queue, Unknown
 server = socket.create_server(("127.0.0.1", 0))  # It accepts, and says nothing.
 queue = Queue("exec", f"redis://127.0.0.1:{server.getsockname()[1]}", timeout=60, patience=60)
 signal.signal(signal.SIGALRM, lambda *_: queue.close())
@@ -37,7 +43,7 @@ signal.setitimer(signal.ITIMER_REAL, 0.3, 0.3)
 began = time.monotonic()
 try:
     queue.add(1)
-except Unreachable:
+except Unknown:
     print("ended" if time.monotonic() - began < 30 else "late")
 """
 
@@ -114,7 +120,7 @@ def test_result_keeps_its_time(options):
     with options.server() as server, Queue(EXEC, url_of(server.port), timeout=20) as queue:
         jobs = [queue.add(n) for n in range(3)]
         results = ThreadPoolExecutor(1).submit(jobs[0].result, float("inf"))
-        wait_until(lambda: queue.results._client is not None, what="it follows")
+        wait_until(lambda: queue._results._client is not None, what="it follows")
         os.kill(server.pid, signal.SIGSTOP)
         try:
             began = time.monotonic()
@@ -126,7 +132,7 @@ def test_result_keeps_its_time(options):
         for _ in jobs:
             end_job(server, EXEC)
         require_equal([results.result(20), jobs[1].result(20)], [1, 1])
-        require_equal(queue.results.waiting, 0)
+        require_equal(queue._results.waiting, 0)
 
 
 async def async_result(queue, id_):
@@ -454,11 +460,11 @@ def test_end_of_the_journal(_options):
     """After MISCONF of a server whose journal has failed the command may have been done."""
     line = b"-MISCONF The server stops. The last commands may or may not have been kept.\r\n"
     for call in (lambda queue: queue.add(1, "mine"), lambda queue: queue.retry("mine"),
-                 lambda queue: queue.add(1, "mine", if_dup="update"),
+                 lambda queue: queue.add(1, "mine", ifdup="update"),
                  lambda queue: queue.cancel("mine")):
         with replying(line) as server, Queue(EXEC, url_of(server.port), patience=0.1) as queue:
             require_equal(raised(Unknown, call, queue).id, "mine")
-            raised(errors.DiskFailed, queue.add, 1)
+            raised(Unknown, queue.add, 1)
 
 
 def test_memory_is_full(options):
@@ -512,7 +518,7 @@ def test_rights_that_are_taken_away(options):
             connection.call("ACL", "SETUSER", "u", f"-{right}")
             refused.result(20)
             require_equal({job.get().state for job in jobs}, {"pending"}, right)
-            require_equal({job.get().fields["crashes"] for job in jobs}, {0}, right)
+            require_equal({job.get().crashes for job in jobs}, {0}, right)
             wait_until(lambda stopped=stopped: "long" in stopped, what="its handler stops")
 
 
@@ -552,6 +558,24 @@ class Raises:
 
     def decode(self, data):
         return data.decode()
+
+
+def test_no_more_threads(_options):
+    """A thread that cannot be started fails its run, or raises where a result is awaited; the next
+    one is tried again."""
+    full = mock.patch.object(threading.Thread, "start", side_effect=RuntimeError("no thread"))
+    codec, ended = codec_of("raw"), []
+    slots = ThreadSlots(lambda job: job.payload, codec, lambda *end: ended.append(end[1]))
+    jobs = [WorkerJob(Lease(b"q", id_, 1, 1, b"x", 30.0, {}), codec) for id_ in (b"a", b"b")]
+    waits = Results(None, None, b"q", 1.0)
+    with full:
+        slots.start(jobs[0])
+        require_equal(ended, [Outcome("FAIL", error="RuntimeError: no thread")])
+        raised(RuntimeError, waits.follow, "a")
+        require_equal((waits.waiting, waits._started), (0, False))
+    slots.start(jobs[1])
+    wait_until(lambda: ended[1:] == [Outcome("ack", result=b"x")], what="the other runs")
+    slots.close()
 
 
 def test_errors_of_codecs(options):

@@ -1,15 +1,23 @@
 #!/usr/bin/python3
 """Heartbeats of the Python client's worker: what they cost a lease, and what they carry."""
 
+import os
+import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
-from harness import require, require_equal, run
+from harness import require, require_equal, run, wait_until
 from harness.native_queue import Native
 from harness.proxy import PASS, Proxy
 from harness.python_client import url_of
 
-from sluice import Queue, Worker
+import handlers
+from sluice import Queue, Worker, WorkerJob
+from sluice.codec import codec_of
+from sluice.outcome import GIVEN_BACK
+from sluice.plan import Lease
+from sluice.processes import Child
 
 EXEC = "exec"
 
@@ -38,7 +46,7 @@ def test_reply_that_hangs(options):
         worker = Worker(EXEC, handler, url_of(proxy.port), lease=3, burst=True)
         worker.run()
         require_equal((worker.counts["lost"], worker.counts["completed"]), (0, 1))
-        require_equal((job.result(20), job.get().fields["attempts"]), (1, 1))
+        require_equal((job.result(20), job.get().attempts), (1, 1))
         require(len(touches) > 2, f"{len(touches)} heartbeats")
 
 
@@ -65,6 +73,29 @@ def test_long_logs(options):
                 require_equal(reply[1], b"".join(b"%09d\n" % n for n in range(lines)))
                 require_equal(reply[3], 1, "it has ended")
         native.close()
+
+
+def test_child_that_does_not_read(_options):
+    """A child that does not read its job, as one that is still starting, holds up nobody who stops
+    that; the handler hears it later."""
+    codec = codec_of("raw")
+    lease = Lease(b"q", b"x", 1, 1, bytes(16 << 20), 30.0, {})  # more than a pipe holds
+    job = WorkerJob(lease, codec)
+    child = Child(handlers.wait, codec)
+    try:
+        child.wait_begun(lambda: False)
+        os.kill(child._process.pid, signal.SIGSTOP)
+        with ThreadPoolExecutor(2) as threads:
+            run_ = threads.submit(child.run, job, 60)
+            wait_until(lambda: child._job is job, what="it is sent")
+            job._stop("enough")
+            try:
+                threads.submit(child.stop, job, 60).result(20)
+            finally:
+                os.kill(child._process.pid, signal.SIGCONT)
+            require_equal(run_.result(60), GIVEN_BACK)
+    finally:
+        child.close()
 
 
 if __name__ == "__main__":

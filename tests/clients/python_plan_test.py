@@ -12,7 +12,7 @@ from harness.python_client import PACKAGE  # noqa: F401  makes the package known
 from sluice import errors, plan as plan_module
 from sluice.link import ConnectionLost
 from sluice.outcome import Outcome
-from sluice.plan import MAX_BYTES, MAX_PAIRS, Effect, Plan
+from sluice.plan import MAX_BYTES, MAX_ERROR, MAX_PAIRS, Effect, Plan
 
 QUEUE = b"q"
 HISTORIES = 1000
@@ -515,6 +515,15 @@ def test_large_results(_options):
     acks = plan.commands(1.0)
     require_equal([len(command.leases) for command in acks], [3, 3, 1, 1])
     require_equal([command.pop is not None for command in acks], [False] * 3 + [True])
+
+
+def test_long_error(_options):
+    """Of the text of an error is sent what the server keeps: a text beyond its limits would end the
+    connection, and be repeated for ever."""
+    plan, [lease] = popped(1)
+    plan.finish(lease, Outcome("FAIL", error="ä" * MAX_ERROR))
+    [nack] = [command for command in plan.commands(1.0) if command.kind == "nack"]
+    require_equal(after(nack.words, "ERROR"), ("ä" * (MAX_ERROR // 2)).encode())
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ def test_replies(options):
         job = queue.add({"n": 1}, "a", tags={"run": "7"}, group="ann", backoff=(1, 2))
         require_equal((job.id, job.outcome, job.state, job.position), ("a", "added", "pending", 0))
         got = queue.get("a", with_=["payload", "options"])
-        require_equal((got.payload, got.fields["tags"], got.fields["group"]),
+        require_equal((got.payload, got.tags, got.group),
                       ({"n": 1}, {"run": "7"}, "ann"))
         require_equal(got.options, {"boost": 0, "ttl": 0, "lease": None, "max_run": None,
                                     "retry": None, "backoff": (1, 2)})

@@ -9,6 +9,8 @@ import sys
 import threading
 import time
 
+import redis
+
 from harness import info, require, require_equal, run, wait_until
 from harness.native_queue import DISK, Native
 from harness.proxy import PASS, Proxy
@@ -118,7 +120,7 @@ def test_bad_ids(options):
             native.config(EXEC, "SET", "events", events)
             native.close()
             wait = threads.submit(queue.add(1).result, 60)
-            wait_until(lambda: queue.results.waiting == 1, what="it waits")
+            wait_until(lambda: queue._results.waiting == 1, what="it waits")
             for bad in [threads.submit(queue.result, id_, 40) for id_ in times * BAD_IDS]:
                 require_equal(raised(errors.BadField, bad.result).field, "id")
             end_job(server, EXEC)
@@ -143,7 +145,7 @@ def test_a_retry_is_no_end(options):
         job = queue.add(1, retry=3)
 
         def ends():
-            wait_until(lambda: queue.results.waiting == 1, what="the wait")
+            wait_until(lambda: queue._results.waiting == 1, what="the wait")
             for ack, nack in ((), ("DELAY", "0")), ((), ("DELAY", "0")), (("RESULT", b"2"), None):
                 time.sleep(0.2)
                 wait_until(lambda: job.get().state == "pending", what="its next run may begin")
@@ -153,7 +155,7 @@ def test_a_retry_is_no_end(options):
         ender.start()
         require_equal(job.result(20), 2)
         ender.join()
-        require_equal(job.get().fields["attempts"], 3)
+        require_equal(job.get().attempts, 3)
 
 
 def test_a_thousand_results(options):
@@ -163,7 +165,7 @@ def test_a_thousand_results(options):
         with concurrent.futures.ThreadPoolExecutor(1000) as threads:
             waits = [threads.submit(job.result, 60) for job in jobs]
             with server.connect() as connection:
-                wait_until(lambda: queue.results.waiting == 1000, what="all wait")
+                wait_until(lambda: queue._results.waiting == 1000, what="all wait")
                 wait_until(lambda: int(info(connection)["blocked_clients"]) == 1, what="it waits")
                 require(int(info(connection)["connected_clients"]) <= 4, "3, and this one")
             require_equal(end_all(server), 1000)
@@ -260,6 +262,22 @@ def test_wake_up_that_fails(_options):
         require_equal(waits._may_unblock, may)
 
 
+def test_follower_that_cannot_connect(_options):
+    """What the function that makes clients raises is raised by the waits: none is endless."""
+    made = []
+
+    def connect(**options):
+        made.append(options)
+        if len(made) in (2, 3):  # The first one is for commands.
+            raise OSError("no more files")
+        return redis.Redis(port=1, **options)
+
+    with Queue(EXEC, connect) as queue:
+        for _ in range(2):
+            require_equal(str(raised(OSError, queue.result, "a", LONG_S)), "no more files")
+        raised(ResultTimeout, queue.result, "a", 0.2)
+
+
 def test_without_events(options):
     """With `events 0`, however it is written, and with events switched off meanwhile, results are
     waited for by Q.GET WAIT, which needs none."""
@@ -274,7 +292,7 @@ def test_without_events(options):
         jobs = [queue.add(n) for n in range(30)]
         with concurrent.futures.ThreadPoolExecutor(30) as threads:
             waits = [threads.submit(job.result, 30) for job in jobs]
-            wait_until(lambda: queue.results.waiting == 30, what="all wait")
+            wait_until(lambda: queue._results.waiting == 30, what="all wait")
             wait_until(pooled, what="Q.GET WAIT")
             require(int(info(connection)["connected_clients"]) <= 12, "a pool of 8")
             end_all(server)

@@ -168,7 +168,7 @@ def test_decoding_clients(options):
                 Worker(EXEC, lambda job: job.payload, connect, codec="raw", burst=True).run()
                 require_equal(job.result(20), payload)
                 info_of = queue.get(job.id, with_=["payload"])
-                require_equal((info_of.state, info_of.payload, info_of.fields["tags"]),
+                require_equal((info_of.state, info_of.payload, info_of.tags),
                               ("completed", payload, {"a": "b"}))
                 require_equal([event.type for event in queue.events("-", follow=False,
                                                                     ids=[job.id])][-1],

@@ -55,7 +55,7 @@ def active(queue, payload, **options):
 
 
 def require_given_back(job):
-    require_equal((job.get().state, job.get().fields["attempts"]), ("pending", 0))
+    require_equal((job.get().state, job.get().attempts), ("pending", 0))
 
 
 def test_sigterm_while_waiting(options):
@@ -125,7 +125,7 @@ def test_process_that_exits(options):
         job = queue.add("exit", lease=0.3)
         require_equal(worker.end(), 3, worker.text)
         wait_until(lambda: job.get().state == "pending", what="it is reclaimed")
-        require_equal(job.get().fields["crashes"], 1)
+        require_equal(job.get().crashes, 1)
 
 
 def test_second_sigterm(options):
@@ -371,7 +371,7 @@ def stop_while_a_child_is_made(handler, payload, grace):
         slots.start(first)  # It has the child that was there.
         wait_until(lambda: slots._children, what="the first child")
         slots.start(job)
-        job.held.stop = "enough"
+        job._held.stop = "enough"
         slots.stop(job, "enough")
         wait_until(lambda: ended, what="the end")
         require_equal(ended[0][:2], (job, GIVEN_BACK))

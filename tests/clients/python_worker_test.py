@@ -288,7 +288,7 @@ def test_options_of_pops(options):
         require_equal(order, [("exec", 4, {}, ""), ("exec", 1, {"a": "b"}, "ann"),
                               ("other", 3, {}, "")])
         require_equal(queue.stats()["pending"], 1)
-        require_equal(first.get().fields["attempts"], 1)
+        require_equal(first.get().attempts, 1)
 
 
 def test_results_that_are_needed(options):
@@ -513,7 +513,7 @@ def test_serve(options):
             except asyncio.CancelledError:
                 pass
             info = await job.get()
-            require_equal((info.state, info.fields["attempts"]), ("pending", 0))
+            require_equal((info.state, info.attempts), ("pending", 0))
             require_equal(queue.stats()["reclaimed"], 0)
 
     with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:

@@ -136,7 +136,7 @@ OVER_A_SOCKET = """
 import { Queue } from '%s'
 const reached = []
 for (const url of process.argv.slice(1)) {
-  const queue = new Queue('exec', { url, timeout: 5000 })
+  const queue = new Queue('exec', { url, patience: 5000 })
   await queue.add(1).then(() => reached.push('added'), (error) => reached.push(error.name))
   queue.close()
 }
@@ -173,7 +173,7 @@ import { Queue, Worker } from '%s'
 const [url, ...files] = process.argv.slice(1)
 const [ca, other, cert, key] = files.map((file) => readFileSync(file))
 const reached = async (tls, ms) => {
-  const where = { url, redis: { tls }, timeout: ms, connectTimeout: ms }
+  const where = { url, redis: { tls }, patience: ms, connectTimeout: ms }
   const queue = new Queue('exec', where)
   const worker = new Worker('exec', ({ payload }) => payload * 2, { ...where, burst: true })
   const said = (error) => `${error.name}: ${error.message}`

@@ -15,12 +15,12 @@ from sluice.errors import (Duplicate, Forgotten, GroupFull, NotCompleted, Paused
                            ResultTimeout, ServerError, SluiceError, TooLate, Unknown, Unreachable)
 from sluice.job import WorkerJob
 from sluice.outcome import Cancelled, Fatal, Retry
-from sluice.queue import Event, Job, JobInfo, Queue
+from sluice.queue import Job, JobInfo, Queue, QueueEvent
 from sluice.worker import Worker
 
 __all__ = [
-    "AsyncJob", "AsyncQueue", "Cancelled", "Codec", "Duplicate", "Event", "Fatal", "Forgotten",
-    "GroupFull", "Job", "JobInfo", "NotCompleted", "Paused", "Queue", "QueueFull",
+    "AsyncJob", "AsyncQueue", "Cancelled", "Codec", "Duplicate", "Fatal", "Forgotten",
+    "GroupFull", "Job", "JobInfo", "NotCompleted", "Paused", "Queue", "QueueEvent", "QueueFull",
     "ResultTimeout", "Retry", "ServerError", "SluiceError", "TooLate", "Unknown", "Unreachable",
     "Worker", "WorkerJob", "errors",
 ]

@@ -18,7 +18,7 @@ from sluice import errors, forks
 from sluice.codec import Codec
 from sluice.daemon import DaemonThreads
 from sluice.link import called_at
-from sluice.queue import Event, Job, JobInfo, Queue, result_of
+from sluice.queue import Job, JobInfo, Queue, QueueEvent, result_of
 from sluice.server import Server
 
 THREADS = 16  # commands that may be on their way at the same time; they share pipelines
@@ -56,9 +56,9 @@ class AsyncJob:
     def __repr__(self) -> str:
         return f"<sluice.AsyncJob {self.id} of {self._queue.name}>"
 
-    async def get(self) -> Optional[JobInfo]:
-        """The job as it is now. None if it is no longer kept."""
-        return await self._queue.get(self.id)
+    async def get(self, *, with_: Sequence[str] = ()) -> Optional[JobInfo]:
+        """See `Job.get`."""
+        return await self._queue.get(self.id, with_=with_)
 
     async def why(self) -> Optional[str]:
         """Why the job waits. None if it does not."""
@@ -131,28 +131,30 @@ class AsyncQueue:
         """See `Queue.result`. Takes no thread while it waits."""
         if timeout is not None and timeout <= 0:
             return await self._run(self._queue.result, id, timeout)
-        future = self._queue.results.follow(id)
+        future = self._queue._results.follow(id)
         try:
             reply = await asyncio.wait_for(asyncio.wrap_future(future), timeout)
         except asyncio.TimeoutError:
             raise errors.ResultTimeout(id) from None
         finally:
-            self._queue.results.forget(id, future)
-        return result_of(id, reply, self._queue.codec)
+            self._queue._results.forget(id, future)
+        return result_of(id, reply, self._queue._codec)
 
-    async def stats(self, *, window: Optional[float] = None) -> dict[str, Any]:
+    async def stats(self, *, group: Optional[str] = None,
+                    by: Union[str, Mapping[str, str], None] = None,
+                    window: Optional[float] = None) -> dict[str, Any]:
         """See `Queue.stats`."""
-        return await self._run(self._queue.stats, window=window)
+        return await self._run(self._queue.stats, group=group, by=by, window=window)
 
-    async def events(self, since: Union[int, str] = "$", *, types: Sequence[str] = (),
-                     ids: Sequence[str] = (), follow: bool = True) -> AsyncIterator[Event]:
+    async def events(self, from_: Union[int, str] = "$", *, types: Sequence[str] = (),
+                     ids: Sequence[str] = (), follow: bool = True) -> AsyncIterator[QueueEvent]:
         """See `Queue.events`. It has a thread of its own."""
         self._refuse_closed()
         link = self._queue._follower()
-        events = self._queue._follow(link, since, types=types, ids=ids, follow=follow)
+        events = self._queue._follow(link, from_, types=types, ids=ids, follow=follow)
         thread = DaemonThreads("sluice-events")
 
-        def following() -> Optional[Event]:
+        def following() -> Optional[QueueEvent]:
             return next(events, None)
 
         try:

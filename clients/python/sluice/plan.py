@@ -23,6 +23,7 @@ from sluice.outcome import GIVEN_BACK, Outcome
 
 MAX_PAIRS = 256  # leases in one Q.ACK, Q.NACK or Q.TOUCH
 MAX_COUNT = 256  # jobs of one pop
+MAX_ERROR = 4096  # bytes that the server keeps of an error
 MAX_BYTES = 1 << 20  # of the results in one command, unless it is a single one
 BLOCK = 5.0
 FIRST_REPEAT, LONGEST_REPEAT = 0.1, 1.0  # between two repeats of a pop that waits
@@ -512,4 +513,5 @@ def _ack_words(lease: Lease) -> wire.Words:
 def _nack_words(lease: Lease) -> wire.Words:
     outcome = lease.outcome or GIVEN_BACK
     words: wire.Words = (*lease.words, outcome.kind, *wire.span("DELAY", outcome.delay))
-    return (*words, "ERROR", wire.to_bytes(outcome.error, "error")) if outcome.error else words
+    error = wire.to_bytes(outcome.error, "error")[:MAX_ERROR]
+    return (*words, "ERROR", error) if error else words

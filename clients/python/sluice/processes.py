@@ -95,7 +95,7 @@ class ProcessSlots(ThreadSlots):
                 child = self._start()
             self._own.child = child
         except Exception as error:  # The machine is full.
-            return outcome_of_error(error, job.stopped), error
+            return outcome_of_error(error, job._stopped.is_set()), error
         self._children[job] = child
         if self._closed:  # by now
             child.close()
@@ -123,6 +123,7 @@ class Child:
         self._pipe, theirs = _spawn.Pipe()
         self._lock = threading.Lock()
         self._job: Optional[WorkerJob] = None
+        self._sent = False  # It has the job.
         self._runs = 0
         self._kill_at: Optional[float] = None
         self._process = _spawn.Process(target=_serve, args=(theirs, handler, codec), daemon=True)
@@ -169,18 +170,22 @@ class Child:
         with self._lock, contextlib.suppress(OSError):
             if self._job is job:  # not the next one
                 self._kill_at = min(self._kill_at or kill_at, kill_at)
-                self._pipe.send(("stop", (job.why, job.cancelled, job.lost)))
+                if self._sent:
+                    self._pipe.send(("stop", (job._why, job.cancelled, job.lost)))
 
     def run(self, job: WorkerJob, grace: float) -> Outcome:
-        lease = job.held
+        lease = job._held
         parts = (lease.queue, lease.id, lease.token, lease.attempt, lease.payload, lease.term,
                  lease.extra)
         try:
             with self._lock:
-                self._job, self._kill_at = job, None
+                self._job, self._kill_at, self._sent = job, None, False
                 self._runs += 1
-                self._pipe.send(("job", (self._runs, parts)))
-            if job.stopped:  # before there was a child to tell
+            # Without the lock: a child that does not read would hold up the worker's heartbeats.
+            self._pipe.send(("job", (self._runs, parts)))
+            with self._lock:
+                self._sent = True
+            if job._stopped.is_set():  # before it could be told
                 self.stop(job, grace)
             return self._wait(lease.notes)
         except (EOFError, OSError):
@@ -247,13 +252,13 @@ def _serve(pipe: multiprocessing.connection.Connection, handler: Callable[[Worke
             if kind == "job":
                 run, parts = value
                 job = WorkerJob(Lease(*parts), codec)
-                job.held.notes = _SentNotes(send, run)
+                job._held.notes = _SentNotes(send, run)
                 runs[:] = [(run, job)]
                 more.release()
             elif runs:
                 job = runs[0][1]
-                why, job.held.stop, job.held.lost = value
-                job.stop(why)
+                why, job._held.stop, job._held.lost = value
+                job._stop(why)
 
     slots = ThreadSlots(handler, codec, lambda *_: None)
     threading.Thread(target=receive, daemon=True).start()
@@ -261,7 +266,7 @@ def _serve(pipe: multiprocessing.connection.Connection, handler: Callable[[Worke
     while True:
         more.acquire()
         run, job = runs[0]
-        job.decode()  # The parent has done so without an error.
+        job._decode()  # The parent has done so without an error.
         outcome, value = slots.run(job)
         if isinstance(value, SystemExit):
             raise value

@@ -19,9 +19,9 @@ _BLOCK = 5.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Event:
-    """One event of a queue. `time` is unix seconds; `fields` are those of Q.EVENTS. The field
-    `progress` is bytes, at most the first 4096."""
+class QueueEvent:
+    """One event of a queue. `time` is unix seconds; `fields` are those of Q.EVENTS, `delay_ms` is
+    `delay` in seconds. The field `progress` is bytes, at most the first 4096."""
 
     seq: int
     time: float
@@ -32,37 +32,62 @@ class Event:
 
 @dataclasses.dataclass(frozen=True)
 class JobInfo:
-    """A job as Q.GET shows it. Durations are seconds, times unix seconds.
+    """A job as Q.GET shows it: QUEUE.md, "A job in replies". Durations are seconds, times unix
+    seconds. What does not apply is None, or nothing.
 
-    `fields` has every field of the reply, those without an attribute here too. `progress` stays
+    `lease` is the token of an active job, `lease_term` the term of its leases. `progress` stays
     bytes if the codec cannot decode it. `options` are what the job has of its own, None where it
-    has not: `queue.add(info.payload, **info.options)` gives them to another job.
+    has not: `queue.add(info.payload, **info.options)` gives them to another job. `options`,
+    `payload` and `result` are there only if they were asked for.
     """
 
     id: str
     state: str
-    position: Optional[int]
-    eta: Optional[float]
-    why: Optional[str]
-    error: Optional[str]
-    progress: Any
-    payload: Any
-    result: Any
-    options: Optional[Mapping[str, Any]]
-    fields: Mapping[str, Any]
+    position: Optional[int] = None
+    eta: Optional[float] = None
+    why: Optional[str] = None
+    pri: str = ""
+    group: str = ""
+    keys: Sequence[str] = ()
+    tags: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    cost: int = 1
+    enqueued: float = 0.0
+    not_before: Optional[float] = None
+    ttl_left: Optional[float] = None
+    lease: Optional[int] = None
+    lease_term: float = 0.0
+    max_run: float = 0.0
+    attempts: int = 0
+    crashes: int = 0
+    retries_left: int = 0
+    needs: Sequence[str] = ()
+    after: Sequence[str] = ()
+    worker: Optional[str] = None
+    deadline: Optional[float] = None
+    started: Optional[float] = None
+    cancel: Optional[str] = None
+    finished: Optional[float] = None
+    run: Optional[float] = None
+    error: Optional[str] = None
+    progress: Any = None
+    successor: bool = False
+    options: Optional[Mapping[str, Any]] = None
+    payload: Any = None
+    result: Any = None
 
     @property
     def ended(self) -> bool:
+        """Whether its state is an end: completed, failed, cancelled or expired."""
         return self.state in ENDS
 
 
 class Job:
     """A job that was added. What it says of itself is from the moment after that."""
 
-    def __init__(self, queue: Queue, reply: Mapping[str, Any]) -> None:
+    def __init__(self, queue: Queue, outcome: str, reply: Mapping[str, Any]) -> None:
         self._queue = queue
         self.id: str = reply["id"]
-        self.outcome = wire.to_text(reply["result"])  # added, kept, updated, replaced, queued
+        self.outcome = outcome  # added, or what `ifdup` did: kept, updated, replaced, queued
         self.state: str = reply["state"]
         self.position: Optional[int] = reply["position"]  # None unless pending
         self.eta: Optional[float] = reply["eta"]  # seconds; None while unknown
@@ -70,9 +95,9 @@ class Job:
     def __repr__(self) -> str:
         return f"<sluice.Job {self.id} of {self._queue.name}>"
 
-    def get(self) -> Optional[JobInfo]:
-        """The job as it is now. None if it is no longer kept."""
-        return self._queue.get(self.id)
+    def get(self, *, with_: Sequence[str] = ()) -> Optional[JobInfo]:
+        """The job as it is now, as `Queue.get`. None if it is no longer kept."""
+        return self._queue.get(self.id, with_=with_)
 
     def why(self) -> Optional[str]:
         """Why the job waits, a code of Q.GET such as `queue_cap 4/4`. None if it does not."""
@@ -116,25 +141,25 @@ class Queue:
                  timeout: float = 5.0, patience: float = 30.0) -> None:
         """Raises ValueError for a bad URL, name or codec. It does not connect yet."""
         self.name = name
-        self.codec = codec_of(codec)
-        self.patience = patience
+        self._codec = codec_of(codec)
+        self._patience = patience
         self._key = wire.to_bytes(name, "queue")
         self._connect = connect_to(server)
         self._timeout = timeout
         self._closed = False
         self._link = Link(self._connect, timeout)
-        self.results = Results(self._connect, self._link, self._key, timeout)
+        self._results = Results(self._connect, self._link, self._key, timeout)
         # Its threads do not outlive a queue that nobody has any more.
-        weakref.finalize(self, self.results.close).atexit = False
+        weakref.finalize(self, self._results.close).atexit = False
         # By their id(): a WeakSet cannot be read while another thread adds to it.
         self._followers: weakref.WeakValueDictionary[int, Link] = weakref.WeakValueDictionary()
 
     def close(self) -> None:
         """Closes the connections for good. What is called after it raises Unreachable, as do waits
-        for results and a command that would have been repeated; loops over events end as if there
-        were no more."""
+        for results and a command that would have been repeated, or Unknown; loops over events end
+        as if there were no more."""
         self._closed = True
-        self.results.close()
+        self._results.close()
         for follower in self._followers.valuerefs():
             if (link := follower()) is not None:
                 link.end()
@@ -153,7 +178,7 @@ class Queue:
         payload: Any,
         id: Optional[str] = None,
         *,
-        if_dup: Optional[str] = None,
+        ifdup: Optional[str] = None,
         pri: Optional[Union[str, int]] = None,
         boost: Optional[float] = None,
         delay: Optional[float] = None,
@@ -172,22 +197,21 @@ class Queue:
         max_wait: Optional[float] = None,
     ) -> Job:
         """Adds a job. The options are those of Q.ADD; times are seconds, `at` is unix seconds or a
-        datetime. `if_dup` is error, keep, update or replace.
+        datetime. `ifdup` is error, keep, update or replace.
 
         Without an id (None, or `*`) the client makes one before it sends anything, so a repeat
         after a lost connection cannot add the job twice. UPDATE and REPLACE are not repeated.
 
         Raises ValueError for a name with a lone surrogate or a time without end; CodecError;
         QueueFull, GroupFull, Paused, TooLate, TooBig, Duplicate, NeedFailed, NoJob, BadField and
-        OutOfMemory, as Q.ADD says; Unreachable after `patience`. Once the connection was lost it
-        raises Unknown instead of OutOfMemory; and, with an id of the caller and `if_dup` other than
-        keep, instead of Duplicate and Unreachable.
+        OutOfMemory, as Q.ADD says; Unreachable after `patience`. Once a reply was lost, Unknown
+        takes the place of Duplicate, OutOfMemory and Unreachable: the job may be there.
         """
         words = wire.add_options(dict(
             pri=pri, boost=boost, delay=delay, at=at, group=group, keys=keys, cost=cost, ttl=ttl,
             lease=lease, max_run=max_run, retry=retry, backoff=backoff, needs=needs, after=after,
             tags=tracing.with_parent(tags), max_wait=max_wait))
-        [job] = self._add_all([self._addition(payload, id, if_dup, words)])
+        [job] = self._add_all([self._addition(payload, id, ifdup, words)])
         if isinstance(job, BaseException):
             raise job
         return job
@@ -221,35 +245,36 @@ class Queue:
         if "payload" not in arguments:
             raise TypeError("a job needs a payload")
         payload = arguments.pop("payload")
-        id_, if_dup = arguments.pop("id", None), arguments.pop("if_dup", None)
+        id_, ifdup = arguments.pop("id", None), arguments.pop("ifdup", None)
         arguments["tags"] = tracing.with_parent(arguments.get("tags"))
-        return self._addition(payload, id_, if_dup, wire.add_options(arguments))
+        return self._addition(payload, id_, ifdup, wire.add_options(arguments))
 
-    def _addition(self, payload: Any, id: Optional[str], if_dup: Optional[str],
+    def _addition(self, payload: Any, id: Optional[str], ifdup: Optional[str],
                   options: wire.Words) -> _Addition:
         own_id = id is None or id == "*"  # of which a repeat would be another job
         name = str(uuid.uuid4()) if id is None or own_id else id
-        mode = (if_dup or ("keep" if own_id else "error")).lower()
-        data = encode(self.codec, payload, "payload")
+        mode = (ifdup or ("keep" if own_id else "error")).lower()
+        data = encode(self._codec, payload, "payload")
         words: wire.Words = ("Q.ADD", self._key, wire.to_bytes(name), data, *options,
                              "IFDUP", mode)
-        return _Addition(name, words, mode not in ("update", "replace"), own_id or mode == "keep")
+        return _Addition(name, words, mode not in ("update", "replace"), own_id)
 
     def _add_all(self, additions: Sequence[_Addition]) -> list[Union[Job, errors.SluiceError]]:
-        if (late := self._link.too_late(self.patience)) is not None:
+        if (late := self._link.too_late(self._patience)) is not None:
             return [errors.Unreachable(str(late)) for _ in additions]
         out: list[Union[Job, errors.SluiceError]] = []
-        patience = self.patience
+        patience = self._patience
         for start in range(0, len(additions), MAX_PIPELINE):
             pause = self._link.pauses(patience, anew=start > 0)
-            added = self._add_some(additions[start:start + MAX_PIPELINE], pause)
+            added, ended = self._add_some(additions[start:start + MAX_PIPELINE], pause)
             out += added
-            patience = 0.0 if any(map(is_outage, added)) else self.patience
+            patience = self._patience if ended else 0.0
         return out
 
-    def _add_some(self, additions: Sequence[_Addition],
-                  pause: Callable[[], bool]) -> list[Union[Job, errors.SluiceError]]:
-        """In one pipeline, which is repeated after a pause."""
+    def _add_some(self, additions: Sequence[_Addition], pause: Callable[[], bool]
+                  ) -> tuple[list[Union[Job, errors.SluiceError]], bool]:
+        """In one pipeline, which is repeated after a pause: what becomes of each, and whether the
+        pauses have not ended before."""
         out: dict[int, Union[Job, errors.SluiceError]] = {}
         lost: set[int] = set()  # The server may have added these.
         left = list(range(len(additions)))
@@ -266,18 +291,19 @@ class Queue:
             left = again
             if left and not pause():
                 break
-        return [out[i] for i in range(len(additions))]
+        return [out[i] for i in range(len(additions))], not left
 
     def _added(self, addition: _Addition, reply: Any,
                lost: bool) -> Union[Job, errors.SluiceError]:
         if not isinstance(reply, errors.SluiceError):
-            return Job(self, wire.fields_of(reply))
-        if lost and isinstance(reply, errors.OutOfMemory):
-            return errors.Unknown(addition.id)  # It is refused whether the job is there or not.
-        doubtful = isinstance(reply, (errors.Duplicate, errors.Unreachable)) or is_outage(reply)
-        if lost and doubtful and not addition.own_id:
-            return errors.Unknown(addition.id)
-        return reply
+            fields = wire.fields_of(reply)
+            # A repeat has kept what an earlier try has added.
+            outcome = "added" if addition.own_id else wire.to_text(fields["result"])
+            return Job(self, outcome, fields)
+        # A full memory refuses an add whether the job is there or not.
+        doubtful = is_outage(reply) or isinstance(
+            reply, (errors.Duplicate, errors.OutOfMemory, errors.Unreachable))
+        return errors.Unknown(addition.id) if lost and doubtful else reply
 
     # -- One job ------------------------------------------------------------------------------
 
@@ -287,7 +313,7 @@ class Queue:
         Raises Unreachable after `patience`, and CodecError.
         """
         reply = self._call("Q.GET", self._key, wire.to_bytes(id), *wire.each("WITH", with_))
-        return None if reply is None else info_of(reply, self.codec)
+        return None if reply is None else info_of(reply, self._codec)
 
     def cancel(self, id: str, reason: Optional[str] = None,
                grace: Optional[float] = None) -> str:
@@ -312,25 +338,34 @@ class Queue:
         Raises NotCompleted for a job that failed, was cancelled or expired; Forgotten for one that
         is no longer kept, or never was; ResultTimeout; CodecError.
         """
-        return result_of(id, self.results.wait(id, timeout), self.codec)
+        return result_of(id, self._results.wait(id, timeout), self._codec)
 
     # -- The queue ----------------------------------------------------------------------------
 
-    def stats(self, *, window: Optional[float] = None) -> dict[str, Any]:
-        """Q.STATS as a dictionary; `wait_ms` is `wait`, in seconds, and so on."""
-        return wire.stats_of(self._call("Q.STATS", self._key, *wire.span("WINDOW", window)))
+    def stats(self, *, group: Optional[str] = None, by: Union[str, Mapping[str, str], None] = None,
+              window: Optional[float] = None) -> dict[str, Any]:
+        """Q.STATS as a dictionary; `wait_ms` is `wait`, in seconds, and so on. Of the whole queue,
+        or of one `group`. `by` is pri, group, key, worker or `{"tag": name}`: then it is a
+        dictionary of such dictionaries, one for each band, group, key, worker or value of the tag.
+        `window` is the time that `rates` are of, 1 to 60 seconds."""
+        words = ("Q.STATS", self._key, *wire.one("GROUP", group), *wire.stats_by(by),
+                 *wire.span("WINDOW", window))
+        reply = self._call(*words)
+        if by is None:
+            return wire.stats_of(reply)
+        return {name: wire.stats_of(line) for name, line in wire.pairs(reply)}
 
-    def events(self, since: Union[int, str] = "$", *, types: Sequence[str] = (),
-               ids: Sequence[str] = (), follow: bool = True) -> Iterator[Event]:
-        """The events after `since`: a number, `-` for the oldest kept, `$` for from now on.
+    def events(self, from_: Union[int, str] = "$", *, types: Sequence[str] = (),
+               ids: Sequence[str] = (), follow: bool = True) -> Iterator[QueueEvent]:
+        """The events after `from_`: a number, `-` for the oldest kept, `$` for from now on.
 
         Waits for further ones, through losses of the connection, without a gap; with `follow`
         false it ends with those that are there. It has a connection of its own while it runs.
         `close` of the queue ends it.
 
-        Raises Trimmed if events after `since` are no longer kept.
+        Raises Trimmed if events after `from_` are no longer kept.
         """
-        return self._follow(self._follower(), since, types=types, ids=ids, follow=follow)
+        return self._follow(self._follower(), from_, types=types, ids=ids, follow=follow)
 
     def _follower(self) -> Link:
         """For `_follow`: a connection that `close` ends."""
@@ -340,22 +375,22 @@ class Queue:
             raise Closed("the queue is closed")
         return link
 
-    def _follow(self, link: Link, since: Union[int, str], *, types: Sequence[str],
-               ids: Sequence[str], follow: bool) -> Iterator[Event]:
+    def _follow(self, link: Link, from_: Union[int, str], *, types: Sequence[str],
+                ids: Sequence[str], follow: bool) -> Iterator[QueueEvent]:
         """`events` over this connection, whose end is that of the iteration."""
         words = (*wire.each("TYPE", types), *wire.each("ID", ids))
         block = ("BLOCK", wire.milliseconds(_BLOCK)) if follow else ()
-        patience = float("inf") if follow else self.patience
+        patience = float("inf") if follow else self._patience
         try:
-            if since == "$":
-                since = end_of_log(link, self._key, patience)
+            if from_ == "$":
+                from_ = end_of_log(link, self._key, patience)
             while True:
-                reply = link.call("Q.EVENTS", self._key, since, *words, *block,
+                reply = link.call("Q.EVENTS", self._key, from_, *words, *block,
                                   patience=patience)
                 for event in map(event_of, reply or ()):
                     if self._closed:
                         return
-                    since = event.seq
+                    from_ = event.seq
                     if event.type != "none":
                         yield event
                 if not reply and not follow:
@@ -366,21 +401,22 @@ class Queue:
             link.close()
 
     def _call(self, *words: Any) -> Any:
-        return self._link.call(*words, patience=self.patience)
+        return self._link.call(*words, patience=self._patience)
 
     def _call_once(self, id: str, *words: Any) -> str:
         """For a change of this job that is not to be made twice."""
         try:
-            return wire.to_text(self._link.call(*words, patience=self.patience, twice=False))
+            return wire.to_text(self._link.call(*words, patience=self._patience, twice=False))
         except errors.SluiceError as error:
             if is_uncertain(error):
                 raise errors.Unknown(id) from None
             raise
 
 
-def event_of(reply: Any) -> Event:
+def event_of(reply: Any) -> QueueEvent:
     seq, time, kind, id_, fields = reply
-    return Event(seq, time / 1000, wire.to_text(kind), wire.to_text(id_), wire.fields_of(fields))
+    return QueueEvent(seq, time / 1000, wire.to_text(kind), wire.to_text(id_),
+                      wire.fields_of(fields))
 
 
 def info_of(reply: Any, codec: Codec) -> JobInfo:
@@ -392,10 +428,9 @@ def info_of(reply: Any, codec: Codec) -> JobInfo:
     if fields.get("progress") is not None:
         with contextlib.suppress(errors.CodecError):  # Other programs may set other bytes.
             fields["progress"] = decode(codec, fields["progress"], "progress")
-    chosen: dict[str, Any] = {field.name: fields.get(field.name)
-                              for field in dataclasses.fields(JobInfo)}
-    chosen["fields"] = fields
-    return JobInfo(**chosen)
+    known = {field.name for field in dataclasses.fields(JobInfo)}
+    return JobInfo(**{name: value for name, value in fields.items()
+                      if name in known and value is not None})
 
 
 def result_of(id: str, reply: Any, codec: Codec) -> Any:

@@ -110,12 +110,13 @@ class Results:
         with self._lock:
             if self._closed:
                 raise errors.Unreachable("the queue is closed")
+            if not self._started:
+                # The follower last: if a thread cannot be started the next wait tries it again.
+                for run in (self._wake, self._run):
+                    threading.Thread(target=run, name="sluice-results", daemon=True).start()
+                self._started = True
             self._waits.setdefault(wire.to_bytes(id), []).append(future)
             self._asked += 1
-            if not self._started:
-                self._started = True
-                for run in (self._run, self._wake):
-                    threading.Thread(target=run, name="sluice-results", daemon=True).start()
             self._lock.notify_all()
         return future
 
@@ -186,6 +187,9 @@ class Results:
                 if not is_outage(error) and not kept:
                     self._fail(error)
                 pauses.pause()
+            except Exception as error:  # such as one of the function that makes clients
+                self._place = None
+                self._fail(error)
             finally:
                 self._client = None
         if self._blocking is not None:
@@ -287,7 +291,7 @@ class Results:
                 future.set_result(reply)
         return True
 
-    def _fail(self, error: errors.SluiceError) -> None:
+    def _fail(self, error: Exception) -> None:
         with self._lock:
             waits, self._waits = self._waits, {}
         for future in (future for futures in waits.values() for future in futures):

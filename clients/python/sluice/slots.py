@@ -53,11 +53,18 @@ class ThreadSlots:
             begin = self._idle < 0
             self._threads += begin
         if begin:
-            threading.Thread(target=self._run, name="sluice-handler", daemon=True).start()
+            try:
+                threading.Thread(target=self._run, name="sluice-handler", daemon=True).start()
+            except RuntimeError as error:  # The machine is full: that costs this run, no other.
+                with self._lock:
+                    self._idle += 1
+                    self._threads -= 1
+                self._finished(job, outcome_of_error(error, False), error)
+                return
         self._jobs.put(job)
 
     def stop(self, job: WorkerJob, why: str) -> None:
-        job.stop(why)
+        job._stop(why)
 
     def kill(self, job: WorkerJob) -> None:
         pass
@@ -81,7 +88,7 @@ class ThreadSlots:
             with tracing.span_of(job.extra.get("tags") or {}, job.queue):
                 result = self._handler(job)
         except BaseException as error:  # SystemExit ends this run, not the worker.
-            return outcome_of_error(error, job.stopped), error
+            return outcome_of_error(error, job._stopped.is_set()), error
         return outcome_of_result(result, self._codec), result
 
 
@@ -100,7 +107,7 @@ class TaskSlots:
         self._loop.call_soon_threadsafe(self._begin, job)
 
     def stop(self, job: WorkerJob, why: str) -> None:
-        job.stop(why)
+        job._stop(why)
         self._loop.call_soon_threadsafe(self._cancel, job)
 
     def kill(self, job: WorkerJob) -> None:
@@ -125,7 +132,7 @@ class TaskSlots:
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # SystemExit ends this run, not the worker.
-            return outcome_of_error(error, job.stopped), error
+            return outcome_of_error(error, job._stopped.is_set()), error
         return outcome_of_result(value, self._codec), value
 
     def _end(self, job: WorkerJob, task: asyncio.Task[tuple[Outcome, Any]]) -> None:
@@ -133,6 +140,6 @@ class TaskSlots:
         del self._tasks[job]
         if task.cancelled():
             error = asyncio.CancelledError()
-            self._finished(job, outcome_of_error(error, job.stopped), error)
+            self._finished(job, outcome_of_error(error, job._stopped.is_set()), error)
         else:
             self._finished(job, *task.result())

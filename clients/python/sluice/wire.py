@@ -10,7 +10,9 @@ Word = Union[bytes, str, int, float]
 Words = tuple[Word, ...]
 
 # Fields of replies that are maps: flat arrays in RESP2.
+_BOOLEANS = ("quiet", "successor")  # integers in RESP2
 _MAPS = ("tags", "by_priority", "rejected", "wait_ms", "run_ms", "rates", "kept")
+_TERMS = {"lease_ms": "lease_term"}
 JOB_TIMES = ("enqueued", "not_before", "deadline", "started", "finished")
 STATS_TIMES = ("since", "seen")
 
@@ -129,6 +131,14 @@ def add_options(options: Mapping[str, Any]) -> Words:
     return tuple(words)
 
 
+def stats_by(by: Union[str, Mapping[str, str], None]) -> Words:
+    """The words of `Queue.stats` for its lines: by a word of Q.STATS, or by the values of a tag."""
+    if by is None or isinstance(by, str):
+        return one("BY", by)
+    [(kind, name)] = by.items()
+    return ("BY", to_bytes(kind, "by"), to_bytes(name, kind))
+
+
 def pairs(reply: Any) -> Iterator[tuple[str, Any]]:
     """Names and values of a map: a dictionary in RESP3, a flat array in RESP2."""
     items = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2])
@@ -139,7 +149,8 @@ def pairs(reply: Any) -> Iterator[tuple[str, Any]]:
 def fields_of(reply: Any, times: Sequence[str] = JOB_TIMES) -> dict[str, Any]:
     """A map with its inner maps. Texts are str; payload, result(s) and progress stay bytes.
 
-    `x_ms` becomes `x` in seconds. `times` are those of the clock: they become unix seconds.
+    `x_ms` becomes `x` in seconds, `lease_ms` beside the token `lease` becomes `lease_term`.
+    `times` are those of the clock: they become unix seconds.
     """
     out: dict[str, Any] = {}
     for name, value in pairs(reply):
@@ -155,8 +166,10 @@ def fields_of(reply: Any, times: Sequence[str] = JOB_TIMES) -> dict[str, Any]:
             value = _plain(value)
         if name in times and value is not None:
             value = value / 1000
+        if name in _BOOLEANS:
+            value = bool(value)
         if name.endswith("_ms"):
-            name, value = name[:-3], _seconds(value)
+            name, value = _TERMS.get(name, name[:-3]), _seconds(value)
         out[name] = value
     return out
 
@@ -164,15 +177,17 @@ def fields_of(reply: Any, times: Sequence[str] = JOB_TIMES) -> dict[str, Any]:
 def stats_of(reply: Any) -> dict[str, Any]:
     """The fields of Q.STATS. Numbers with decimals are strings in RESP2."""
     fields = fields_of(reply, STATS_TIMES)
-    if fields["utilization"] is not None:
+    if fields.get("utilization") is not None:
         fields["utilization"] = float(fields["utilization"])
-    fields["rates"] = {name: float(rate) for name, rate in fields["rates"].items()}
+    if "rates" in fields:
+        fields["rates"] = {name: float(rate) for name, rate in fields["rates"].items()}
     return fields
 
 
 def _options(reply: Any) -> dict[str, Any]:
     """The options of a job, as `add_options` takes them."""
     fields = fields_of(reply)
+    fields["lease"] = fields.pop("lease_term")
     if fields["backoff"] is not None:
         fields["backoff"] = tuple(_seconds(bound) for bound in fields["backoff"])
     return fields

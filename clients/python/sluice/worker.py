@@ -350,7 +350,7 @@ class Worker:
         self.counts["started"] += 1
         job = self._jobs[lease] = WorkerJob(lease, self._codec)
         try:
-            job.decode()
+            job._decode()
         except CodecError as error:
             self._call_hook("started", job, None)
             self._values[lease] = error
@@ -403,7 +403,7 @@ class Worker:
 
     def _finished(self, job: WorkerJob, outcome: Outcome, value: Any) -> None:
         """From a handler's thread."""
-        self._inbox.put(("finished", job.held, outcome, value))
+        self._inbox.put(("finished", job._held, outcome, value))
 
     # -- Signals ------------------------------------------------------------------------------
 

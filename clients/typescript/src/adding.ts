@@ -1,8 +1,8 @@
 // Adding a job exactly once over connections that may be lost: what to send, and what a reply means
 // after an earlier try whose reply was lost.
 import { randomUUID } from 'node:crypto'
-import { Duplicate, Unknown } from './errors.js'
-import { Closed, isOutage, isTemporary, isUncertain, type Link } from './link.js'
+import { Duplicate, OutOfMemory, Unknown } from './errors.js'
+import { Closed, isOutage, isUncertain, type Link } from './link.js'
 import type { Reply } from './reply.js'
 import { sleep } from './time.js'
 import { addWords, whole, type AddOptions, type Word, type Words } from './words.js'
@@ -42,14 +42,14 @@ function requireWord(word: unknown, at: number, words: readonly Word[]): void {
 }
 
 /**
- * Sends it until it is answered, for at most `timeoutMs`. Throws `Unknown` if the job may or may
+ * Sends it until it is answered, for at most `patienceMs`. Throws `Unknown` if the job may or may
  * not have been added. `sent` is the first try, if that is made already.
  */
 export async function addSafely(
-  link: Pick<Link, 'call'>, addition: Addition, timeoutMs: number, sent?: Promise<Reply>,
+  link: Pick<Link, 'call'>, addition: Addition, patienceMs: number, sent?: Promise<Reply>,
 ): Promise<Reply> {
   let first = sent
-  const deadline = performance.now() + timeoutMs
+  const deadline = performance.now() + patienceMs
   let words = addition.first
   let uncertain = false
   for (;;) {
@@ -62,10 +62,11 @@ export async function addSafely(
       const isOver = performance.now() >= deadline
       if (uncertain && error instanceof Duplicate) throw new Unknown(addition.id)
       if (isUncertain(error)) uncertain = true
-      const mayRepeat = uncertain ? addition.repeats && isTemporary(error) : isOutage(error)
-      if (isOver || !mayRepeat) {
-        const isAway = error instanceof Closed || isTemporary(error)
-        throw uncertain && isAway ? new Unknown(addition.id) : error
+      // A full memory refuses an add whether the job is there or not.
+      const isSilent = isOutage(error) || (uncertain && error instanceof OutOfMemory)
+      if (isOver || !isSilent || (uncertain && !addition.repeats)) {
+        const saysNothing = isSilent || error instanceof Closed
+        throw uncertain && saysNothing ? new Unknown(addition.id) : error
       }
       if (uncertain && addition.ownId) words = [...addition.first, 'IFDUP', 'keep']
       await sleep(PAUSE_MS)

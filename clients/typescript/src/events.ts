@@ -1,18 +1,19 @@
 // The history of a queue's jobs as an async iterator (Q.EVENTS).
 import { newestEvent } from './cursor.js'
 import { isTemporary, Link } from './link.js'
-import { arrayOf, mapOf, numberOf, textOf, type Reply } from './reply.js'
+import { arrayOf, bytesOf, fieldName, mapOf, numberOf, textOf, type Reply } from './reply.js'
 import { letManyListen, sleep } from './time.js'
 import type { Word, Words } from './words.js'
 
 /** Which events, and from where. */
 export interface EventsOptions {
-  /** The number of the last event that is known; 0: from the oldest kept. Default: from now on. */
-  from?: number
+  /** The number of the last event that is known; `-`: from the oldest kept; `$`, the default: from
+   * now on. */
+  from?: number | '-' | '$'
   /** Only events of these types (`added`, `started`, `completed`, …). */
-  type?: readonly string[]
+  types?: readonly string[]
   /** Only events of these jobs, at most 256. */
-  id?: readonly string[]
+  ids?: readonly string[]
   /** Ends the iteration. */
   signal?: AbortSignal
 }
@@ -25,8 +26,11 @@ export interface QueueEvent {
   readonly type: string
   /** Of the job. */
   readonly id: string
-  /** As QUEUE.md names them (Q.EVENTS). */
-  readonly fields: Readonly<Record<string, number | string>>
+  /**
+   * As QUEUE.md names them (Q.EVENTS), in camel case, without `_ms`: times are milliseconds.
+   * `progress` is a `Buffer`, at most the first 4096 bytes.
+   */
+  readonly fields: Readonly<Record<string, number | string | Buffer>>
 }
 
 const CONNECT_MS = 5000
@@ -50,7 +54,7 @@ export async function* follow(
   signal?.addEventListener('abort', close)
   if (signal?.aborted) close()
   try {
-    let after = options.from
+    let after = options.from === '$' ? undefined : options.from
     while (!link.closed) {
       const reply = await retried(link, signal, async () => {
         // `$` would begin anew after a lost connection.
@@ -71,10 +75,10 @@ export async function* follow(
   }
 }
 
-function wordsOf(queue: string, after: number, options: EventsOptions): Words {
+function wordsOf(queue: string, after: number | '-', options: EventsOptions): Words {
   const chosen: Word[] = []
-  for (const type of options.type ?? []) chosen.push('TYPE', type)
-  for (const id of options.id ?? []) chosen.push('ID', id)
+  for (const type of options.types ?? []) chosen.push('TYPE', type)
+  for (const id of options.ids ?? []) chosen.push('ID', id)
   return ['Q.EVENTS', queue, after, 'COUNT', COUNT, 'BLOCK', BLOCK_MS, ...chosen]
 }
 
@@ -94,8 +98,12 @@ async function retried(
 
 function readEvent(reply: Reply): QueueEvent {
   const [seq, time, type, id, fields] = arrayOf(reply)
-  const values = [...mapOf(fields)].map(([name, value]): [string, number | string] =>
-    [name, typeof value === 'number' ? value : textOf(value)])
+  const valueOf = (name: string, value: Reply): number | string | Buffer => {
+    if (typeof value === 'number') return value
+    return name === 'progress' ? bytesOf(value) : textOf(value)
+  }
+  const values = [...mapOf(fields)].map(([name, value]) =>
+    [fieldName(name), valueOf(name, value)] as const)
   return {
     seq: numberOf(seq),
     time: numberOf(time),

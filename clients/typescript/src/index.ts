@@ -1,5 +1,5 @@
 export { Queue, type NewJob, type QueueOptions, type ResultOptions } from './queue.js'
-export { Job, type Added } from './job.js'
+export { Job, type AddOutcome } from './job.js'
 export { json, raw, type Codec } from './codec.js'
 export type { EventsOptions, QueueEvent } from './events.js'
 export type { JobInfo, OwnOptions, State } from './info.js'

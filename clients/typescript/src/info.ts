@@ -1,7 +1,8 @@
 // A job as the server describes it (Q.GET).
 import { decodeProgress, decodeWith, type Codec } from './codec.js'
 import {
-  bytesOf, isArray, mapOf, numberOf, orNull, tagsOf, textOf, textsOf, yesOrNo, type Reply,
+  bytesOf, fieldName, isArray, mapOf, numberOf, orNull, tagsOf, textOf, textsOf, yesOrNo,
+  type Reply,
 } from './reply.js'
 import type { AddOptions } from './words.js'
 
@@ -17,6 +18,8 @@ export type OwnOptions = Readonly<
 export interface JobInfo<Payload = unknown, Result = unknown> {
   readonly id: string
   readonly state: State
+  /** Whether its state is an end. */
+  readonly ended: boolean
   /** The pending jobs before it by band and rank; null unless pending. */
   readonly position: number | null
   /** In how many milliseconds it would start if nothing were added; null while unknown. */
@@ -32,7 +35,9 @@ export interface JobInfo<Payload = unknown, Result = unknown> {
   /** Of a delayed job: when it becomes pending. */
   readonly notBefore: number | null
   readonly ttlLeft: number | null
+  /** Of an active job: the token. */
   readonly lease: number | null
+  /** The term of its leases. */
   readonly leaseTerm: number
   readonly maxRun: number
   readonly attempts: number
@@ -68,8 +73,7 @@ export function isEnd(state: State): boolean {
 function readOptions(reply: Reply): OwnOptions {
   const given = [...mapOf(reply)].filter(([, value]) => value !== null)
   return Object.fromEntries(given.map(([name, value]): [string, number | number[]] => [
-    name === 'max_run_ms' ? 'maxRun' : name.replace(/_ms$/, ''),
-    isArray(value) ? value.map(numberOf) : numberOf(value)])) as OwnOptions
+    fieldName(name), isArray(value) ? value.map(numberOf) : numberOf(value)])) as OwnOptions
 }
 
 /** Reads the reply of Q.GET. */
@@ -83,9 +87,11 @@ export function readInfo<Payload, Result>(reply: Reply, codec: Codec): JobInfo<P
   const result = orNull(field('result'), bytesOf)
   const options = orNull(field('options'), readOptions)
   const progress = orNull(field('progress'), bytesOf)
+  const state = textOf(field('state')) as State
   return {
     id: textOf(field('id')),
-    state: textOf(field('state')) as State,
+    state,
+    ended: isEnd(state),
     position: number('position'),
     eta: number('eta_ms'),
     why: text('why'),

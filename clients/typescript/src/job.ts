@@ -3,12 +3,12 @@ import type { JobInfo, State } from './info.js'
 import type { Queue, ResultOptions } from './queue.js'
 
 /** What `Queue.add` did with the job: `added`, or what `ifdup` did. */
-export type Added = 'added' | 'kept' | 'updated' | 'replaced' | 'queued'
+export type AddOutcome = 'added' | 'kept' | 'updated' | 'replaced' | 'queued'
 
 /** What the server said when the job was added. */
 export interface AddReply {
   readonly id: string
-  readonly added: Added
+  readonly outcome: AddOutcome
   readonly state: State
   readonly position: number | null
   readonly eta: number | null
@@ -17,7 +17,7 @@ export interface AddReply {
 /** A job that was added. Its fields are as of then; `get` says how it is now. */
 export class Job<Payload = unknown, Result = unknown> implements AddReply {
   readonly id: string
-  readonly added: Added
+  readonly outcome: AddOutcome
   readonly state: State
   /** The pending jobs before it by band and rank; null unless pending. */
   readonly position: number | null
@@ -29,7 +29,7 @@ export class Job<Payload = unknown, Result = unknown> implements AddReply {
   constructor(queue: Queue<Payload, Result>, reply: AddReply) {
     this.queue = queue
     this.id = reply.id
-    this.added = reply.added
+    this.outcome = reply.outcome
     this.state = reply.state
     this.position = reply.position
     this.eta = reply.eta

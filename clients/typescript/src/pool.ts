@@ -9,8 +9,8 @@ export class SharedLinks {
   readonly commands: Link
   readonly #server: ServerOptions
   readonly #waiters = new Map<string, ResultWaiter>()
+  readonly #users = new Map<string, number>()  // by their queues
   readonly #forget: () => void
-  #users = 0
 
   constructor(server: ServerOptions, forget: () => void) {
     this.#server = server
@@ -28,16 +28,21 @@ export class SharedLinks {
     return waiter
   }
 
-  use(): this {
-    ++this.#users
+  use(queue: string): this {
+    this.#users.set(queue, (this.#users.get(queue) ?? 0) + 1)
     return this
   }
 
-  release(): void {
-    if (--this.#users > 0) return
+  /** The last user of a queue takes along what waits for its results, the last of all the rest. */
+  release(queue: string): void {
+    const left = (this.#users.get(queue) ?? 0) - 1
+    if (left > 0) return void this.#users.set(queue, left)
+    this.#users.delete(queue)
+    this.#waiters.get(queue)?.close()
+    this.#waiters.delete(queue)
+    if (this.#users.size > 0) return
     this.#forget()
     this.commands.close()
-    for (const waiter of this.#waiters.values()) waiter.close()
   }
 }
 
@@ -45,7 +50,7 @@ export class SharedLinks {
 const shared = new Map<string, Map<ServerOptions['redis'], SharedLinks>>()
 
 /** The connections to this server, which all queues with the same options have in common. */
-export function sharedLinks(server: ServerOptions): SharedLinks {
+export function sharedLinks(server: ServerOptions, queue: string): SharedLinks {
   const url = urlOf(server)
   const those = shared.get(url) ?? new Map<ServerOptions['redis'], SharedLinks>()
   let links = those.get(server.redis)
@@ -56,5 +61,5 @@ export function sharedLinks(server: ServerOptions): SharedLinks {
     })
     shared.set(url, those.set(server.redis, links))
   }
-  return links.use()
+  return links.use(queue)
 }

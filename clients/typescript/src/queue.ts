@@ -4,7 +4,7 @@ import { codecOf, encodeWith, type Codec } from './codec.js'
 import { Forgotten, NotCompleted, ResultTimeout, Unknown } from './errors.js'
 import { follow, type EventsOptions, type QueueEvent } from './events.js'
 import { readInfo, type JobInfo, type State } from './info.js'
-import { Job, type Added } from './job.js'
+import { Job, type AddOutcome } from './job.js'
 import { Closed, isOutage, isTemporary, isUncertain, Link } from './link.js'
 import { sharedLinks, type SharedLinks } from './pool.js'
 import { mapOf, numberOf, orNull, textOf, type Reply } from './reply.js'
@@ -23,7 +23,7 @@ export interface QueueOptions extends ServerOptions {
    * How long a call may take, with all its tries, in milliseconds (30,000). Then it throws
    * `Unreachable`, or `Unknown` if it may have added a job.
    */
-  timeout?: number
+  patience?: number
 }
 
 /** Options of `result`. */
@@ -42,7 +42,7 @@ export interface NewJob<Payload> extends AddOptions {
   payload: Payload
 }
 
-const TIMEOUT_MS = 30_000
+const PATIENCE_MS = 30_000
 const AT_ONCE = 500  // adds of a pipeline
 const PIPELINES = 2
 const PAUSE_MS = 50  // before a repeat
@@ -62,7 +62,7 @@ export class Queue<Payload = unknown, Result = unknown> {
   readonly name: string
   readonly #server: ServerOptions
   readonly #codec: Codec
-  readonly #timeout: number
+  readonly #patience: number
   readonly #awaited = new Set<Awaited>()
   #links: SharedLinks | null = null
   readonly #followed = new Set<Link>()
@@ -73,7 +73,7 @@ export class Queue<Payload = unknown, Result = unknown> {
     this.name = whole('queue', name)
     this.#server = options
     this.#codec = codecOf(options.codec)
-    this.#timeout = options.timeout ?? TIMEOUT_MS
+    this.#patience = options.patience ?? PATIENCE_MS
   }
 
   /**
@@ -89,13 +89,13 @@ export class Queue<Payload = unknown, Result = unknown> {
    */
   async add(payload: Payload, options: AddOptions = {}): Promise<Job<Payload, Result>> {
     const addition = this.#addition(payload, options)
-    return this.#added(addition, await addSafely(this.#commands(), addition, this.#timeout))
+    return this.#added(addition, await addSafely(this.#commands(), addition, this.#patience))
   }
 
   /**
    * Adds many jobs, at most 1,000 of them in flight. In place of each stands what `add` gives for
    * it, in the form of `Promise.allSettled`: one that is refused does not hinder the others. Each
-   * pipeline may take `timeout`; behind one whose time has passed without a server, it is tried
+   * pipeline may take `patience`; behind one whose time has passed without a server, it is tried
    * once.
    */
   async addMany(
@@ -104,16 +104,16 @@ export class Queue<Payload = unknown, Result = unknown> {
     const source = [...jobs]
     const outcomes: PromiseSettledResult<Job<Payload, Result>>[] = []
     let next = 0
-    let timeoutMs = this.#timeout
+    let patienceMs = this.#patience
     const pipeline = async (): Promise<void> => {
       while (next < source.length) {
         const first = next
         next += AT_ONCE
-        const deadline = performance.now() + timeoutMs
+        const deadline = performance.now() + patienceMs
         const added = await this.#addAtOnce(source.slice(first, next), deadline)
         added.forEach((outcome, at) => (outcomes[first + at] = outcome))
         const isAway = performance.now() >= deadline && added.some(isLost)
-        timeoutMs = isAway ? 0 : this.#timeout
+        patienceMs = isAway ? 0 : this.#patience
       }
     }
     await Promise.all(Array.from({ length: PIPELINES }, pipeline))
@@ -197,7 +197,7 @@ export class Queue<Payload = unknown, Result = unknown> {
    */
   events(options: EventsOptions = {}): AsyncGenerator<QueueEvent, void, undefined> {
     this.#refuseClosed()
-    for (const id of options.id ?? []) whole('id', id)
+    for (const id of options.ids ?? []) whole('id', id)
     const link = new Link(this.#server, 'sluice-events')
     this.#followed.add(link)
     return follow(link, this.name, options, () => this.#followed.delete(link))
@@ -211,7 +211,7 @@ export class Queue<Payload = unknown, Result = unknown> {
     this.#closed = true
     for (const link of this.#followed) link.close()
     for (const awaited of [...this.#awaited]) awaited.failed(new Closed('the queue was closed'))
-    this.#links?.release()
+    this.#links?.release(this.name)
     this.#links = null
   }
 
@@ -224,7 +224,7 @@ export class Queue<Payload = unknown, Result = unknown> {
     return new Job(this, {
       id: textOf(map.get('id')),
       // A repeat keeps what the first try added.
-      added: addition.ownId ? 'added' : textOf(map.get('result')) as Added,
+      outcome: addition.ownId ? 'added' : textOf(map.get('result')) as AddOutcome,
       state: textOf(map.get('state')) as State,
       position: orNull(map.get('position'), numberOf),
       eta: orNull(map.get('eta_ms'), numberOf),
@@ -277,7 +277,7 @@ export class Queue<Payload = unknown, Result = unknown> {
 
   #shared(): SharedLinks {
     this.#refuseClosed()
-    return (this.#links ??= sharedLinks(this.#server))
+    return (this.#links ??= sharedLinks(this.#server, this.name))
   }
 
   #refuseClosed(): void {
@@ -303,7 +303,7 @@ export class Queue<Payload = unknown, Result = unknown> {
   }
 
   async #repeat(words: Words, may: (error: unknown) => boolean): Promise<Reply> {
-    const deadline = performance.now() + this.#timeout
+    const deadline = performance.now() + this.#patience
     for (;;) {
       const left = Math.max(deadline - performance.now(), 1)
       try {

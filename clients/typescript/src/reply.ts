@@ -63,6 +63,11 @@ export function tagsOf(reply: Reply | undefined): Record<string, string> {
   return Object.fromEntries([...mapOf(reply)].map(([name, value]) => [name, textOf(value)]))
 }
 
+/** A field's name in camel case, without `_ms`: all times are milliseconds. */
+export function fieldName(name: string): string {
+  return name.replace(/_ms$/, '').replace(/_(\w)/g, (_all, letter: string) => letter.toUpperCase())
+}
+
 function describe(reply: Reply | undefined): string {
   if (reply instanceof Error) return `the error ${reply.message}`
   return Array.isArray(reply) ? 'an array' : String(reply)

@@ -1,5 +1,5 @@
 // Q.STATS: what a queue, or a part of it, holds and has done.
-import { mapOf, numberOf, orNull, textOf, type Reply } from './reply.js'
+import { fieldName, mapOf, numberOf, orNull, textOf, type Reply } from './reply.js'
 import { whole, type Word } from './words.js'
 
 /** Which part of the queue, and how. Without any of these: the whole queue. */
@@ -51,10 +51,6 @@ export function readLines(reply: Reply): Map<string, Stats> {
 
 function namesAndNumbers(reply: Reply): [string, number][] {
   return [...mapOf(reply)].map(([name, value]) => [name, numberOf(value)])
-}
-
-function fieldName(name: string): string {
-  return name.replace(/_ms$/, '').replace(/_(\w)/g, (_all, letter: string) => letter.toUpperCase())
 }
 
 // Numbers with decimals come as strings.

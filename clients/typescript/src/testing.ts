@@ -27,7 +27,7 @@ export interface TestServer {
    * Ends the server and removes its files. Without it the end of this process does, also by SIGTERM
    * and SIGINT. A running server does not keep the process.
    */
-  stop(): Promise<void>
+  close(): Promise<void>
 }
 
 const POLL_MS = 10
@@ -54,7 +54,7 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
     child.kill('SIGKILL')
     rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
   })
-  const stop = async (): Promise<void> => {
+  const close = async (): Promise<void> => {
     forget()
     await end(child)
     await rm(directory, { recursive: true, force: true })
@@ -63,9 +63,9 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
     const port = await portOf(child, readyFile, options.timeout ?? 20_000)
     child.unref()
     for (const pipe of [child.stdout, child.stderr]) (pipe as Socket).unref()
-    return { url: `redis://127.0.0.1:${port}`, port, pid: child.pid ?? 0, stop }
+    return { url: `redis://127.0.0.1:${port}`, port, pid: child.pid ?? 0, close }
   } catch (error) {
-    await stop()
+    await close()
     throw error
   }
 }

@@ -48,13 +48,13 @@ export function hasTracing(): boolean {
 /** The options with the tag, unless they have one or there is no span. */
 export function withTraceparent(options: AddOptions): AddOptions {
   const api = registered()
-  if (api === null || options.tag?.[TRACEPARENT] !== undefined) return options
+  if (api === null || options.tags?.[TRACEPARENT] !== undefined) return options
   const carrier: Carrier = {}
   api.propagation.inject(api.context.active(), carrier, setter)
   const traceparent = carrier[TRACEPARENT]
   return traceparent === undefined
     ? options
-    : { ...options, tag: { ...options.tag, [TRACEPARENT]: traceparent } }
+    : { ...options, tags: { ...options.tags, [TRACEPARENT]: traceparent } }
 }
 
 /** Runs it as a part of the trace that the job's tag names. */

@@ -1,6 +1,4 @@
 // The options of Q.ADD as words of the command.
-import type { Reply } from './reply.js'
-
 /** A word of a command. */
 export type Word = string | number | Buffer
 
@@ -9,9 +7,6 @@ export type Word = string | number | Buffer
  * @internal
  */
 export type Words = readonly [command: string, ...rest: Word[]]
-
-/** What a command that was sent has come to. */
-export type Outcome = { reply: Reply } | { error: Error }
 
 /** The options of `Queue.add`; all times are milliseconds, rounded to whole ones. */
 export interface AddOptions {
@@ -28,7 +23,7 @@ export interface AddOptions {
   /** The user, team or tenant that owns the job. */
   group?: string
   /** Labels that limits and `match` apply to, at most 4. */
-  key?: readonly string[]
+  keys?: readonly string[]
   /** The slots that the job takes, 1 by default. */
   cost?: number
   /** The longest time that the job may spend pending; 0: no limit. */
@@ -44,11 +39,11 @@ export interface AddOptions {
   /** What to do if `id` is in use; `error` by default. */
   ifdup?: 'error' | 'keep' | 'update' | 'replace'
   /** Ids of jobs that must complete first. */
-  need?: readonly string[]
+  needs?: readonly string[]
   /** Ids of jobs that must end first, in any way. */
   after?: readonly string[]
   /** Names and values for statistics and selection. */
-  tag?: Readonly<Record<string, string>>
+  tags?: Readonly<Record<string, string>>
   /** Refuses the job (TOOLATE) if it would wait longer. */
   maxWait?: number
 }
@@ -85,16 +80,16 @@ export function addWords(options: AddOptions): Word[] {
   time('DELAY', options.delay)
   time('AT', options.at instanceof Date ? options.at.getTime() : options.at)
   one('GROUP', options.group)
-  each('KEY', options.key)
+  each('KEY', options.keys)
   one('COST', options.cost)
   time('TTL', options.ttl)
   time('LEASE', options.lease)
   time('MAXRUN', options.maxRun)
   one('RETRY', options.retry)
   if (options.backoff !== undefined) words.push('BACKOFF', ...options.backoff.map(Math.round))
-  each('NEED', options.need)
+  each('NEED', options.needs)
   each('AFTER', options.after)
-  for (const [name, value] of Object.entries(options.tag ?? {})) {
+  for (const [name, value] of Object.entries(options.tags ?? {})) {
     words.push('TAG', whole('tag', name), whole('tag', value))
   }
   time('MAXWAIT', options.maxWait)

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { additionOf, addSafely } from '../src/adding.js'
-import { Duplicate, Loading, QueueFull, Unknown, Unreachable } from '../src/errors.js'
+import {
+  Duplicate, Loading, OutOfMemory, QueueFull, TooLate, Unknown, Unreachable,
+} from '../src/errors.js'
 import { Queue, Worker } from '../src/index.js'
 import { Closed, Interrupted } from '../src/link.js'
 import type { Reply } from '../src/reply.js'
@@ -32,7 +34,7 @@ function add(target: ReturnType<typeof link>, options: AddOptions, ms = 5000): P
 }
 
 test('what is no word is refused before anything is sent', () => {
-  for (const option of [{ group: null }, { tag: { a: true } }, { cost: {} }]) {
+  for (const option of [{ group: null }, { tags: { a: true } }, { cost: {} }]) {
     assert.throws(() => additionOf('q', payload, option as unknown as AddOptions), TypeError)
   }
 })
@@ -40,13 +42,14 @@ test('what is no word is refused before anything is sent', () => {
 test('a name that UTF-8 cannot express is refused before anything is sent, by its argument',
   async () => {
     const lone = 'a\ud83d'
-    const options: AddOptions[] = [{ id: lone }, { group: lone }, { key: ['k', lone] },
-      { need: [lone] }, { after: [lone] }, { tag: { [lone]: 'v' } }, { tag: { t: lone } },
+    const options: AddOptions[] = [{ id: lone }, { group: lone }, { keys: ['k', lone] },
+      { needs: [lone] }, { after: [lone] }, { tags: { [lone]: 'v' } }, { tags: { t: lone } },
       { pri: lone }]
     for (const option of options) {
       assert.throws(() => additionOf('q', payload, option), {
         name: 'TypeError',
-        message: `${Object.keys(option)[0]} has a lone surrogate, which UTF-8 cannot express`,
+        message: `${Object.keys(option)[0]?.replace(/s$/, '')} has a lone surrogate, which UTF-8 ` +
+          'cannot express',
       })
     }
     assert.equal(additionOf('q', payload, { id: '\u{1f600}' }).id, '\u{1f600}')
@@ -59,7 +62,7 @@ test('a name that UTF-8 cannot express is refused before anything is sent, by it
     for (const asked of asks) await assert.rejects(asked, /^TypeError: id has a lone surrogate/)
     await assert.rejects(queue.stats({ group: lone }), /^TypeError: group has/)
     await assert.rejects(queue.stats({ by: { tag: lone } }), /^TypeError: tag has/)
-    assert.throws(() => queue.events({ id: [lone] }), /^TypeError: id has/)
+    assert.throws(() => queue.events({ ids: [lone] }), /^TypeError: id has/)
     const [outcome] = await queue.addMany([{ payload: 1, id: lone }])
     assert.equal(outcome?.status, 'rejected')
     queue.close()
@@ -126,6 +129,20 @@ test('a server that is loading is waited for', async () => {
   await assert.rejects(add(link(lost, loading), {}, 120), Unknown)
 })
 
+test('after a lost reply a refusal is one; a full memory says nothing', async () => {
+  const refusals = [new QueueFull('QFULL pending=1 max=1 retry_after_ms=5'),
+    new TooLate('TOOLATE eta_ms=5 maxwait_ms=1')]
+  for (const refusal of refusals) {
+    const target = link(lost, refusal)
+    await assert.rejects(add(target, {}), (error) => error === refusal)
+    assert.equal(target.sent.length, 2)
+  }
+  const full = new OutOfMemory('OOM')
+  await assert.rejects(add(link(full), {}), OutOfMemory)
+  await assert.rejects(add(link(lost, full), {}, 120), Unknown)
+  assert.equal(await add(link(lost, full, 'kept'), {}), 'kept')
+})
+
 test('a job that was never sent is not unknown when the time is over', async () => {
   await assert.rejects(add(link(new Unreachable('away')), {}, 1), (error) =>
     error instanceof Unreachable && !(error instanceof Interrupted))
@@ -150,9 +167,9 @@ test('times are rounded', () => {
 
 test('options become words of the contract', () => {
   const { first } = additionOf('q', payload, {
-    id: 'i', pri: 'high', boost: -5, delay: 1, at: new Date(7), group: 'g', key: ['k', 'l'],
-    cost: 2, ttl: 3, lease: 4, maxRun: 5, retry: 6, backoff: [7, 8], ifdup: 'keep', need: ['n'],
-    after: ['a'], tag: { t: 'v' }, maxWait: 9,
+    id: 'i', pri: 'high', boost: -5, delay: 1, at: new Date(7), group: 'g', keys: ['k', 'l'],
+    cost: 2, ttl: 3, lease: 4, maxRun: 5, retry: 6, backoff: [7, 8], ifdup: 'keep', needs: ['n'],
+    after: ['a'], tags: { t: 'v' }, maxWait: 9,
   })
   assert.equal(first.slice(4).join(' '),
     'PRI high BOOST -5 DELAY 1 AT 7 GROUP g KEY k KEY l COST 2 TTL 3 LEASE 4 MAXRUN 5 RETRY 6 ' +

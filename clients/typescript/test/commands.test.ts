@@ -9,7 +9,9 @@ import {
 import { endingOf, Cancelled, Fatal, givenBack, refused, Retry } from '../src/worker/outcome.js'
 import { planNext, type View } from '../src/worker/plan.js'
 
-const style: PopStyle = { queues: ['q'], worker: 'w', match: ['k'], lease: 500, with: ['tags'] }
+const style: PopStyle = {
+  queues: ['q'], worker: 'w', match: ['k'], lease: 500, cap: undefined, with: ['tags'],
+}
 const pop = { token: 't', count: 3 }
 const one = { queue: 'q', id: 'a', lease: 1 }
 const two = { queue: 'q', id: 'AND', lease: 2 }
@@ -23,6 +25,8 @@ test('pops name the worker, the token and what they take', () => {
     'Q.POP 2 q r WORKER w REQID t COUNT 3 BRIEF BLOCK 5000 LEASE 500 MATCH k WITH tags')
   assert.equal(text(popWords({ ...style, match: [], lease: undefined, with: [] }, pop, null)),
     'Q.POP 1 q WORKER w REQID t COUNT 3 BRIEF')
+  assert.equal(text(popWords({ ...style, match: [], cap: 2, with: [] }, pop, null)),
+    'Q.POP 1 q WORKER w REQID t COUNT 3 BRIEF LEASE 500 CAP 2')
 })
 
 test('ends of several runs are one command, with the pop at its end', () => {

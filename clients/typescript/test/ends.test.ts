@@ -10,7 +10,9 @@ import type { EndAnswer, PopStyle, Touch } from '../src/worker/commands.js'
 import { tellEnds, type Finished } from '../src/worker/ends.js'
 import { givenBack, withoutResult, type Ending } from '../src/worker/outcome.js'
 
-const style: PopStyle = { queues: ['q'], worker: 'w', match: [], lease: undefined, with: [] }
+const style: PopStyle = {
+  queues: ['q'], worker: 'w', match: [], lease: undefined, cap: undefined, with: [],
+}
 const how = { replyMs: 1000, failed: (): void => undefined }
 
 class FakeLink {

@@ -82,12 +82,25 @@ test('options of ioredis alone say where the server is, and are shown', () => {
 
 test('queues share connections if URL and options are the same', () => {
   const [url, other, redis] = ['redis://a', 'redis://b', {}]
-  const first = sharedLinks({ url, redis })
-  assert.equal(sharedLinks({ url, redis }), first)
-  const others = [{ url: other, redis }, { url, redis: {} }, { url }].map(sharedLinks)
+  const first = sharedLinks({ url, redis }, 'q')
+  assert.equal(sharedLinks({ url, redis }, 'r'), first)
+  const others = [{ url: other, redis }, { url, redis: {} }, { url }].map((each) =>
+    sharedLinks(each, 'q'))
   assert.equal(new Set([first, ...others]).size, 4)
-  first.release()
-  assert.equal(sharedLinks({ url, redis }), first)
-  for (const links of [first, first, ...others]) links.release()
-  assert.notEqual(sharedLinks({ url, redis }), first)
+  first.release('r')
+  assert.equal(sharedLinks({ url, redis }, 'q'), first)
+  for (const links of [first, first, ...others]) links.release('q')
+  assert.notEqual(sharedLinks({ url, redis }, 'q'), first)
+})
+
+test('what waits for the results of a queue ends with the last user of that queue', () => {
+  const server = { url: 'redis://c' }
+  const links = sharedLinks(server, 'long')
+  for (const _ of [1, 2]) sharedLinks(server, 'short')
+  const waiter = links.waiter('short')
+  links.release('short')
+  assert.equal(links.waiter('short'), waiter)
+  links.release('short')
+  assert.notEqual(links.waiter('short'), waiter)
+  assert.equal(links.commands.closed, false)
 })

@@ -32,7 +32,7 @@ function register(): { current: string } {
 }
 
 test('without OpenTelemetry nothing is added', () => {
-  const options = { tag: { a: 'b' } }
+  const options = { tags: { a: 'b' } }
   assert.equal(hasTracing(), false)
   assert.equal(withTraceparent(options), options)
   assert.equal(inTrace({ traceparent: 'x' }, () => 1), 1)
@@ -40,12 +40,12 @@ test('without OpenTelemetry nothing is added', () => {
 
 test('the span of the producer is the parent of the run', () => {
   const state = register()
-  const { tag } = withTraceparent({ tag: { a: 'b' } })
-  assert.deepEqual(tag, { a: 'b', traceparent: '00-producer' })
-  assert.equal(inTrace(tag ?? {}, () => state.current), 'consumer of 00-producer')
+  const { tags } = withTraceparent({ tags: { a: 'b' } })
+  assert.deepEqual(tags, { a: 'b', traceparent: '00-producer' })
+  assert.equal(inTrace(tags ?? {}, () => state.current), 'consumer of 00-producer')
 })
 
 test('a tag of the caller is kept', () => {
   register()
-  assert.deepEqual(withTraceparent({ tag: { traceparent: 'own' } }).tag, { traceparent: 'own' })
+  assert.deepEqual(withTraceparent({ tags: { traceparent: 'own' } }).tags, { traceparent: 'own' })
 })

@@ -8,10 +8,11 @@ import express, { type NextFunction, type Request, type Response } from 'express
 export interface Run { below: number }
 export interface Found { primes: number }
 
-const ENDS = new Set(['completed', 'failed', 'cancelled', 'expired'])
+// Messages that may be the last.
+const ENDS = new Set(['completed', 'failed', 'cancelled', 'expired', 'state'])
 const MOST = 10_000_000
 
-const queue = new Queue<Run, Found>('primes', { timeout: 5000 })
+const queue = new Queue<Run, Found>('primes', { patience: 5000 })
 const app = express()
 app.use(express.json())
 app.use(express.static(new URL('../public', import.meta.url).pathname))
@@ -65,13 +66,13 @@ app.get('/runs/:id/events', caught(async (request, response) => {
   if (await queue.get(id) === null) return response.status(404).json({ detail: 'no such run' })
   response.type('text/event-stream')
   try {
-    for await (const [head, type] of heard({ from, id: [id], signal: gone.signal })) {
+    for await (const [head, type] of heard({ from, ids: [id], signal: gone.signal })) {
       const job = await queue.get(id, { with: ['result'] })
       if (job === null) break
       const { state, progress, result, error } = job
       const data = JSON.stringify({ state, progress, result, error })
       response.write(`${head}event: ${type}\ndata: ${data}\n\n`)
-      if (ENDS.has(state) && (ENDS.has(type) || type === 'state')) break
+      if (job.ended && ENDS.has(type)) break
     }
   } catch (error) {
     if (!(error instanceof Trimmed)) throw error

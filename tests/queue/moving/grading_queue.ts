@@ -11,10 +11,10 @@ play(async () => {
   await queue.configure();
   for (const [key, owner] of [["a1", "user.1"], ["b1", "user.2"], ["a2", "user.1"],
     ["c1", "team.3"]]) {
-    equal((await queue.createOrUpdate(job(key, owner))).added, "added");
+    equal((await queue.createOrUpdate(job(key, owner))).outcome, "added");
   }
   equal((await queue.createOrUpdate(job("d1", "user.4", 60000))).position, 4);
-  equal((await queue.createOrUpdate(job("d1", "user.4", 120000))).added, "updated");
+  equal((await queue.createOrUpdate(job("d1", "user.4", 120000))).outcome, "updated");
   equal((await queue.createOrUpdateImmediate(job("c1", "team.3"))).position, 0);
   // A job that would be due in ten minutes is immediate from now on, and not overtaken.
   await queue.createOrUpdate(job("late", "user.7", 600000));

@@ -59,6 +59,7 @@ export interface PopStyle {
   readonly worker: string
   readonly match: readonly string[]
   readonly lease: number | undefined
+  readonly cap: number | undefined
   readonly with: readonly string[]
 }
 
@@ -74,6 +75,7 @@ function popOptions(style: PopStyle, pop: PopRequest, blockMs: number | null): W
   ]
   if (blockMs !== null) words.push('BLOCK', blockMs)
   if (style.lease !== undefined) words.push('LEASE', style.lease)
+  if (style.cap !== undefined) words.push('CAP', style.cap)
   for (const key of style.match) words.push('MATCH', key)
   for (const field of style.with) words.push('WITH', field)
   return words

@@ -15,23 +15,26 @@ export interface Logger {
 
 /** Called as runs come and go. What they throw is logged, also if they are async functions. */
 export interface Hooks<Payload, Result> {
-  started?(job: WorkerJob<Payload>): void
+  onStarted?(job: WorkerJob<Payload>): void
   /** The server has taken the result. */
-  completed?(job: WorkerJob<Payload>, result: Result): void
+  onCompleted?(job: WorkerJob<Payload>, result: Result): void
   /** The run has failed, or was cancelled, and the server knows. */
-  failed?(job: WorkerJob<Payload>, error: unknown): void
+  onFailed?(job: WorkerJob<Payload>, error: unknown): void
   /** The lease was lost while the job ran: its result was not sent, or not taken. */
-  lost?(job: WorkerJob<Payload>): void
+  onLost?(job: WorkerJob<Payload>): void
 }
 
 /** Options of a `Worker`; all times are milliseconds, and all numbers whole ones. */
-export interface WorkerOptions<Payload = unknown, Result = unknown> extends ServerOptions {
+export interface WorkerOptions<Payload = unknown, Result = unknown>
+  extends ServerOptions, Hooks<Payload, Result> {
   /** Runs at once (1). */
   concurrency?: number
   /** Only jobs that carry one of these keys. */
   match?: readonly string[]
   /** The term of the leases, in place of the job's or the queue's. */
   lease?: number
+  /** Only jobs with which at most that many slots of the queue are in use. */
+  cap?: number
   /** The longest time between heartbeats (1,000); a third of the lease, if that is shorter. */
   heartbeat?: number
   /** How long runs may take to end once the worker is told to stop (30,000). */
@@ -50,7 +53,6 @@ export interface WorkerOptions<Payload = unknown, Result = unknown> extends Serv
   name?: string
   /** SIGTERM and SIGINT stop the worker (true). Never outside of the main thread. */
   signals?: boolean
-  hooks?: Hooks<Payload, Result>
   /** By default warnings and errors go to `console`; null: nothing. */
   logger?: Logger | null
 }
@@ -65,5 +67,5 @@ export function loggerOf(chosen: Logger | null | undefined): Logger {
 }
 
 export function uniqueName(): string {
-  return `${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}`
+  return `${hostname()}:${process.pid}:${randomBytes(4).toString('hex')}`
 }

@@ -15,7 +15,9 @@ import {
 import { tellEnds } from './ends.js'
 import { Heartbeat } from './heartbeat.js'
 import { insist, Refusal, type Insisting } from './insist.js'
-import { loggerOf, uniqueName, type Logger, type WorkerOptions } from './options.js'
+import {
+  loggerOf, uniqueName, type Hooks, type Logger, type WorkerOptions,
+} from './options.js'
 import {
   Cancelled, endingOf, givenBack, LeaseLost, messageOf, refused, ShuttingDown, withoutResult,
   type Ending,
@@ -108,6 +110,7 @@ export class Worker<Payload = unknown, Result = unknown> {
       worker: this.name,
       match: options.match ?? [],
       lease: options.lease && Math.round(options.lease),
+      cap: options.cap,
       with: extraFields(options.with ?? [], this.#traces),
     }
     this.#commands = new Link(options, 'sluice-worker')
@@ -312,7 +315,7 @@ export class Worker<Payload = unknown, Result = unknown> {
   }
 
   #execute(run: Run<Payload>): void {
-    this.#hook('started', run.job)
+    this.#hook('onStarted', run.job)
     let got: Promise<Result> | Result
     try {
       got = this.#traces ? inTrace(tagsOfPopped(run.popped), () => this.#call(run))
@@ -366,8 +369,8 @@ export class Worker<Payload = unknown, Result = unknown> {
   #told(run: Run<Payload>, answer: EndAnswer): void {
     const { job, ending } = run
     if (answer !== 'done') this.#lose(run)
-    else if (ending.kind === 'ack') this.#hook('completed', job, run.result as Result)
-    else this.#hook('failed', job, run.failure ?? new SluiceError(ending.error))
+    else if (ending.kind === 'ack') this.#hook('onCompleted', job, run.result as Result)
+    else this.#hook('onFailed', job, run.failure ?? new SluiceError(ending.error))
   }
 
   // Two replies to the same pop have the same jobs.
@@ -394,7 +397,7 @@ export class Worker<Payload = unknown, Result = unknown> {
     run.state = 'lost'
     this.#logger.warn(`job ${run.job.id}: its lease is lost`)
     run.stop(new LeaseLost(`id=${run.job.id}`))
-    this.#hook('lost', run.job)
+    this.#hook('onLost', run.job)
   }
 
   // -- The end ----------------------------------------------------------------------------------
@@ -519,25 +522,23 @@ export class Worker<Payload = unknown, Result = unknown> {
     else this.#quiet.delete(queue)
   }
 
-  #hook(name: 'started' | 'lost', job: WorkerJob<Payload>): void
-  #hook(name: 'completed', job: WorkerJob<Payload>, result: Result): void
-  #hook(name: 'failed', job: WorkerJob<Payload>, error: unknown): void
-  #hook(name: keyof Hook<Payload, Result>, job: WorkerJob<Payload>, value?: unknown): void {
-    const { hooks } = this.#options
-    const hook = hooks?.[name] as ((job: WorkerJob<Payload>, value: unknown) => unknown) | undefined
+  #hook(name: 'onStarted' | 'onLost', job: WorkerJob<Payload>): void
+  #hook(name: 'onCompleted', job: WorkerJob<Payload>, result: Result): void
+  #hook(name: 'onFailed', job: WorkerJob<Payload>, error: unknown): void
+  #hook(name: keyof Hooks<Payload, Result>, job: WorkerJob<Payload>, value?: unknown): void {
+    const hook = this.#options[name] as
+      ((job: WorkerJob<Payload>, value: unknown) => unknown) | undefined
     if (hook === undefined) return
     const failed = (error: unknown): void =>
       this.#logger.error(`the hook ${name} threw: ${messageOf(error)}`)
     try {
-      const returned = hook.call(hooks, job, value)
+      const returned = hook.call(this.#options, job, value)
       if (returned instanceof Promise) returned.catch(failed)  // of an async function
     } catch (error) {
       failed(error)
     }
   }
 }
-
-type Hook<Payload, Result> = NonNullable<WorkerOptions<Payload, Result>['hooks']>
 
 function extraFields(chosen: readonly (keyof typeof EXTRA)[], traces: boolean): string[] {
   const fields = new Set<string>(chosen.map((name) => EXTRA[name]))

@@ -13,7 +13,7 @@ await play({
       return each.value
     })
     assert.equal(new Set(jobs.map(({ id }) => id)).size, COUNT)
-    assert.ok(jobs.every((job) => job.added === 'added' && job.state === 'pending'))
+    assert.ok(jobs.every((job) => job.outcome === 'added' && job.state === 'pending'))
     assert.equal((await queue.stats()).pending, COUNT)
     const last = await queue.get(jobs.at(-1)?.id ?? '', { with: ['payload'] })
     assert.equal(last?.payload, COUNT - 1)

@@ -24,11 +24,11 @@ await play({
     const errors: string[] = []
     await withWorker<number, number>(queue.name, ({ payload }) => payload, {
       logger: errorsTo(errors),
-      hooks: { completed: async () => { throw new Error('of a hook') } },
+      onCompleted: async () => { throw new Error('of a hook') },
     }, async () => {
       assert.equal(await (await queue.add(1)).result(), 1)
       await until('it is logged', () => errors.length === 1)
-      assert.match(String(errors), /hook completed threw: of a hook/)
+      assert.match(String(errors), /hook onCompleted threw: of a hook/)
     })
   },
 
@@ -49,7 +49,7 @@ await play({
   },
 
   'times that are longer than a timer': async () => {
-    const queue = newQueue<number, number>({ timeout: Infinity })
+    const queue = newQueue<number, number>({ patience: Infinity })
     const job = await queue.add(1)
     const results = [2 ** 40, Infinity].map((timeout) => job.result({ timeout }))
     let ended = false
@@ -76,7 +76,7 @@ await play({
   },
 
   'many that wait for a server': async () => {
-    const queue = newQueue<number, number>({ url: 'redis://127.0.0.1:1', timeout: 500 })
+    const queue = newQueue<number, number>({ url: 'redis://127.0.0.1:1', patience: 500 })
     const adds = await Promise.allSettled(Array.from({ length: 50 }, (_, n) => queue.add(n)))
     for (const add of adds) {
       assert.ok(add.status === 'rejected' && add.reason instanceof Unreachable)
@@ -179,7 +179,7 @@ await play({
     await redis.call('SET', 'text', 'x')
     await redis.call('Q.ADOPT', 'adopted', 'PENDING', 'waiting', 'ACTIVE', 'running')
     const refuses = async (kind: Kind, name: string, options: object, only = ''): Promise<void> => {
-      const queue = new Queue<number, number>(name, { url, timeout: 200, ...options })
+      const queue = new Queue<number, number>(name, { url, patience: 200, ...options })
       const calls = {
         add: () => queue.add(1),
         retry: () => queue.retry('x'),

@@ -31,13 +31,11 @@ const workers = Array.from({ length: WORKERS }, () =>
     return signal.aborted ? -1 : job.payload * 2
   }, {
     url, concurrency: 3, grace: 20_000, connectTimeout: 60_000, signals: false, logger: null,
-    hooks: {
-      lost: () => ++lost,
-      completed: ({ id }) => acknowledged.set(id, (acknowledged.get(id) ?? 0) + 1),
-    },
+    onLost: () => ++lost,
+    onCompleted: ({ id }) => acknowledged.set(id, (acknowledged.get(id) ?? 0) + 1),
   }))
 const running = Promise.all(workers.map((worker) => worker.run()))
-const queue = new Queue<number, number>('exec', { url, timeout: 120_000 })
+const queue = new Queue<number, number>('exec', { url, patience: 120_000 })
 
 async function produce(first: number): Promise<void> {
   for (let n = first; !ended; n += PRODUCERS) {

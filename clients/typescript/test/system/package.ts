@@ -29,7 +29,7 @@ redis.disconnect()
 await worker.stop()
 await running
 queue.close()
-await server.stop()
+await server.close()
 assert.throws(() => process.kill(server.pid, 0))
 assert.ok(Object.keys(errorsByCode).length > 10)
 await assert.rejects(startServer({ program: '/no/such/program' }), /ENOENT/)

@@ -12,17 +12,23 @@ async function config(queue: Queue, ...fields: (string | number)[]): Promise<voi
   await redis.call('Q.CONFIG', queue.name, 'SET', ...fields)
 }
 
+/** Whether this line of CLIENT LIST is a connection that waits for events. */
+function isFollower(line: string): boolean {
+  const parts = [' name=sluice-events ', ' cmd=q.events ', ' flags=b ']
+  return parts.every((part) => line.includes(part))
+}
+
 await play({
   'every option of add arrives': async () => {
     const queue = newQueue<unknown, unknown>()
     await queue.add(0, { id: 'needed' })
     const at = new Date(Date.now() + 600_000)
     const job = await queue.add({ a: [1] }, {
-      id: 'mine', pri: 'high', boost: 5, at, group: 'ann', key: ['k', 'l'], ttl: 60_000,
-      lease: 7000, maxRun: 9000, retry: 4, backoff: [10, 20], need: ['needed'], tag: { a: 'b' },
+      id: 'mine', pri: 'high', boost: 5, at, group: 'ann', keys: ['k', 'l'], ttl: 60_000,
+      lease: 7000, maxRun: 9000, retry: 4, backoff: [10, 20], needs: ['needed'], tags: { a: 'b' },
     })
     assert.deepEqual(
-      [job.id, job.added, job.state, job.position], ['mine', 'added', 'blocked', null])
+      [job.id, job.outcome, job.state, job.position], ['mine', 'added', 'blocked', null])
     const info = await job.get({ with: ['payload', 'options'] })
     assert.ok(info)
     assert.deepEqual(info.payload, { a: [1] })
@@ -50,7 +56,7 @@ await play({
       error instanceof Duplicate && error.id === 'a' && error.state === 'pending')
     const results = []
     for (const ifdup of ['keep', 'update', 'replace'] as const) {
-      results.push((await queue.add(3, { id: 'a', ifdup })).added)
+      results.push((await queue.add(3, { id: 'a', ifdup })).outcome)
     }
     assert.deepEqual(results, ['kept', 'updated', 'replaced'])
   },
@@ -74,8 +80,10 @@ await play({
     const job = await queue.add(1)
     assert.equal(await job.cancel({ reason: 'why' }), 'cancelled')
     assert.equal(await job.cancel(), 'gone')
-    assert.equal((await job.get())?.error, 'why')
+    const info = await job.get()
+    assert.deepEqual([info?.error, info?.ended], ['why', true])
     assert.equal(await queue.retry(job.id), 'pending')
+    assert.equal((await job.get())?.ended, false)
     await redis.call('Q.POP', 1, queue.name)
     assert.equal(await job.cancel({ grace: 0 }), 'cancelled')
   },
@@ -101,7 +109,7 @@ await play({
 
   'stats of the whole and by line': async () => {
     const queue = newQueue<number, unknown>()
-    await queue.add(1, { group: 'ann', tag: { lang: 'c' }, pri: 'low' })
+    await queue.add(1, { group: 'ann', tags: { lang: 'c' }, pri: 'low' })
     const all = await queue.stats({ window: 5000 })
     assert.equal(all['added'], 1)
     assert.deepEqual(all['byPriority'],
@@ -133,7 +141,7 @@ await play({
     const seen: QueueEvent[] = []
     const ending = new AbortController()
     const following = (async () => {
-      for await (const event of queue.events({ from: 0, signal: ending.signal })) seen.push(event)
+      for await (const event of queue.events({ from: '-', signal: ending.signal })) seen.push(event)
     })()
     const adding = (async () => {
       for (let n = 0; n < 60; ++n) await queue.add(n, { id: `job-${n}` })
@@ -153,7 +161,7 @@ await play({
     assert.deepEqual(seen.map((event) => event.id), seen.map((_, n) => `job-${n}`))
     assert.deepEqual(seen.map((event) => event.seq), seen.map((_, n) => (seen[0]?.seq ?? 0) + n))
     await redis.call('Q.CANCEL', queue.name, 'job-3')
-    for await (const event of queue.events({ from: 0, type: ['cancelled'] })) {
+    for await (const event of queue.events({ from: 0, types: ['cancelled'] })) {
       assert.equal(event.id, 'job-3')
       break
     }
@@ -165,7 +173,7 @@ await play({
       aborting.abort()
     }
     assert.equal(heard, 1)
-    for await (const event of queue.events({ from: 0, id: ['job-7', 'job-9'] })) {
+    for await (const event of queue.events({ from: 0, ids: ['job-7', 'job-9'] })) {
       if (chosen.push(event.id) === 2) break
     }
     assert.deepEqual(chosen, ['job-7', 'job-9'])
@@ -173,17 +181,34 @@ await play({
     await assert.rejects(beyond.next(), Trimmed)
   },
 
+  'fields of events': async () => {
+    const queue = newQueue<number, unknown>()
+    const job = await queue.add(1, { retry: 1 })
+    const following = queue.events({ from: '-', ids: [job.id], types: ['progress', 'retrying'] })
+    const next = async (): Promise<QueueEvent['fields']> => (await following.next()).value?.fields
+      ?? {}
+    const first = next()  // Progress is an event while somebody waits for it.
+    await until('it follows', async () =>
+      String(await redis.client('LIST')).split('\n').some((line) => isFollower(line)))
+    const [[, , lease]] =
+      await redis.call('Q.POP', 1, queue.name, 'BRIEF') as [[string, string, number]]
+    const bytes = Buffer.from([0xff, 0x00])
+    await redis.call('Q.TOUCH', queue.name, job.id, lease, 'PROGRESS', bytes)
+    assert.deepEqual(await first, { progress: bytes })
+    await redis.call('Q.NACK', queue.name, job.id, lease, 'DELAY', 60_000, 'ERROR', 'why')
+    assert.deepEqual(await next(), { lease, error: 'why', delay: 60_000 })
+    await following.return()
+  },
+
   'events from now on have no gap either': async () => {
     const queue = newQueue<number, unknown>()
     await queue.add(0)
-    const events = queue.events()
+    const events = queue.events({ from: '$' })
     const first = events.next()
-    const isFollower = (line: string): boolean =>
-      line.includes(' name=sluice-events ') && line.includes(' cmd=q.events ')
     let line: string | undefined
     await until('it follows', async () => {
       line = String(await redis.client('LIST')).split('\n').find(isFollower)
-      return line?.includes(' flags=b ')
+      return line !== undefined
     })
     await redis.call('CLIENT', 'KILL', 'ID', /^id=(\d+)/.exec(line ?? '')?.[1] ?? '')
     await queue.add(1, { id: 'meanwhile' })

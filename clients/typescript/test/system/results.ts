@@ -84,7 +84,7 @@ await play({
       const [[, , lease]] =
         await redis.call('Q.POP', 1, queue.name, 'BRIEF') as [[string, string, number]]
       const second = await queue.add(2, { id: first.id, ifdup: 'update' })
-      assert.equal(second.added, 'queued')
+      assert.equal(second.outcome, 'queued')
       const results = Promise.all([first.result(), second.result()])
       await pause(100)
       await redis.call('Q.ACK', queue.name, first.id, lease, 'RESULT', '1')

@@ -11,7 +11,7 @@ const workers = [
     await until('the other has given its job back', async () =>
       (await hanging.stats())['pending'] === 1)
     await pause(500)
-  }, { url, grace: 60_000, hooks: { completed: () => console.log('completed') } }),
+  }, { url, grace: 60_000, onCompleted: () => console.log('completed') }),
 ]
 const running = workers.map((worker) => worker.run())
 for (const queue of [hanging, ending]) await queue.add(1)

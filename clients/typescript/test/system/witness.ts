@@ -58,12 +58,10 @@ const workers = Array.from({ length: count }, () =>
     return job.lease
   }, {
     url, logger, ...options,
-    hooks: {
-      started: (job) => terminate(job, 'before'),
-      completed: (job) => say('done', job),
-      failed: (job, error) => say('failed', job, error),
-      lost: (job) => say('lost', job),
-    },
+    onStarted: (job) => terminate(job, 'before'),
+    onCompleted: (job) => say('done', job),
+    onFailed: (job, error) => say('failed', job, error),
+    onLost: (job) => say('lost', job),
   }))
 
 const input = createInterface({ input: process.stdin })

@@ -40,8 +40,8 @@ await play({
       }
       return job.payload === 'nothing' ? undefined : { said: job.payload }
     }
-    const hooks = { completed: (job: { payload: string }) => completed.push(job.payload) }
-    await withWorker(queue.name, handler, { concurrency: 3, hooks }, async () => {
+    const onCompleted = (job: { payload: string }): void => void completed.push(job.payload)
+    await withWorker(queue.name, handler, { concurrency: 3, onCompleted }, async () => {
       const end = async (payload: string, retry = 0): Promise<unknown> =>
         (await queue.add(payload, { retry })).result().catch((error: unknown) => {
           assert.ok(error instanceof NotCompleted)
@@ -155,7 +155,7 @@ await play({
       return 'stale'
     }
     await withWorker(queue.name, handler, {
-      concurrency: 2, hooks: { lost: (job) => lost.push(job.id) },
+      concurrency: 2, onLost: (job) => lost.push(job.id),
     }, async () => {
       const job = await queue.add(1)
       await until('it runs', async () => (await job.get())?.state === 'active')
@@ -175,7 +175,7 @@ await play({
     await withWorker<number, number>(queue.name, async ({ payload }) => {
       await aborted(released.signal)
       return payload
-    }, { concurrency: 3, hooks: { lost: (job) => lost.push(job.payload) } }, async (worker) => {
+    }, { concurrency: 3, onLost: (job) => lost.push(job.payload) }, async (worker) => {
       const other = await queue.add(0)
       const job = await queue.add(1, { id: 'nightly' })
       await until('they run', () => worker.active === 2)
@@ -215,27 +215,25 @@ await play({
       return payload
     }, {
       logger: { debug: ignore, info: ignore, warn: ignore, error: (text) => errors.push(text) },
-      hooks: {
-        started: (job) => seen.push(`started ${job.payload}`),
-        completed: (job, result) => {
-          seen.push(`completed ${job.payload} ${result}`)
-          throw new Error('of a hook')
-        },
-        failed: (job, error) => seen.push(`failed ${job.payload} ${(error as Error).message}`),
+      onStarted: (job) => seen.push(`started ${job.payload}`),
+      onCompleted: (job, result) => {
+        seen.push(`completed ${job.payload} ${result}`)
+        throw new Error('of a hook')
       },
+      onFailed: (job, error) => seen.push(`failed ${job.payload} ${(error as Error).message}`),
     }, async () => {
       await (await queue.add('yes')).result()
       await (await queue.add('no')).result().catch(ignore)
       await until('all hooks', () => seen.length === 4)
     })
     assert.deepEqual(seen, ['started yes', 'completed yes yes', 'started no', 'failed no no'])
-    assert.match(String(errors), /hook completed threw: of a hook/)
+    assert.match(String(errors), /hook onCompleted threw: of a hook/)
   },
 
   'several queues, keys and fields': async () => {
     const [first, second] = [newQueue<number, unknown>(), newQueue<number, unknown>()]
-    await second.add(1, { key: ['k'], tag: { a: 'b' }, group: 'ann' })
-    await first.add(2, { key: ['k'] })
+    await second.add(1, { keys: ['k'], tags: { a: 'b' }, group: 'ann' })
+    await first.add(2, { keys: ['k'] })
     await first.add(3)
     const seen: unknown[] = []
     const worker = new Worker<number, void>([first.name, second.name], (job) => {
@@ -250,7 +248,7 @@ await play({
     const queue = newQueue<number, unknown>()
     await queue.add(1, { id: 'some' })
     await queue.add(0, { id: 'none' })
-    const job = await queue.add(2, { need: ['some', 'none'] })
+    const job = await queue.add(2, { needs: ['some', 'none'] })
     await new Worker<number, unknown>(queue.name, ({ payload, needResults }) => {
       if (payload === 2) return [...needResults].sort()
       return payload === 1 ? { a: [1] } : undefined
@@ -299,7 +297,7 @@ await play({
     await withWorker<number, number>(queue.name, async ({ payload }, { signal }) => {
       if (payload === 0) await aborted(signal)
       return payload
-    }, { hooks: { lost: () => ++lost }, concurrency: 2 }, async () => {
+    }, { onLost: () => ++lost, concurrency: 2 }, async () => {
       await queue.add(0)
       await until('it runs', async () => (await queue.stats())['active'] === 1)
       await redis.del(queue.name)
@@ -318,7 +316,7 @@ await play({
       for (const job of jobs) if (job.status === 'fulfilled') await job.value.result()
       const mine = String(await redis.client('LIST')).split('name=sluice-worker').length - 1
       assert.equal(mine, 2)
-      assert.ok(worker.name.includes(`-${process.pid}-`))
+      assert.ok(worker.name.includes(`:${process.pid}:`))
       const calls = String(await redis.info('commandstats'))
       const acks = Number(/cmdstat_q\.ack:calls=(\d+)/.exec(calls)?.[1] ?? 0)
       assert.ok(acks > 0)
