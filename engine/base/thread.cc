@@ -1,5 +1,7 @@
 #include "engine/base/thread.h"
 
+#include <time.h>
+
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -46,6 +48,12 @@ void Thread::wake_on_time() {
 #if defined(__linux__)
   ::prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0);
 #endif
+}
+
+int64_t Thread::cpu_us() {
+  timespec used{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return used.tv_sec * 1'000'000 + used.tv_nsec / 1000;
 }
 
 Thread::Thread(Thread&& other) noexcept

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -27,6 +28,8 @@ class Thread {
   // Lets the waits of the calling thread end within a microsecond of their time. The kernel's
   // default slack of 50 us would stretch waits of some ten microseconds.
   static void wake_on_time();
+  // The processor time of the calling thread, in microseconds: waits do not count.
+  static int64_t cpu_us();
 
   bool joinable() const { return joinable_; }
   // REQUIRES: joinable().

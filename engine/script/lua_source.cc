@@ -1,10 +1,9 @@
 #include "engine/script/lua_source.h"
 
-#include <time.h>
-
 #include <limits>
 #include <string>
 
+#include "engine/base/thread.h"
 #include "engine/script/lua51_source.h"
 #include "engine/script/lua_headers.h"
 #include "engine/script/lua_machine.h"
@@ -13,27 +12,20 @@ namespace sluice {
 
 namespace {
 
-constexpr int64_t kMostCompileNs = 250'000'000;
+constexpr int64_t kMostCompileUs = 250'000;
 // The compiler gets the source in pieces, and the clocks are checked before each.
 constexpr size_t kPieceBytes = 4096;
 
-// Processor time: time in which the thread did not run does not count against a source.
-int64_t thread_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
-}
-
 struct SourceReader {
   Bytes rest;
-  int64_t last_ns;
+  int64_t last_us;  // of the thread's processor time
   bool looks;
 };
 
 // Errors that are raised here end the compilation, which returns them.
 const char* read_piece(lua_State* lua, void* data, size_t* size) {
   auto& reader = *static_cast<SourceReader*>(data);
-  if (reader.last_ns != std::numeric_limits<int64_t>::max() && thread_ns() > reader.last_ns) {
+  if (reader.last_us != std::numeric_limits<int64_t>::max() && Thread::cpu_us() > reader.last_us) {
     lua_pushliteral(lua, "the source takes more than 250 ms to compile");
     lua_error(lua);
   }
@@ -55,7 +47,7 @@ int load_source(lua_State* lua, Bytes code, const char* name, SourceDialect dial
   // compiles belongs to its run.
   SourceReader reader{
       .rest = code,
-      .last_ns = bounded ? thread_ns() + kMostCompileNs : std::numeric_limits<int64_t>::max(),
+      .last_us = bounded ? Thread::cpu_us() + kMostCompileUs : std::numeric_limits<int64_t>::max(),
       .looks = dialect == SourceDialect::kPlain};
   std::string rewritten;
   if (dialect == SourceDialect::kLua51) {

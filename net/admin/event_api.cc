@@ -5,6 +5,7 @@
 // skipped.
 #include <array>
 
+#include "engine/base/thread.h"
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
 #include "net/http/stream_budget.h"
@@ -70,12 +71,12 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
     const auto spend_since = [this](int64_t began_us) {
       if (exchange_->cut_off()) return;
       StreamBudget& budget = exchange_->budget();
-      budget.spend(budget.now_us() - began_us);
+      budget.spend(Thread::cpu_us() - began_us);
     };
-    const int64_t asked_us = exchange_->budget().now_us();
+    const int64_t asked_us = Thread::cpu_us();
     asking_ = true;
     exchange_->run_waiting(words, [self = shared_from_this(), spend_since](const RespValue& reply) {
-      const int64_t began_us = self->exchange_->budget().now_us();
+      const int64_t began_us = Thread::cpu_us();
       self->take(reply);
       // If called synchronously, the time is counted by the caller.
       if (!self->asking_) spend_since(began_us);

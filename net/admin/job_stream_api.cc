@@ -8,6 +8,7 @@
 
 #include "engine/base/limits.h"
 #include "engine/base/numbers.h"
+#include "engine/base/thread.h"
 #include "engine/execution/queue_names.h"
 #include "engine/queue/event_log.h"
 #include "engine/queue/job.h"
@@ -122,9 +123,9 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
     exchange_->run_waiting(words, [self = shared_from_this()](const RespValue& reply) {
       if (self->exchange_->cut_off()) return;
       StreamBudget& budget = self->exchange_->budget();
-      const int64_t began_us = budget.now_us();
+      const int64_t began_us = Thread::cpu_us();
       self->take(reply);
-      if (!self->exchange_->cut_off()) budget.spend(budget.now_us() - began_us);
+      if (!self->exchange_->cut_off()) budget.spend(Thread::cpu_us() - began_us);
       self->part_.empty() ? self->go_on() : self->send();
     });
   }

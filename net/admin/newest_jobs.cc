@@ -54,8 +54,8 @@ class NewestFirst {
   // A heap with the oldest job on top, of which the oldest are the page. They may be very many, of
   // a large `skip`, so that they are taken and freed in pieces.
   std::deque<EndedJob> newest_;
-  size_t kept_ = 0;          // of those taken, without the ones that were found twice
-  std::string last_id_;      // of the last one taken
+  size_t kept_ = 0;             // of those taken, without the ones that were found twice
+  std::string last_id_;         // of the last one taken
   std::vector<EndedJob> page_;  // oldest first
   size_t text_bytes_ = 0;
 };

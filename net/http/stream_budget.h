@@ -1,8 +1,9 @@
 // StreamBudget: limits how much of an I/O thread's time its event streams may use: an eighth of its
 // idle time, and a fiftieth of all time. Watching a busy queue must not slow it down.
 //
-// A stream asks before each part and reports afterwards how long it took. A stream that is not
-// allowed to continue asks again a little later. One per I/O thread, used on that thread.
+// A stream asks before each part and reports afterwards the processor time that it took: waiting
+// for a script uses none. A stream that is not allowed to continue asks again a little later. One
+// per I/O thread, used on that thread.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,6 @@ class StreamBudget {
   // Whether a stream may continue now.
   bool allows();
   void spend(int64_t used_us) { budget_us_ -= used_us; }
-
-  int64_t now_us() const { return now_(); }
 
  private:
   const Clock now_;

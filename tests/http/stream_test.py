@@ -14,6 +14,8 @@ from harness.native_queue import DISK
 
 QUEUE = "/api/v1/queues/q"
 JOBS = QUEUE + "/jobs"
+# They rested for seven times as long as they had waited, here 20 s.
+SCRIPT_REST_S = 10
 
 
 def add(client, name, **others):
@@ -166,6 +168,30 @@ def test_resumed_at_a_hundred_places(options):
     require_equal(log + stream.log, written, f"the log, seed {seed}")
     stream.close()
     client.connection.close()
+
+
+def test_after_a_long_script(options):
+    """a stream that has waited for a script is as quick as before"""
+    server = serve(options, {"io-threads": "2"})
+    with server.connect() as connection, Client(server) as client:
+        add(client, "j")
+        job = pop(client)
+        followed = [Followed(server) for _ in range(4)]  # on both threads
+        for stream in followed:
+            require_equal(stream.until("state")["state"], "active", "the job")
+        script = """local began = redis.call('TIME')[1]
+                    repeat redis.call('EXISTS', KEYS[1])
+                    until redis.call('TIME')[1] - began > 3"""
+        connection.call("EVAL", script, 1, "q")
+        began = time.monotonic()
+        for part in ("first", "second"):
+            touch(client, job, log=part)
+            for stream in followed:
+                stream.until("log")
+        require(time.monotonic() - began < SCRIPT_REST_S, "the streams rest")
+        for stream in followed:
+            stream.close()
+    server.close()
 
 
 def test_progress_of_a_second(options):
