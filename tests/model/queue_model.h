@@ -221,7 +221,7 @@ class QueueModel {
   // Compares those that the engine has now with what has happened since the last call.
   void compare_events();
   uint64_t last_event() const { return events_.empty() ? 0 : events_.back().seq; }
-  // The number of the first event with a greater number that is wanted; 0: there is none.
+  // The number of the first wanted event behind this number; 0: it has none.
   uint64_t first_wanted(const ModelReading& reading, uint64_t after) const;
   // The reply while the log ends with `last`.
   RespValue read_events(const ModelReading& reading, uint64_t after, uint64_t last) const;
