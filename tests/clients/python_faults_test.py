@@ -8,7 +8,6 @@ import contextlib
 import gc
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -99,14 +98,6 @@ def test_threads_after_a_fork(options):
         for _ in range(5):
             end_child(start_child(use))
         require_equal(queue.stats()["completed"], 41)
-
-
-def test_names_of_workers(_options):
-    """A worker's name has its host and its process, and no other worker has it."""
-    names = [Worker(EXEC, print, "redis://127.0.0.1:1").name for _ in range(100)]
-    require_equal({name.rpartition(":")[0] for name in names},
-                  {f"{socket.gethostname()}:{os.getpid()}"})
-    require_equal(len(set(names)), 100, "names")
 
 
 def test_worker_made_before_a_fork(options):

@@ -254,27 +254,6 @@ def test_add_many(options):
         require_equal(queue.stats()["added"], 1998)
 
 
-def test_add_many_in_flight(options):
-    """At most 1,000 adds are under way: the next ones are sent when these have their replies."""
-    sent, first = [], []
-
-    def decide(_command, _reply):
-        if len(sent) > 0 and not first:
-            wait_until(lambda: len(sent) >= 1000, what="a whole pipeline")
-            time.sleep(0.2)   # what is sent too early comes meanwhile
-            first.append(len(sent))
-        return PASS
-
-    def asked(command):
-        if command[0] == b"Q.ADD":
-            sent.append(command)
-
-    with options.server() as server, Proxy(server.port, decide, asked) as proxy, \
-            Queue(EXEC, url_of(proxy.port)) as queue:
-        added = queue.add_many([{"payload": n} for n in range(1500)])
-        require_equal((first, len(sent), len(added)), ([1000], 1500, 1500))
-
-
 def test_add_many_with_bad_arguments(options):
     """What add would refuse before it sends anything is the exception of that job alone."""
     wrong = {"delay": (float("inf"), ValueError), "ttl": (float("nan"), ValueError),
