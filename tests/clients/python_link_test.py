@@ -167,7 +167,7 @@ def test_large_commands(_options):
 
 
 def test_adds_under_way(options):
-    """add_many has at most 1,000 under way: the next ones are sent when these have their replies."""
+    """add_many has at most 1,000 under way: more are sent once these have their replies."""
     sent, first = [], []
 
     def decide(_command, _reply):

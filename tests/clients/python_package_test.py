@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""The Python client as a package: types, version, what a wheel holds, names, the code of its README.
-"""
+"""The Python client as a package: types, version, what a wheel holds, names of workers, the code of
+its README."""
 
 import ast
 import importlib.util
