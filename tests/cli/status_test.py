@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""sluice status: what it shows of queues, as JSON and to people, and to users with few rights."""
+"""sluice status and workers: what they show of queues, as JSON and to people, and to users with few
+rights; sluice quiet."""
 
 import json
 import re
@@ -98,6 +99,38 @@ def test_a_user_who_may_not_read_the_configuration(options):
     with server.connect() as connection:
         connection.call("ACL", "SETUSER", "looker", "-q.stats")
     sluice.fails(SERVER_ERROR, "NOPERM", "status")
+
+
+def test_quiet_workers(options):
+    """What quiet says is in the next workers, of one worker or, with --glob, of all that match."""
+    server, sluice = serve(options)
+    sluice.must("add", "exec", "x")
+    require_equal(sluice.must("workers", "exec"), "no workers\n")
+
+    def quiet():
+        rows = [line.split("\t") for line in sluice.must("workers", "exec").splitlines()]
+        names = {row[0] for row in rows if row[-1] == "quiet"}
+        lines = sluice.json("workers", "exec")
+        require_equal({name for name, line in lines.items() if line["quiet"]}, names, "--json")
+        return names
+
+    with server.connect() as connection:
+        for name in "host-7", "host-*", "other":
+            connection.call("Q.POP", 1, "exec", "WORKER", name)
+        require_equal(quiet(), set(), "at first")
+        require_equal(sluice.must("quiet", "exec", "host-*"), "host-*: quiet\n")
+        require_equal(quiet(), {"host-*"}, "a name")
+        require_equal(sluice.json("quiet", "exec", "host-?", "--glob"),
+                      {"quiet": True, "worker": "host-?"}, "--glob")
+        require_equal(quiet(), {"host-*", "host-7"}, "a glob")
+        sluice.must("add", "exec", "y")
+        require_equal(connection.call("Q.POP", 1, "exec", "WORKER", "host-7").value, None, "a pop")
+        require_equal(sluice.must("quiet", "exec", "host-?", "--glob", "--off"),
+                      "host-?: gets jobs\n")
+        require_equal(quiet(), {"host-*"}, "a name counts before a glob")
+        sluice.must("quiet", "exec", "host-*", "--off")
+        require_equal(quiet(), set(), "--off")
+    sluice.fails(SERVER_ERROR, "there is no queue exce", "quiet", "exce", "w")
 
 
 def test_a_pause_is_shown(options):

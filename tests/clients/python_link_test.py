@@ -1,16 +1,18 @@
 #!/usr/bin/python3
-"""The Python client's Link, over a stand-in for a connection: what interrupts and ends it, what is
-sent, and what errors mean."""
+"""The Python client's Link, mostly over a stand-in for a connection: what interrupts and ends it,
+what is sent, and what errors mean."""
 
 import socket
 import sys
 import threading
+import time
 
 import redis
-from harness import require, require_equal, run
-from harness.python_client import raised
+from harness import require, require_equal, run, wait_until
+from harness.proxy import PASS, Proxy
+from harness.python_client import raised, url_of
 
-from sluice import Unreachable, errors
+from sluice import Queue, Unreachable, errors
 from sluice.link import PIECE, Closed, ConnectionLost, Link, error_of
 
 
@@ -162,6 +164,27 @@ def test_large_commands(_options):
     require_equal(fake_link(connection).exchange([("A",)]), ["OK"])
     require(max(map(len, connection.sent)) <= PIECE, "the longest piece")
     require_equal(b"".join(connection.sent), b"small" + bytes(range(256)) * 1000)
+
+
+def test_adds_under_way(options):
+    """add_many has at most 1,000 under way: more are sent once these have their replies."""
+    sent, first = [], []
+
+    def decide(_command, _reply):
+        if sent and not first:
+            wait_until(lambda: len(sent) >= 1000, what="a whole pipeline")
+            time.sleep(0.2)   # what is sent too early comes meanwhile
+            first.append(len(sent))
+        return PASS
+
+    def asked(command):
+        if command[0] == b"Q.ADD":
+            sent.append(command)
+
+    with options.server() as server, Proxy(server.port, decide, asked) as proxy, \
+            Queue("exec", url_of(proxy.port)) as queue:
+        added = queue.add_many([{"payload": n} for n in range(1500)])
+        require_equal((first, len(sent), len(added)), ([1000], 1500, 1500))
 
 
 def test_what_comes_unasked(_options):

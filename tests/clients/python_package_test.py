@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The Python client as a package: types, version, what a wheel holds, the code of its README."""
+"""The Python client as a package: types, version, what a wheel holds, names of workers, the code of
+its README."""
 
 import ast
 import importlib.util
@@ -8,6 +9,7 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import zipfile
@@ -16,7 +18,7 @@ from harness import Skipped, need_program, require, require_equal, run, scratch
 from harness.python_client import PACKAGE, url_of
 from harness.servers import ROOT
 
-from sluice import AsyncJob, AsyncQueue, Job, Queue
+from sluice import AsyncJob, AsyncQueue, Job, Queue, Worker
 
 SOURCES = sorted((PACKAGE / "sluice").glob("*.py"))
 
@@ -85,6 +87,14 @@ def test_both_queues(_options):
             if not name.startswith("_"):
                 require_equal(parameters(getattr(awaited, name)), parameters(function), name)
     require_equal(parameters(Queue.__init__), parameters(AsyncQueue.__init__))
+
+
+def test_names_of_workers(_options):
+    """A worker's name has its host and its process, and no other worker has it."""
+    names = [Worker("exec", print, "redis://127.0.0.1:1").name for _ in range(100)]
+    require_equal({name.rpartition(":")[0] for name in names},
+                  {f"{socket.gethostname()}:{os.getpid()}"})
+    require_equal(len(set(names)), 100, "names")
 
 
 def test_docstrings(_options):

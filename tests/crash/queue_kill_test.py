@@ -9,8 +9,10 @@ gap, no admission passed a cap, tokens grow. What it tells is compared with ever
 and a recount of them with every gauge and total of Q.STATS. Events that were told before are told
 again as they were, and as many as should be kept. Every connection then knows (queue_client.py)
 what was acknowledged to it and is there, that units over two queues are whole, that a lost pop
-asked for again gives the same jobs, that rules and progress are those that it set, and that a log
-has every byte that it has written, once.
+asked for again gives the same jobs, that rules, results and progress are those that it set, that
+what Q.ADD ... WAIT showed has happened, that all runs of a lost worker have ended or none, and that
+a log has every byte that it has written, once. Events that a client heard as they came are in the
+log (queue_follower.py).
 """
 
 import sys

@@ -213,6 +213,30 @@ def test_progress_of_a_second(options):
         stream.close()
 
 
+def test_places_of_a_second(options):
+    """While the job waits its place is told at most four times a second, and at last the last."""
+    server = serve(options)
+    with Client(server) as client, server.connect() as connection:
+        for number in range(60):
+            connection.call("Q.ADD", "q", f"before-{number}", "x")
+        add(client, "j")
+        stream = Followed(server)
+        stream.until("state")
+        began = time.monotonic()
+        for number in range(60):
+            _, job_id, lease, *_ = connection.call("Q.POP", 1, "q", "BRIEF").value[0]
+            connection.call("Q.ACK", "q", job_id, lease)
+            time.sleep(0.02)
+        places = []
+        while not places or places[-1]["position"] != 0:
+            places.append(stream.until("position"))
+        require(len(places) <= 2 + 4 * (time.monotonic() - began), f"{places}")
+        order = [place["position"] for place in places]
+        require_equal((order[0], order), (60, sorted(order, reverse=True)))
+        require(places[0].keys() == {"position", "eta_ms", "why"}, f"{places[0]}")
+        stream.close()
+
+
 def test_the_beginning_of_a_long_progress(options):
     """With progress_bytes so much of it is sent, and a page of a list has room for all jobs."""
     server = serve(options, {"http-max-body": "2mb"})

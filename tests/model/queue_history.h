@@ -29,6 +29,7 @@ struct HistoryStyle {
   bool wall_steps = false;  // the wall clock goes back at times
   bool named = false;       // many pops by ID
   bool quiets = false;      // workers that become quiet, and that are lost with all their leases
+  bool follows = false;     // clients that read events and logs, and wait for more
   bool long_steps = true;   // steps of the clocks that reach retention
 };
 
@@ -43,7 +44,7 @@ class HistoryGenerator {
     for (const char* name : {"one", "two"}) {
       out.push_back({"Q.CONFIG", name, "SET", "retry", "1", "backoff", "40:300", "lease_ms", "500",
                      "crash_limit", "2", "retain_completed", "4:3000", "retain_failed", "3:5000",
-                     "log_bytes", "20"});
+                     "log_bytes", "20", "worker_ttl_ms", "100000000000"});
       if (style_.fair) out.push_back({"Q.CONFIG", name, "SET", "fair", "on"});
       if (style_.lifo) out.push_back({"Q.CONFIG", name, "SET", "order", "lifo:2"});
       if (style_.aging) out.push_back({"Q.CONFIG", name, "SET", "aging_ms", "200"});
@@ -67,6 +68,7 @@ class HistoryGenerator {
   }
 
   Words command() {
+    if (style_.follows && chance(25)) return chance(60) ? follow() : touch();
     const size_t kind = pick(100);
     if (kind < 30) return add();
     if (kind < 52) return pop();
@@ -78,7 +80,7 @@ class HistoryGenerator {
     if (kind < 92) return {"Q.RETRY", queue(), id()};
     if (kind < 93) return {"Q.PURGE", queue(), "WHERE", "STATE", one_of({"completed", "failed"})};
     if (kind < 97) return configure();
-    if (kind < 98) return {"Q.LOG", queue(), id(), "FROM", number(0, 60), "COUNT", number(1, 20)};
+    if (kind < 98) return read_log(false);
     return {"Q.GET", queue(), id(), "WITH", "payload", "WITH", "options"};
   }
 
@@ -179,9 +181,17 @@ class HistoryGenerator {
     if (style_.ties && chance(50)) more({"TIED"});
     if (chance(15)) more({"MATCH", key()});
     if (chance(20)) more({"BRIEF"});
-    if (chance(20)) more({"WITH", one_of({"error", "progress", "group"}), "WITH", "error"});
+    if (chance(20)) more({"WITH", one_of({"error", "progress", "group", "tags"}), "WITH", "error"});
     if (style_.needs && chance(30)) more({"WITH", "need_results"});
     if (style_.waiters && chance(50)) more({"BLOCK", "0"});
+    return words;
+  }
+
+  // The options of a pop that may be repeated.
+  Words request() {
+    Words words{"WORKER", one_of({"w1", "w2"}), "REQID", "r" + number(1, 3)};
+    if (chance(30)) words.push_back("BRIEF");
+    if (style_.waiters && chance(40)) words.insert(words.end(), {"BLOCK", "0"});
     return words;
   }
 
@@ -193,12 +203,7 @@ class HistoryGenerator {
       return words;
     }
     if (chance(10)) words = {"Q.POP", "2", "one", "two"};
-    if (chance(10)) {
-      words.insert(words.end(), {"WORKER", one_of({"w1", "w2"}), "REQID", "r" + number(1, 3)});
-      if (chance(30)) words.push_back("BRIEF");
-      return words;
-    }
-    const Words options = pop_options();
+    const Words options = chance(10) ? request() : pop_options();
     words.insert(words.end(), options.begin(), options.end());
     return words;
   }
@@ -216,14 +221,17 @@ class HistoryGenerator {
   }
 
   Words acknowledge() {
+    if (!request_.empty() && chance(20)) return request_;
     Words words{"Q.ACK", queue()};
     add_pairs(words, [&] {
       if (chance(20)) words.insert(words.end(), {"RESULT", "r" + number(0, 99)});
     });
     if (chance(15)) {
       words.push_back("POP");
-      const Words options = pop_options();
+      const bool repeatable = chance(40);
+      const Words options = repeatable ? request() : pop_options();
       words.insert(words.end(), options.begin(), options.end());
+      if (repeatable) request_ = words;
     }
     return words;
   }
@@ -235,7 +243,7 @@ class HistoryGenerator {
               "WHERE",
               "WORKER",
               one_of({"w1", "w2", "w3"}),
-              one_of({"LOST", "SILENT"})};
+              one_of({"LOST", "SILENT", "FAIL"})};
     }
     Words words{"Q.NACK", queue()};
     add_pairs(words, [&] {
@@ -253,6 +261,33 @@ class HistoryGenerator {
       if (chance(40)) words.insert(words.end(), {"LOG", "[" + number(1, 10'000) + "]"});
     });
     if (chance(30)) words.insert(words.end(), {"WORKER", one_of({"w1", "w2"})});
+    return words;
+  }
+
+  Words read_log(bool blocks) {
+    Words words{"Q.LOG", queue(), active_id(), "FROM", number(0, 60), "COUNT", number(1, 20)};
+    if (!blocks) return words;
+    // From where nothing is yet, mostly.
+    const auto end = model_.queue(words[1]).open_log(words[2]);
+    if (end.has_value() && chance(80)) words[4] = std::to_string(*end);
+    words.insert(words.end(), {"BLOCK", "0"});
+    return words;
+  }
+
+  // Events of some jobs, or of all, as they come.
+  Words follow() {
+    if (chance(30)) return read_log(true);
+    const std::string name = queue();
+    const uint64_t last = model_.queue(name).last_event();
+    const uint64_t after = last - std::min<uint64_t>(last, pick(40));
+    Words words{"Q.EVENTS", name, chance(60) ? "$" : std::to_string(after)};
+    for (size_t left = pick(4); left != 0; --left) {
+      words.insert(words.end(), {"ID", active_id()});
+    }
+    if (chance(20)) words.insert(words.end(), {"TYPE", "progress"});
+    if (chance(15)) words.insert(words.end(), {"TYPE", one_of({"completed", "started"})});
+    if (chance(20)) words.insert(words.end(), {"COUNT", number(1, 5)});
+    if (chance(80)) words.insert(words.end(), {"BLOCK", "0"});
     return words;
   }
 
@@ -341,6 +376,7 @@ class HistoryGenerator {
   ModelServer& model_;
   std::string drawn_queue_;
   std::string drawn_id_;
+  Words request_;  // the last Q.ACK ... POP that may be repeated
 };
 
 }  // namespace sluice::test

@@ -119,6 +119,7 @@ void QueueModel::admit(ModelJob& job, const ModelPop& spec, uint64_t token) {
   stop_ttl(job);
   bind(job);
   job.state = "active";
+  tell("started", job);
   ++job.attempts;
   ++totals_["started"];
   take_tokens(job);
@@ -165,6 +166,8 @@ RespValue QueueModel::popped(const ModelJob& job, const ModelPop& spec) const {
   const auto text_or_null = [](const std::string& text) {
     return text.empty() ? RespValue() : RespValue::of(text);
   };
+  RespValue tags = RespValue::map();
+  for (const auto& [name, value] : job.options.tags) tags.put(name, value);
   if (spec.brief) {
     std::vector<RespValue> fields{RespValue::of(name_),
                                   RespValue::of(job.id),
@@ -173,6 +176,7 @@ RespValue QueueModel::popped(const ModelJob& job, const ModelPop& spec) const {
                                   RespValue::of(job.payload),
                                   RespValue::of(job.run->term_ms)};
     RespValue asked = RespValue::map();
+    if (spec.with.contains("tags")) asked.put("tags", tags);
     if (spec.with.contains("progress")) asked.put("progress", text_or_null(job.progress));
     if (spec.with.contains("error")) asked.put("error", text_or_null(job.error));
     if (spec.with.contains("group")) asked.put("group", job.group);
@@ -194,6 +198,7 @@ RespValue QueueModel::popped(const ModelJob& job, const ModelPop& spec) const {
       .put("pri", band_name(band_of(job.band), descending()))
       .put("group", job.group)
       .put("keys", keys)
+      .put("tags", tags)
       .put("cost", job.cost)
       .put("enqueued", clock_.now.shown_ms(job.enqueued_ms))
       .put("progress", text_or_null(job.progress))
@@ -208,6 +213,7 @@ RespValue QueueModel::gone(const ModelPop& spec) {
 
 RespValue QueueModel::pop(const ModelPop& spec, const RespValue& observed) {
   tick();
+  hear(spec.worker);
   RespValue out = RespValue::array();
   if (is_repeat(spec)) {
     std::map<uint64_t, RespValue> by_token;
@@ -255,7 +261,14 @@ void QueueModel::end_run(ModelJob& job, bool counts) {
   if (runs_ms_.size() > 100) runs_ms_.erase(runs_ms_.begin());
   settle_charge(job);
   job.last_token = job.run->token;
+  const std::string worker = job.run->worker;
   job.run.reset();
+  const bool holds_others = std::any_of(jobs_.begin(), jobs_.end(), [&](const ModelJob& other) {
+    return other.run.has_value() && other.run->worker == worker;
+  });
+  if (holds_others) return;
+  admitted_tokens_.erase(worker);
+  if (unheard_.erase(worker) != 0) worker_tokens_.erase(worker);
 }
 
 // A waiting payload under this id becomes the job.
@@ -289,7 +302,8 @@ bool QueueModel::succeed(ModelJob& job) {
   return true;
 }
 
-void QueueModel::back(ModelJob& job, int64_t gate_ms, bool counts) {
+void QueueModel::back(ModelJob& job, int64_t gate_ms, bool counts, const char* event) {
+  tell(event, job);
   end_run(job, counts);
   if (succeed(job)) return;
   job.ticket.gate_ms = gate_ms;
@@ -299,6 +313,7 @@ void QueueModel::back(ModelJob& job, int64_t gate_ms, bool counts) {
 void QueueModel::finish(ModelJob& job, const std::string& state, const std::string& error,
                         bool counts) {
   const std::string id = job.id;
+  tell(state, job);
   stop_ttl(job);
   if (job.run.has_value()) end_run(job, counts);
   job.state = state;
@@ -327,12 +342,17 @@ std::vector<std::string> QueueModel::waiting_for(const std::string& id, bool aft
   return out;
 }
 
+void QueueModel::release(ModelJob& job) {
+  if (due(job.ticket)) tell("ready", job);
+  begin_waiting(job);
+}
+
 // Jobs that come after this one continue, however it has ended.
 void QueueModel::release_followers(const std::string& id) {
   for (const std::string& follower : waiting_for(id, true)) {
     ModelJob& job = *find(follower);
     job.afters.erase(id);
-    if (job.needs.empty() && job.afters.empty()) begin_waiting(job);
+    if (job.needs.empty() && job.afters.empty()) release(job);
   }
 }
 
@@ -346,7 +366,7 @@ void QueueModel::resolve(const std::string& id, const std::string& state) {
       finish(*job, "cancelled", "need " + id);
     } else {
       job->needs.erase(id);
-      if (job->needs.empty() && job->afters.empty()) begin_waiting(*job);
+      if (job->needs.empty() && job->afters.empty()) release(*job);
     }
   }
 }
@@ -360,7 +380,7 @@ void QueueModel::fail_attempt(ModelJob& job, const std::string& error, int64_t g
     finish(job, "failed", error);
   } else {
     ++job.retries_used;
-    back(job, gate_ms, true);
+    back(job, gate_ms, true, "retrying");
   }
 }
 
@@ -368,6 +388,7 @@ RespValue QueueModel::acknowledge(const Words& words) {
   ModelJob* job = nullptr;
   const std::string error = check_lease(words[2], words[3], job);
   if (error.empty()) {
+    hear(job->run->worker);
     job->result = text_option(words, 4, "RESULT");
     finish(*job, "completed", "");
     adapt();
@@ -386,39 +407,40 @@ RespValue QueueModel::refuse(const Words& words, const RespValue& observed) {
   ModelJob* job = nullptr;
   const std::string error = check_lease(words[2], words[3], job);
   if (!error.empty()) return RespValue::error(error);
+  hear(job->run->worker);
   const std::string id = job->id;
   const bool cancelled = job->run->cancelled;
-  const std::optional<int64_t> delay = option(words, 4, "DELAY");
-  int64_t gate_ms = delay.has_value() ? queue_ms_ + *delay : 0;
-  if (has_word(words, 4, "SILENT")) {
-    if (job->run->cancelled) {
-      finish(*job, "cancelled", job->run->reason, false);
-    } else {
-      --job->attempts;
-      give_tokens_back(*job, job->run->started_ms);
-      back(*job, gate_ms, false);
-    }
-  } else if (has_word(words, 4, "FATAL")) {
-    job->run->cancelled ? finish(*job, "cancelled", job->run->reason) : finish(*job, "failed", "");
-  } else {
-    if (!delay.has_value()) {
-      gate_ms = observed.field("not_before") == "null"
-                    ? 0
-                    : observed.number("not_before") + clock_.now.ahead_ms;
-      check_backoff(*job, gate_ms);
-    }
-    fail_attempt(*job, "", gate_ms);
-  }
+  const bool at_once = observed.field("not_before") == "null";
+  give_back(*job, words, at_once ? 0 : observed.number("not_before") + clock_.now.ahead_ms);
   job = find(id);
   return RespValue::map().put("state", job != nullptr ? job->state
                                        : cancelled    ? "cancelled"
                                                       : "failed");
 }
 
+void QueueModel::give_back(ModelJob& job, const Words& words, int64_t observed_gate_ms) {
+  const std::optional<int64_t> delay = option(words, 4, "DELAY");
+  const int64_t gate_ms = queue_ms_ + delay.value_or(0);
+  if (has_word(words, 4, "SILENT")) {
+    if (job.run->cancelled) return finish(job, "cancelled", job.run->reason, false);
+    --job.attempts;
+    give_tokens_back(job, job.run->started_ms);
+    return back(job, delay.has_value() ? gate_ms : 0, false, "returned");
+  }
+  if (has_word(words, 4, "FATAL")) {
+    return job.run->cancelled ? finish(job, "cancelled", job.run->reason)
+                              : finish(job, "failed", "");
+  }
+  if (!delay.has_value()) check_backoff(job, observed_gate_ms);
+  fail_attempt(job, "", delay.has_value() ? gate_ms : observed_gate_ms);
+}
+
 RespValue QueueModel::touch(const Words& words, int connection) {
+  hear(text_option(words, 4, "WORKER"));
   ModelJob* job = nullptr;
   const std::string error = check_lease(words[2], words[3], job);
   if (!error.empty()) return RespValue::error(error);
+  hear(job->run->worker);
   const std::optional<int64_t> lease = option(words, 4, "LEASE");
   ModelRun& run = *job->run;
   run.connection = connection;
@@ -426,7 +448,7 @@ RespValue QueueModel::touch(const Words& words, int connection) {
     if (lease.has_value()) run.term_ms = *lease;
     run.deadline_steady = clock_.now.steady_ms + run.term_ms;
   }
-  if (has_word(words, 4, "PROGRESS")) job->progress = text_option(words, 4, "PROGRESS");
+  if (has_word(words, 4, "PROGRESS")) report_progress(*job, text_option(words, 4, "PROGRESS"));
   if (number("log_bytes") != 0) job->log += text_option(words, 4, "LOG");
   for (; static_cast<int64_t>(job->log.size()) > number("log_bytes"); ++job->log_gone) {
     job->log.erase(0, 1);
@@ -466,6 +488,7 @@ RespValue QueueModel::cancel(const Words& words) {
     run.deadline_steady = std::min(run.deadline_steady, clock_.now.steady_ms + *grace);
   }
   run.term_ms = std::max<int64_t>(1, run.deadline_steady - clock_.now.steady_ms);
+  tell("signalled", *job);
   return RespValue::of("signalled");
 }
 
@@ -480,6 +503,7 @@ RespValue QueueModel::move(const Words& words) {
   if (band == job->band && words.size() <= (pri.has_value() ? 5U : 3U)) {
     return or_null(position(*job));
   }
+  tell("moved", *job);
   stop_ttl(*job);
   bind(*job);
   job->band = band;
@@ -537,6 +561,7 @@ RespValue QueueModel::retry(const Words& words) {
   fresh.ticket.rank = queue_ms_ - fresh.ticket.boost_ms;
   fresh.bound = true;
   *job = fresh;
+  tell("retrying", *job);
   begin_waiting(*job);
   return RespValue::of(job->state);
 }
@@ -551,6 +576,7 @@ RespValue QueueModel::purge(const std::string& state) {
   int64_t purged = 0;
   jobs_.remove_if([&](const ModelJob& job) {
     const bool go = job.terminal() && job.state == state;
+    if (go) tell("forgotten", job);
     purged += go ? 1 : 0;
     return go;
   });

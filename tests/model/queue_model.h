@@ -2,14 +2,16 @@
 // linear searches, no index, no timer. Slow and obvious.
 //
 // It receives the same commands as the engine and returns what the engine must reply. What the
-// contract leaves to the server (lease tokens, the delay of a retry, ids for `*`) is read from the
-// engine's reply and checked against its limits. Used by one thread.
+// contract leaves to the server (lease tokens, the delay of a retry, ids for `*`, the order of
+// events of different jobs in one unit) is read from the engine's replies and checked against its
+// limits. Used by one thread.
 //
 // Expected values: a map names the fields that must be present with these values, others may be
 // present too; a text that ends with '*' is a prefix; a single "*" matches anything.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <list>
 #include <map>
@@ -148,6 +150,32 @@ struct ModelWorld {
   // For a job that the engine has delayed by its own choice (retry after MAXRUN): the time before
   // which it cannot start; 0: now.
   std::function<int64_t(const std::string& queue, const std::string& id)> observed_gate;
+  // The engine's events of a queue with greater numbers, as Q.EVENTS replies them.
+  std::function<RespValue(const std::string& queue, uint64_t after)> observed_events;
+  // Whether a client waits for progress of this job.
+  std::function<bool(const std::string& queue, const std::string& id)> is_followed;
+};
+
+struct ModelEvent {
+  uint64_t seq = 0;
+  int64_t time_ms = 0;  // queue time
+  std::string type;
+  std::string id;
+  std::string progress;
+  RespValue fields = {};  // as observed
+};
+
+// A Q.EVENTS.
+struct ModelReading {
+  std::string after;  // a number, or `$`
+  size_t count = 100;
+  bool blocks = false;
+  std::set<std::string> types;  // empty: all
+  std::set<std::string> ids;    // empty: all
+
+  bool wants(const ModelEvent& event) const {
+    return (types.empty() || types.contains(event.type)) && (ids.empty() || ids.contains(event.id));
+  }
 };
 
 // What ended under an id, for clients that wait for it.
@@ -168,10 +196,13 @@ class QueueModel {
   RespValue pop(const ModelPop& spec, const RespValue& observed);
   // Whether this pop was answered with jobs before that are still running.
   bool is_repeat(const ModelPop& spec) const;
+  // Whether the last request of its worker was this one.
+  bool is_repeated_request(const ModelPop& spec) const;
   RespValue acknowledge(const Words& words);
   RespValue refuse(const Words& words, const RespValue& observed);
   RespValue touch(const Words& words, int connection);
-  RespValue lose_worker(const std::string& worker, bool silent);
+  // Q.NACK ... WHERE WORKER: LOST, SILENT or FAIL.
+  RespValue lose_worker(const std::string& worker, const std::string& how);
   bool quiet(const std::string& worker) const {
     return !worker.empty() && rule_value(worker_rules_, worker, "quiet") == "on";
   }
@@ -182,7 +213,18 @@ class QueueModel {
   RespValue configure(const Words& words);
   RespValue get(const std::string& id);
   RespValue log(const Words& words);
+  // The end of a job's log; nothing: there is no such job, or it has ended.
+  std::optional<int64_t> open_log(const std::string& id);
   RespValue stats();
+
+  // --- Events ---
+  // Compares those that the engine has now with what has happened since the last call.
+  void compare_events();
+  uint64_t last_event() const { return events_.empty() ? 0 : events_.back().seq; }
+  // The number of the first wanted event behind this number; 0: it has none.
+  uint64_t first_wanted(const ModelReading& reading, uint64_t after) const;
+  // The reply while the log ends with `last`.
+  RespValue read_events(const ModelReading& reading, uint64_t after, uint64_t last) const;
 
   void connection_lost(int connection);
   // Runs all timers that are due.
@@ -298,21 +340,36 @@ class QueueModel {
   RespValue deadline(const ModelJob& job) const;
   // `counts`: whether the run is used to estimate run times.
   void end_run(ModelJob& job, bool counts);
-  // The run is over: the job waits again or ends. A successor replaces it in both cases.
-  void back(ModelJob& job, int64_t gate_ms, bool counts);
+  // The run is over: the job waits again or ends. A successor replaces it in both cases. `event`:
+  // retrying, returned or reclaimed.
+  void back(ModelJob& job, int64_t gate_ms, bool counts, const char* event);
   void finish(ModelJob& job, const std::string& state, const std::string& error,
               bool counts = true);
   void fail_attempt(ModelJob& job, const std::string& error, int64_t gate_ms);
+  // Ends the run as the options of Q.NACK say. `observed_gate_ms`: of a retry without DELAY.
+  void give_back(ModelJob& job, const Words& words, int64_t observed_gate_ms);
   // The server chooses the delay of a retry, within limits.
   void check_backoff(const ModelJob& job, int64_t gate_ms);
   bool succeed(ModelJob& job);
   void resolve(const std::string& id, const std::string& state);
   void release_followers(const std::string& id);
+  // It waits for no other job any more.
+  void release(ModelJob& job);
   std::vector<std::string> waiting_for(const std::string& id, bool after) const;
   void lose_lease(ModelJob& job);
   void forget(const std::string& id);
   void drop_retained();
   std::string check_lease(const std::string& id, const std::string& lease, ModelJob*& job);
+  // The worker has spoken.
+  void hear(const std::string& worker) { unheard_.erase(worker); }
+
+  // --- queue_model_events.cc ---
+  void tell(const std::string& type, const ModelJob& job);
+  void tell_progress(const ModelJob& job);
+  void report_progress(ModelJob& job, const std::string& progress);
+  void continue_progress();
+  void compare_event(const RespValue& seen);
+  RespValue shown(const ModelEvent& event) const;
 
   std::string name_;
   const ModelWorld& clock_;
@@ -340,15 +397,30 @@ class QueueModel {
   int64_t completions_ = 0;   // since the last adaptation
   int64_t adaptive_max_ = 0;  // 0: `adaptive off`
   std::map<std::string, int64_t> totals_;
-  std::map<std::string, std::string> worker_tokens_;    // the last REQID of each
-  std::map<std::string, std::string> admitted_tokens_;  // the last that got jobs
+  std::map<std::string, std::string> worker_tokens_;  // the last REQID of each
+  // The last that got jobs, of the workers that hold some.
+  std::map<std::string, std::string> admitted_tokens_;
+  std::set<std::string> unheard_;  // that hold jobs, and have not spoken since the start
   std::vector<ModelEnd> ends_;
+  std::deque<ModelEvent> events_;  // the last ones
+  std::vector<ModelEvent> told_;   // that the engine must have since the last comparison
+  // Jobs with a `progress` event in the last second: when that is over, and whether another event
+  // is owed then.
+  struct Pace {
+    int64_t due_ms;
+    bool owed;
+  };
+  std::map<std::string, Pace> pace_;
   std::string broken_;
 };
 
 // Several queues, and their waiting clients.
 class ModelServer {
  public:
+  ModelServer();
+  ModelServer(const ModelServer&) = delete;
+  ModelServer& operator=(const ModelServer&) = delete;
+
   ModelWorld clock;
 
   // The reply that the engine must give to a command of this connection. If the command blocks,
@@ -388,23 +460,50 @@ class ModelServer {
     RespValue added;
     bool for_successor = false;
   };
-  RespValue execute(const Words& words, const RespValue& observed, int connection, bool& blocked);
+  // A Q.LOG ... BLOCK.
+  struct LogReader {
+    int connection = 0;
+    Words words;
+  };
+  // A Q.EVENTS ... BLOCK.
+  struct Follower {
+    int connection = 0;
+    std::string queue;
+    ModelReading reading;
+    uint64_t after = 0;
+  };
+  RespValue execute(const Words& words, const RespValue& observed, int connection,
+                    Expected& expected);
   static RespValue add(QueueModel& queue, const Words& words, const RespValue& observed);
   RespValue add_awaited(const Words& words, const RespValue& observed, int connection,
                         bool& blocked);
   void tell_ends(Expected& expected);
-  RespValue end_runs(const Words& words, const RespValue& observed, int connection, bool& blocked);
+  RespValue end_runs(const Words& words, const RespValue& observed, int connection,
+                     Expected& expected);
+  // A waiting pop of the same request ends. Returns whether there was one.
+  bool drop_older(const Waiter& newer, Expected& expected);
   RespValue pop(const Waiter& waiter, const RespValue& observed, bool& blocked);
   void serve(const std::map<int, RespValue>& deliveries, Expected& expected);
   bool serve_one(const std::map<int, RespValue>& deliveries, Expected& expected);
 
+  // --- queue_model_events.cc ---
+  RespValue read_log(const Words& words, int connection, bool& blocked);
+  RespValue read_events(const Words& words, int connection, bool& blocked);
+  // The end of a job is the end of its log.
+  void end_log(const std::string& queue, const std::string& id, Expected& expected);
+  // Those who read a log or events that have grown. After everything else.
+  void serve_readers(const std::map<int, RespValue>& deliveries, Expected& expected);
+
   std::map<std::string, QueueModel> queues_;
   std::list<Waiter> waiters_;
   std::list<Await> awaits_;
+  std::list<LogReader> log_readers_;
+  std::list<Follower> followers_;
   std::optional<Await> begun_;  // by the present command
 };
 
 ModelPop parse_model_pop(const Words& words, size_t from);
 ModelAdd parse_model_add(const Words& words);
+ModelReading parse_model_reading(const Words& words);
 
 }  // namespace sluice::test

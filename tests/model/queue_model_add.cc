@@ -52,6 +52,7 @@ RespValue QueueModel::add_new(ModelAdd spec, const char* result) {
     if (first != nullptr && !first->terminal()) job.afters.insert(id);
   }
   jobs_.push_back(job);
+  tell("added", job);
   ++totals_["added"];
   begin_waiting(jobs_.back());
   return told(result, jobs_.back());
@@ -77,7 +78,9 @@ RespValue QueueModel::set_successor(ModelJob& old, ModelAdd spec) {
     hold_ttl(spec);
   }
   old.successor = spec;
+  tell("updated", old);
   if (replaces) {
+    tell("signalled", old);
     old.run->cancelled = true;
     old.run->reason = "replaced";
     old.run->term_ms = std::max<int64_t>(1, old.run->deadline_steady - clock_.now.steady_ms);
@@ -86,6 +89,7 @@ RespValue QueueModel::set_successor(ModelJob& old, ModelAdd spec) {
 }
 
 RespValue QueueModel::update(ModelJob& old, const ModelAdd& spec) {
+  tell("updated", old);
   stop_ttl(old);
   old.payload = spec.payload;
   set_options(old, spec);
@@ -143,6 +147,7 @@ RespValue QueueModel::add(const Words& words, const RespValue& observed) {
       if (id == spec.id || waits) return RespValue::error("BADFIELD field=after");
     }
     // Jobs that need this id wait for the new job, those that come after it do not.
+    tell("cancelled", *old);
     ++totals_["cancelled"];
     ends_.push_back({spec.id, "cancelled", "", false});
     const ModelJob left = *old;

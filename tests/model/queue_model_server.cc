@@ -66,22 +66,23 @@ void QueueModel::lose_lease(ModelJob& job) {
     finish(job, "failed", "lease lost", false);
   } else {
     ++totals_["reclaimed"];
-    back(job, 0, false);
+    back(job, 0, false, "reclaimed");
   }
 }
 
-// Q.NACK ... WHERE WORKER.
-RespValue QueueModel::lose_worker(const std::string& worker, bool silent) {
+RespValue QueueModel::lose_worker(const std::string& worker, const std::string& how) {
   tick();
   std::map<uint64_t, std::string> runs;
   for (const ModelJob& job : jobs_) {
     if (job.active() && job.run->worker == worker) runs[job.run->token] = job.id;
   }
   for (const auto& [token, id] : runs) {
-    if (silent) {
-      refuse({"Q.NACK", name_, id, std::to_string(token), "SILENT"}, {});
+    ModelJob& job = *find(id);
+    if (how == "LOST") {
+      lose_lease(job);
     } else {
-      lose_lease(*find(id));
+      give_back(job, {"Q.NACK", name_, id, std::to_string(token), how},
+                clock_.observed_gate(name_, id));
     }
   }
   const RespValue count = RespValue::of(static_cast<int64_t>(runs.size()));
@@ -145,12 +146,16 @@ void QueueModel::run_timers() {
     return job.state == "delayed" && due(job.ticket);
   };
   const auto gate = [](const ModelJob& job) { return std::pair(job.ticket.gate_ms, job.arrival); };
+  for (const ModelJob& job : jobs_) {
+    if (delayed(job)) tell("ready", job);
+  }
   while (ModelJob* job = next(delayed, gate)) begin_waiting(*job);
   const auto expired = [&](const ModelJob& job) {
     return job.state == "pending" && job.ttl_due_ms != 0 && job.ttl_due_ms <= queue_ms_;
   };
   const auto expiry = [](const ModelJob& job) { return std::pair(job.ttl_due_ms, job.arrival); };
   while (ModelJob* job = next(expired, expiry)) finish(*job, "expired", "ttl");
+  continue_progress();
   drop_retained();
 }
 
@@ -165,6 +170,7 @@ std::pair<int64_t, int64_t> QueueModel::next_due() const {
       due.second = std::min({due.second, job.run->deadline_steady, job.run->run_deadline_steady});
     }
   }
+  for (const auto& [id, pace] : pace_) due.first = std::min(due.first, pace.due_ms);
   return due;
 }
 
@@ -177,7 +183,9 @@ void QueueModel::restart() {
     run.tied = false;  // every connection is lost with the process, but no lease
     run.deadline_steady = clock_.now.steady_ms + run.term_ms;
     if (max_run_ms != 0) run.run_deadline_steady = clock_.now.steady_ms + max_run_ms;
+    unheard_.insert(run.worker);
   }
+  pace_.clear();
   worker_tokens_ = admitted_tokens_;
   taken_.clear();
   runs_ms_.clear();
@@ -185,13 +193,16 @@ void QueueModel::restart() {
 }
 
 bool QueueModel::is_repeat(const ModelPop& spec) const {
-  const auto token = worker_tokens_.find(spec.worker);
-  if (spec.request.empty() || token == worker_tokens_.end()) return false;
-  return token->second == spec.request &&
+  return is_repeated_request(spec) &&
          std::any_of(jobs_.begin(), jobs_.end(), [&](const ModelJob& job) {
            return job.active() && job.run->worker == spec.worker &&
                   job.run->request == spec.request;
          });
+}
+
+bool QueueModel::is_repeated_request(const ModelPop& spec) const {
+  const auto token = worker_tokens_.find(spec.worker);
+  return !spec.request.empty() && token != worker_tokens_.end() && token->second == spec.request;
 }
 
 // The deadline of its lease, in unix time.
@@ -236,19 +247,6 @@ RespValue QueueModel::get(const std::string& id) {
   return out;
 }
 
-RespValue QueueModel::log(const Words& words) {
-  const ModelJob* job = find(words.at(2));
-  if (job == nullptr) return {};
-  const int64_t end = job->log_gone + static_cast<int64_t>(job->log.size());
-  const int64_t from = std::atoll(words.at(4).c_str());
-  const int64_t at = std::max(std::min(from, end), job->log_gone);
-  const std::string bytes = job->log.substr(static_cast<size_t>(at - job->log_gone),
-                                            static_cast<size_t>(std::atoll(words.at(6).c_str())));
-  const int64_t next = at + static_cast<int64_t>(bytes.size());
-  return RespValue::array({RespValue::of(at), RespValue::of(bytes), RespValue::of(next),
-                           RespValue::of(job->terminal() && next == end ? "t" : "f")});
-}
-
 std::string QueueModel::describe() const {
   std::string out;
   for (const ModelJob& job : jobs_) {
@@ -276,6 +274,16 @@ RespValue QueueModel::stats() {
   }
   out.put("max_active", max_active());
   return out;
+}
+
+ModelServer::ModelServer() {
+  clock.is_followed = [this](const std::string& queue, const std::string& id) {
+    return std::any_of(followers_.begin(), followers_.end(), [&](const Follower& follower) {
+      const ModelReading& reading = follower.reading;
+      return follower.queue == queue && reading.ids.contains(id) &&
+             (reading.types.empty() || reading.types.contains("progress"));
+    });
+  };
 }
 
 QueueModel& ModelServer::queue(const std::string& name) {
@@ -316,16 +324,23 @@ RespValue ModelServer::Waiter::answered(const RespValue& value) const {
 
 // Q.ACK, Q.NACK and Q.TOUCH.
 RespValue ModelServer::end_runs(const Words& words, const RespValue& observed, int connection,
-                                bool& blocked) {
-  if (words[2] == "WHERE") {
-    return this->queue(words[1]).lose_worker(words[4], words.back() == "SILENT");
-  }
+                                Expected& expected) {
+  if (words[2] == "WHERE") return this->queue(words[1]).lose_worker(words[4], words.back());
   const std::vector<Words> commands = single_commands(words);
   const bool several = commands.size() > 1;
   std::set<std::string> ids;
   for (const Words& command : commands) ids.insert(command[2]);
   if (ids.size() != commands.size()) return RespValue::error("BADFIELD field=id");
   QueueModel& queue = this->queue(words[1]);
+  const auto then = std::find(words.begin(), words.end(), "POP");
+  const bool pops = then != words.end();
+  Waiter waiter{connection, {words[1]}, {}, {}};
+  if (pops) {
+    waiter.spec = parse_model_pop(words, static_cast<size_t>(then - words.begin()) + 1);
+    waiter.spec.connection = connection;
+  }
+  // Its reply may have been lost, so the job may be acknowledged already.
+  const bool repeated = drop_older(waiter, expected) || queue.is_repeated_request(waiter.spec);
   RespValue answers = RespValue::array();
   for (size_t i = 0; i < commands.size(); ++i) {
     RespValue answer;
@@ -345,14 +360,30 @@ RespValue ModelServer::end_runs(const Words& words, const RespValue& observed, i
     return RespValue::array({RespValue::of(quiet ? "t" : "f"), answers});
   }
   const RespValue reply = several ? answers : answers.items[0];
-  const auto then = std::find(words.begin(), words.end(), "POP");
-  if (then == words.end() || reply.is_error()) return reply;
-  Waiter waiter{connection, {words[1]}, {}, {}};
-  waiter.spec = parse_model_pop(words, static_cast<size_t>(then - words.begin()) + 1);
-  waiter.spec.connection = connection;
+  if (!pops || (reply.is_error() && !repeated)) return reply;
   if (several) waiter.answers = answers;
-  const RespValue jobs = pop(waiter, several ? item(observed, 1) : observed, blocked);
+  const RespValue jobs = pop(waiter, several ? item(observed, 1) : observed, expected.blocked);
   return waiter.answered(jobs);
+}
+
+bool ModelServer::drop_older(const Waiter& newer, Expected& expected) {
+  const auto is_named = [&](const std::string& queue) {
+    return std::find(newer.queues.begin(), newer.queues.end(), queue) != newer.queues.end();
+  };
+  bool dropped = false;
+  for (auto older = waiters_.begin(); older != waiters_.end();) {
+    const bool is_same = !newer.spec.request.empty() && older->spec.request == newer.spec.request &&
+                         older->spec.worker == newer.spec.worker &&
+                         std::any_of(older->queues.begin(), older->queues.end(), is_named);
+    if (!is_same) {
+      ++older;
+      continue;
+    }
+    expected.served[older->connection] = older->answered({});
+    older = waiters_.erase(older);
+    dropped = true;
+  }
+  return dropped;
 }
 
 RespValue ModelServer::pop(const Waiter& waiter, const RespValue& observed, bool& blocked) {
@@ -372,28 +403,30 @@ RespValue ModelServer::pop(const Waiter& waiter, const RespValue& observed, bool
 }
 
 RespValue ModelServer::execute(const Words& words, const RespValue& observed, int connection,
-                               bool& blocked) {
+                               Expected& expected) {
   const std::string& name = words[0];
   if (name == "Q.POP") {
     const size_t count = static_cast<size_t>(std::atoll(words[1].c_str()));
     const std::vector<std::string> names(words.begin() + 2,
                                          words.begin() + 2 + static_cast<long>(count));
-    ModelPop spec = parse_model_pop(words, 2 + count);
-    spec.connection = connection;
-    return pop({connection, names, spec, {}}, observed, blocked);
+    Waiter waiter{connection, names, parse_model_pop(words, 2 + count), {}};
+    waiter.spec.connection = connection;
+    drop_older(waiter, expected);
+    return pop(waiter, observed, expected.blocked);
   }
   if (name == "Q.ACK" || name == "Q.NACK" || name == "Q.TOUCH") {
-    return end_runs(words, observed, connection, blocked);
+    return end_runs(words, observed, connection, expected);
   }
   QueueModel& queue = this->queue(words[1]);
-  if (name == "Q.ADD") return add_awaited(words, observed, connection, blocked);
+  if (name == "Q.ADD") return add_awaited(words, observed, connection, expected.blocked);
   if (name == "Q.CANCEL") return queue.cancel(words);
   if (name == "Q.MOVE") return queue.move(words);
   if (name == "Q.RETRY") return queue.retry(words);
   if (name == "Q.PURGE") return queue.purge(words.at(4));
   if (name == "Q.CONFIG") return queue.configure(words);
   if (name == "Q.GET") return queue.get(words[2]);
-  if (name == "Q.LOG") return queue.log(words);
+  if (name == "Q.LOG") return read_log(words, connection, expected.blocked);
+  if (name == "Q.EVENTS") return read_events(words, connection, expected.blocked);
   if (name == "Q.STATS") return queue.stats();
   return RespValue::error("the model does not know " + name);
 }
@@ -414,6 +447,7 @@ RespValue ModelServer::add_awaited(const Words& words, const RespValue& observed
 void ModelServer::tell_ends(Expected& expected) {
   for (auto& [name, queue] : queues_) {
     for (const ModelEnd& end : queue.take_ends()) {
+      if (!end.state.empty()) end_log(name, end.id, expected);
       for (auto await = awaits_.begin(); await != awaits_.end();) {
         const bool concerned = await->queue == name && await->id == end.id;
         if (concerned && end.state.empty()) await->for_successor = false;
@@ -478,9 +512,10 @@ ModelServer::Expected ModelServer::run(int connection, const Words& words,
                                        const RespValue& observed,
                                        const std::map<int, RespValue>& deliveries) {
   Expected expected;
-  expected.reply = execute(words, observed, connection, expected.blocked);
+  expected.reply = execute(words, observed, connection, expected);
   tell_ends(expected);
   serve(deliveries, expected);
+  serve_readers(deliveries, expected);
   return expected;
 }
 
@@ -489,6 +524,7 @@ ModelServer::Expected ModelServer::run_timers(const std::map<int, RespValue>& de
   for (auto& [name, queue] : queues_) queue.run_timers();
   tell_ends(expected);
   serve(deliveries, expected);
+  serve_readers(deliveries, expected);
   return expected;
 }
 
@@ -498,25 +534,37 @@ void ModelServer::disconnect(int connection) {
 }
 
 std::optional<RespValue> ModelServer::stop_waiting(int connection) {
-  waiters_.remove_if([&](const Waiter& waiter) { return waiter.connection == connection; });
-  const auto await = std::find_if(awaits_.begin(), awaits_.end(),
-                                  [&](const Await& one) { return one.connection == connection; });
-  if (await == awaits_.end()) return std::nullopt;
-  const RespValue job = awaited(queue(await->queue).get(await->id));
-  RespValue reply = RespValue::array({await->added, job});
-  awaits_.erase(await);
+  const auto is_its = [&](const auto& waiter) { return waiter.connection == connection; };
+  waiters_.remove_if(is_its);
+  followers_.remove_if(is_its);
+  std::optional<RespValue> reply;
+  if (const auto reader = std::find_if(log_readers_.begin(), log_readers_.end(), is_its);
+      reader != log_readers_.end()) {
+    reply = queue(reader->words[1]).log(reader->words);
+    log_readers_.erase(reader);
+  }
+  if (const auto await = std::find_if(awaits_.begin(), awaits_.end(), is_its);
+      await != awaits_.end()) {
+    const RespValue job = awaited(queue(await->queue).get(await->id));
+    reply = RespValue::array({await->added, job});
+    awaits_.erase(await);
+  }
   return reply;
 }
 
 bool ModelServer::waits(int connection) const {
-  const auto is_its = [&](const auto& waiter) { return waiter.connection == connection; };
-  return std::any_of(waiters_.begin(), waiters_.end(), is_its) ||
-         std::any_of(awaits_.begin(), awaits_.end(), is_its);
+  const auto has_its = [&](const auto& waiters) {
+    return std::any_of(waiters.begin(), waiters.end(),
+                       [&](const auto& waiter) { return waiter.connection == connection; });
+  };
+  return has_its(waiters_) || has_its(awaits_) || has_its(log_readers_) || has_its(followers_);
 }
 
 void ModelServer::restart() {
   waiters_.clear();
   awaits_.clear();
+  log_readers_.clear();
+  followers_.clear();
   for (auto& [name, queue] : queues_) queue.restart();
 }
 

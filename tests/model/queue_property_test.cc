@@ -72,6 +72,11 @@ class History {
       if (!job.has_value() || job->number("not_before") == 0) return int64_t{0};
       return job->number("not_before") + server_.times().ahead_ms;
     };
+    model_.clock.observed_events = [&](const std::string& queue, uint64_t after) {
+      return server_
+          .run(size_t{kObserver}, {"Q.EVENTS", queue, std::to_string(after), "COUNT", "1000"})
+          .value();
+    };
   }
 
   void run(size_t operations) {
@@ -528,6 +533,18 @@ TEST_CASE("histories with workers that are quiet, and that are lost") {
   style.waiters = true;
   style.restarts = true;
   run_histories(style, 3, 107);
+}
+
+TEST_CASE("histories with clients that follow jobs, and read logs as they grow") {
+  HistoryStyle style;
+  style.follows = true;
+  run_histories(style, 2, 109);
+  style.waiters = true;
+  style.restarts = true;
+  run_histories(style, 3, 113);
+  style.needs = true;
+  style.ties = true;
+  run_histories(style, 1, 127);
 }
 
 TEST_CASE("histories with tied leases and lost connections") {

@@ -53,8 +53,10 @@ inline const std::vector<QueueForm> kQueueForms = {
      {"LEASE $term", "PROGRESS $bytes", "LOG $bytes", "WORKER $worker"},
      "AND $held"},
     {"Q.LOG $queue $id", {"FROM $number", "COUNT $number", "BLOCK $ms"}},
-    {"Q.EVENTS $queue $number", {"COUNT $number", "BLOCK $ms", "TYPE progress", "ID $id"}},
-    {"Q.GET $queue $id", {"WITH payload", "WITH result", "WITH options", "WAIT $ms"}},
+    {"Q.EVENTS $queue $seq", {"COUNT $number", "BLOCK $ms", "TYPE $type", "ID $id"}},
+    {"Q.GET $queue $id",
+     {"WITH payload", "WITH result", "WITH options", "WITH dependents", "PROGRESS $number",
+      "WAIT $ms"}},
     {"Q.CANCEL $queue $id", {"REASON $bytes", "GRACE $ms"}},
     {"Q.MOVE $queue $id", {"PRI $band", "FRONT", "BACK", "BOOST $ms", "DELAY $ms"}},
     {"Q.RETRY $queue $id"},
@@ -68,10 +70,16 @@ inline const std::vector<QueueForm> kQueueForms = {
     {"Q.CONFIG $queue SET fencing $switch"},
     {"Q.CONFIG $queue SET retain_completed $number retain_failed $number"},
     {"Q.CONFIG $queue SET retry $number crash_limit $number"},
+    {"Q.CONFIG $queue SET worker_ttl_ms $ms"},
     {"Q.CONFIG $queue WORKER $worker SET quiet $switch"},
+    {"Q.CONFIG $queue WORKER $worker GET quiet"},
+    {"Q.CONFIG $queue WORKER $worker RESET"},
     {"Q.CONFIG $queue GROUP $name SET max_active $number"},
     {"DEL $queue"},
     {"RENAME r q"},
+    {"MULTI"},
+    {"EXEC"},
+    {"EXEC"},
 };
 
 class QueueTrial {
@@ -88,7 +96,7 @@ class QueueTrial {
     check();
   }
 
-  // Commands that were not refused, by their first word.
+  // Commands that were not refused, by their first word; and by that with each of its options.
   const std::map<std::string, int>& accepted() const { return accepted_; }
 
  private:
@@ -125,13 +133,27 @@ class QueueTrial {
   void command(size_t connection) {
     if (server_.session(connection).client.waiter != nullptr) server_.give_up(connection);
     server_.take_deliveries();
+    used_.clear();
     Words words = made(one_of(kQueueForms));
-    if (below(16) == 0) spoil(words);
+    if (below(16) == 0) {
+      spoil(words);
+      used_.clear();
+    }
     if (words.empty()) return;
     const std::optional<RespValue> reply = server_.run(connection, words);
-    if (!reply.has_value() || !reply->is_error()) ++accepted_[words[0]];
-    server_.take_deliveries();
+    if (reply.has_value()) check_resp(*reply);
+    if (!reply.has_value() || (!reply->is_error() && reply->text != "QUEUED")) {
+      ++accepted_[words[0]];
+      for (const std::string_view option : used_) ++accepted_[words[0] + " " + std::string(option)];
+    }
+    for (const auto& [told, value] : server_.take_deliveries()) check_resp(value);
     server_.run_timers();
+  }
+
+  static void check_resp(const RespValue& reply) {
+    if (reply.is_error() && reply.text == "not RESP")
+      throw std::runtime_error("a reply is no RESP");
+    for (const RespValue& item : reply.items) check_resp(item);
   }
 
   Words made(const QueueForm& form) {
@@ -141,7 +163,7 @@ class QueueTrial {
     add_some(words, form.options);
     for (size_t pairs = form.pair.empty() ? 0 : below(4); pairs > 0; --pairs) {
       add(words, form.pair);
-      if (!form.options.empty() && below(2) == 0) add(words, one_of(form.options));
+      if (!form.options.empty() && below(2) == 0) add_option(words, one_of(form.options));
     }
     if (form.pops && below(2) == 0) {
       words.emplace_back("POP");
@@ -152,7 +174,12 @@ class QueueTrial {
 
   void add_some(Words& words, const std::vector<std::string_view>& options) {
     if (options.empty()) return;
-    for (size_t count = below(4); count > 0; --count) add(words, one_of(options));
+    for (size_t count = below(4); count > 0; --count) add_option(words, one_of(options));
+  }
+
+  void add_option(Words& words, std::string_view option) {
+    used_.push_back(option);
+    add(words, option);
   }
 
   void add(Words& words, std::string_view pattern) {
@@ -174,6 +201,8 @@ class QueueTrial {
         {"$id", {"a", "b", "c", "d", "e", "*", "AND", "WHERE"}},
         {"$bytes", {"x", "", "some text", "AND", std::string(300, 'y'), std::string("\0\r\n", 3)}},
         {"$number", {"1", "2", "0", "3", "100", "-1", "18446744073709551615"}},
+        {"$seq", {"-", "$", "0", "1", "5", "-1"}},
+        {"$type", {"progress", "completed", "added", "none"}},
         // A band without a name is forgotten by a checkpoint once it is empty.
         {"$band", {"1", "0", "4", "HIGH", "-1"}},
         {"$ms", {"100", "0", "1", "2000", "30000", "-5"}},
@@ -234,6 +263,7 @@ class QueueTrial {
   Bytes bytes_;
   QueueServer server_;
   std::string queue_ = "q";
+  std::vector<std::string_view> used_;  // the options of the present command
   std::map<std::string, int> accepted_;
 };
 

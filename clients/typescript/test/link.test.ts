@@ -142,6 +142,23 @@ test('an add whose reply is lost is repeated', async () => {
   assert.equal(server.asked.length, 2)
 })
 
+test('addMany has at most 1,000 adds under way', async () => {
+  let first = 0
+  const server: FakeServer = await serve((_words, socket) => {
+    if (first > 0) return ADDED
+    if (server.asked.length === 1000) {
+      setTimeout(() => {  // What is sent too early comes meanwhile.
+        first = server.asked.length
+        socket.write(ADDED.repeat(first))
+      }, 200)
+    }
+    return null
+  })
+  const jobs = Array.from({ length: 1500 }, (_, payload) => ({ payload }))
+  const outcomes = await queueOf(server).addMany(jobs)
+  assert.deepEqual([first, server.asked.length, outcomes.length], [1000, 1500, 1500])
+})
+
 test('addMany waits for a server that is away once, and not for each pipeline', async () => {
   const queue = new Queue('q', { url: 'redis://127.0.0.1:1', patience: 5000 })
   ending.push(() => queue.close())

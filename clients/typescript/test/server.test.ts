@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { hostname } from 'node:os'
 import { test } from 'node:test'
 import { Queue, Worker } from '../src/index.js'
 import { sharedLinks } from '../src/pool.js'
@@ -78,6 +79,15 @@ test('options of ioredis alone say where the server is, and are shown', () => {
     'redis+sentinel://a:26379,localhost:5/main')
   assert.equal(shownUrl({ url: 'redis://a:1', redis: { host: 'b' } }), 'redis://a:1')
   assert.equal(shownUrl({ url: 'redis://:p@ss@a:1/2?password=x' }), 'redis://a:1/2')
+})
+
+test('the name of a worker has its host and its process, and no other worker has it', () => {
+  const names = Array.from({ length: 100 }, () =>
+    new Worker('q', () => null, { signals: false, logger: null }).name)
+  assert.equal(new Set(names).size, 100)
+  const begin = `${hostname()}-${process.pid}-`
+  assert.deepEqual(names.filter((name) => !name.startsWith(begin)), [])
+  assert.equal(new Worker('q', () => null, { name: 'mine', logger: null }).name, 'mine')
 })
 
 test('queues share connections if URL and options are the same', () => {

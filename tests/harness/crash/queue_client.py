@@ -1,22 +1,26 @@
 """One pipelined connection of the crash tests of the native queue.
 
-It sends batches: adds, a pop with a REQID, ends of the jobs that it holds, cancels and moves of its
-own jobs, units over two queues. Of each command it keeps what the event log must show if it
-happened. After a crash `verify` compares that with the stories (queue_story.py): what was
-acknowledged has happened; what was in flight has happened up to some command and not behind it; a
-unit over two queues wholly or not at all. Then `repeat_lost_pop` asks again for what a lost reply
-had given.
+It sends batches: adds, some of which wait for the job's end; a pop with a REQID, ends of the jobs
+that it holds, cancels and moves of its own jobs, units over two queues; the end of all runs of a
+worker that says no more. Of each command it keeps what the event log must show if it happened.
+After a crash `verify` compares that with the stories (queue_story.py): what was acknowledged has
+happened; what was in flight has happened up to some command and not behind it; a unit over two
+queues, or over several runs, wholly or not at all. Then `repeat_lost_pop` asks again for what a
+lost reply had given.
 """
 
 import random
 
 from harness.crash.client import LoadClient, Violation
 from harness.crash.model import Error, encode
-from harness.crash.queue_story import make_id, pairs
+from harness.crash.queue_replies import ended_state, pop_form, popped_jobs
+from harness.crash.queue_story import make_id, pairs, result_of
 
 GROUPS, KEYS = ("g0", "g1", "g2"), ("k0", "k1", "k2", "k3")
 MOST_WAITING = 150   # where the last snapshot has more, little is added
 SHORT_LEASE_MS = 150
+HELD_MS = 600000
+WAITS_MS = (1, 5, 20)   # the others work meanwhile
 OWN_IDS = 30         # the latest ones are cancelled, moved, added again
 TWIN_SCRIPT = """
 redis.call('Q.ADD', KEYS[1], ARGV[1], 'x', 'GROUP', ARGV[2])
@@ -38,6 +42,8 @@ class RunLog:
             yield b"".join(self.pieces[:count])
 
 
+# What ends a run besides its worker's acknowledgement, and besides a cancel.
+LOSSES = ("returned", "retrying", "reclaimed", "failed")
 ANYTHING = object()  # what a job's progress may be before anything of it was acknowledged
 
 
@@ -85,6 +91,7 @@ class QueueClient(LoadClient):
         self.own = {name: [] for name in self.names}
         self.held = {name: {} for name in self.names}    # id -> lease
         self.told = {name: set() for name in self.names}   # leases that this worker heard of
+        self.gone = {name: [] for name in self.names}   # (id, lease) of a worker that says no more
         self.lost_pop = None        # (queue, words) of a pop without an answer
         self.expected = []          # (queue, events of which one must be there)
         self.progress = {}          # (queue, id, lease) -> values that it may have
@@ -105,6 +112,7 @@ class QueueClient(LoadClient):
     def _batch(self, link):
         makers = [self._add] * 4 + [self._again, self._cancel, self._move, self._twin, self._touch,
                                     self._retry_or_purge, self._abandon, self._configure,
+                                    self._lose_worker, self._lose_worker,
                                     self._own_queue, self._there_and_back]
         batch = []
         popped = False
@@ -127,7 +135,7 @@ class QueueClient(LoadClient):
             self.in_flight.pop(0)
             try:
                 sent.read(reply)
-            except (AssertionError, TypeError, KeyError) as error:
+            except (AssertionError, TypeError, KeyError, ValueError) as error:
                 raise Violation(f"{sent.commands} answered {reply!r}: {error!r}") from None
             self.acknowledged += 1
 
@@ -172,14 +180,22 @@ class QueueClient(LoadClient):
         needs = rng.random() < 0.1 and self.own[queue]
         if needs:
             words += [rng.choice(("NEED", "AFTER")), rng.choice(self.own[queue])]
+        form = rng.choice(("whole", "whole", "whole", "brief", "waits"))
+        words += {"whole": [], "brief": ["BRIEF"], "waits": ["WAIT", rng.choice(WAITS_MS)]}[form]
 
         def read(reply):
             if needs and isinstance(reply, Error):
                 assert is_error(reply, "NEEDFAILED", "NOJOB")
                 return
-            told = pairs(reply)
-            assert told["result"] == b"added" and told["id"] == job_id
+            told, job = reply if form == "waits" else (reply, None)
+            if form == "brief":
+                assert reply == job_id
+            else:
+                told = pairs(told)
+                assert told["result"] == b"added" and told["id"] == job_id
             self._must(queue, ("added", job_id, None))
+            if (state := ended_state(job_id, job)) is not None:
+                self._must(queue, (state, job_id, None))
 
         self._remember(queue, job_id)
         return Sent([words], read, [] if needs else [(queue, [("added", job_id, None)])])
@@ -191,11 +207,16 @@ class QueueClient(LoadClient):
         job_id = self.rng.choice(self.own[queue])
         mode = self.rng.choice(("ERROR", "KEEP", "UPDATE", "REPLACE"))
         words = ["Q.ADD", queue, job_id, b"again", "IFDUP", mode] + self._attributes(job_id)
+        waits = self.rng.random() < 0.2
+        if waits:
+            words += ["WAIT", self.rng.choice(WAITS_MS)]
 
         def read(reply):
             if mode == "ERROR" and is_error(reply, "DUPLICATE"):
                 return
-            result = pairs(reply)["result"].decode()
+            told, job = reply if waits else (reply, None)
+            ended_state(job_id, job)
+            result = pairs(told)["result"].decode()
             event = {"added": "added", "updated": "updated", "queued": "updated",
                      "replaced": "added", "kept": None}[result]
             if event is not None:
@@ -224,35 +245,67 @@ class QueueClient(LoadClient):
 
     # -- Commands: runs -----------------------------------------------------------------------
 
-    def _took(self, queue, reply):
+    def _started(self, queue, words, reply):
+        """What the reply to this pop has given, as (id, lease)."""
+        given = list(popped_jobs(queue, words, reply).items())
+        for job_id, lease in given:
+            self._must(queue, ("started", job_id, lease))
+        return given
+
+    def _took(self, queue, words, reply):
         """Jobs that are held from now on."""
         self.lost_pop = None
-        for job in map(pairs, reply or []):
-            self._must(queue, ("started", job["id"], job["lease"]))
-            self.held[queue][job["id"]] = job["lease"]
-            self.told[queue].add(job["lease"])
+        for job_id, lease in self._started(queue, words, reply):
+            self.held[queue][job_id] = lease
+            self.told[queue].add(lease)
 
     def _pop_words(self):
         self.serial += 1
         return ["WORKER", self.worker, "REQID", f"r{self.serial}", "COUNT",
-                self.rng.choice((1, 1, 3)), "LEASE", 600000]
+                self.rng.choice((1, 1, 3)), "LEASE", HELD_MS] + pop_form(self.rng)
 
     def _pop(self):
         queue = self._queue()
         words = ["Q.POP", 1, queue] + self._pop_words()
         self.lost_pop = (queue, words)
-        return Sent([words], lambda reply: self._took(queue, reply))
+        return Sent([words], lambda reply: self._took(queue, words, reply))
 
     def _abandon(self):
         """Nobody ends these runs."""
         queue = self._queue()
         words = ["Q.POP", 1, queue, "WORKER", f"lost{self.index}", "LEASE", SHORT_LEASE_MS]
+        words += pop_form(self.rng)
+        return Sent([words], lambda reply: self._started(queue, words, reply))
+
+    def _lose_worker(self):
+        """A worker takes runs and says no more; then all of them are ended at once."""
+        queue = next((name for name in self.names if self.gone[name]), None)
+        if queue is None:
+            return self._pop_and_go()
+        known, self.gone[queue] = self.gone[queue], []
+        words = ["Q.NACK", queue, "WHERE", "WORKER", self._gone_worker()]
+        words += self.rng.choice(([], ["LOST"], ["SILENT"], ["FAIL", "ERROR", "machine lost"]))
 
         def read(reply):
-            for job in map(pairs, reply or []):
-                self._must(queue, ("started", job["id"], job["lease"]))
+            assert reply[0] == b"0" and isinstance(reply[1], int)
+            # And those of pops that stood before it in the batch.
+            for job_id, lease in known + self.gone[queue]:
+                self._must(queue, *((name, job_id, lease) for name in (*LOSSES, "cancelled")))
+            self.gone[queue] = []
 
-        return Sent([words], read)
+        return Sent([words], read,
+                    [(queue, [(name, *run) for name in LOSSES]) for run in known],
+                    [(queue, ("cancelled", *run)) for run in known])
+
+    def _gone_worker(self):
+        return f"gone{self.index}"
+
+    def _pop_and_go(self):
+        queue = self._queue()
+        words = ["Q.POP", 1, queue, "WORKER", self._gone_worker(), "LEASE", HELD_MS, "COUNT",
+                 self.rng.choice((1, 1, 2))] + pop_form(self.rng)
+        return Sent([words],
+                    lambda reply: self.gone[queue].extend(self._started(queue, words, reply)))
 
     def _some_held(self, queue):
         """One of the held jobs, or several, for a command with AND."""
@@ -269,7 +322,8 @@ class QueueClient(LoadClient):
         mode = [] if acks else [self.rng.choice(("SILENT", "FAIL", "FATAL")), "DELAY", 0]
         names = ("completed",) if acks else ("returned", "retrying", "failed")
         words = join_pairs(["Q.ACK" if acks else "Q.NACK", queue],
-                           [[job_id, lease, *mode] for job_id, lease in ended])
+                           [[job_id, lease, *(mode or ["RESULT", result_of(lease)])]
+                            for job_id, lease in ended])
         events = [[(name, job_id, lease) for name in names] for job_id, lease in ended]
         revoked = [("cancelled", job_id, lease) for job_id, lease in ended]
         pops = may_pop and kind < 0.3
@@ -290,7 +344,7 @@ class QueueClient(LoadClient):
             if pops and not several and isinstance(reply, Error):
                 self.lost_pop = None
             elif pops:
-                self._took(queue, jobs)
+                self._took(queue, words, jobs)
 
         return Sent([words], read, [(queue, own) for own in events],
                     [(queue, other) for other in revoked])
@@ -489,6 +543,8 @@ class QueueClient(LoadClient):
                        if lease not in self.told[queue]}
             self.held[queue] = active
             self.told[queue] = set(active.values())
+            self.gone[queue] = [(job_id, story.jobs[job_id].lease) for job_id in story.active
+                                if story.jobs[job_id].worker == self._gone_worker().encode()]
             if self.lost_pop is None or self.lost_pop[0] != queue:
                 if unheard:
                     raise Violation(f"{queue}: {unheard} of {self.worker}, who asked for none")
@@ -508,13 +564,13 @@ class QueueClient(LoadClient):
         if words[0] == "Q.ACK":
             for job_id in pair_ids(words):
                 self.held[queue].pop(job_id, None)
-        given = {job["id"]: job["lease"] for job in map(pairs, first or [])}
+        given = popped_jobs(queue, words, first)
+        again = {} if isinstance(second, Error) else popped_jobs(queue, words, second)
         if unheard and given != unheard:
             raise Violation(f"{words} again gave {given}, not {unheard}")
-        if given and {job["id"]: job["lease"] for job in map(pairs, second)} != given:
+        if given and again != given:
             raise Violation(f"{words} gave {given}, and the same again {second!r}")
-        for reply in (first, second):
-            for job in map(pairs, reply or []) if not isinstance(reply, Error) else ():
-                self.held[queue][job["id"]] = job["lease"]
-                self.told[queue].add(job["lease"])
+        for job_id, lease in (given | again).items():
+            self.held[queue][job_id] = lease
+            self.told[queue].add(lease)
 

@@ -16,6 +16,7 @@ from harness.crash.client import Violation
 TOTALS = {"added": "added", "started": "started", "completed": "completed", "failed": "failed",
           "cancelled": "cancelled", "expired": "expired", "reclaimed": "reclaimed"}
 TERMINAL = {"completed": 0, "cancelled": 0, "failed": 1, "expired": 1}
+MOST_RESULTS = 20   # that are read after a crash
 MARGIN = 200   # events that may have come since the last look, so that so many have gone
 WAITING = ("blocked", "delayed", "pending")
 
@@ -53,6 +54,11 @@ def make_id(name, group, keys, cost):
     return f"{name}:{group}:{','.join(keys)}:{cost}".encode()
 
 
+def result_of(lease):
+    """What each run gives that is acknowledged, by its lease."""
+    return b"r%d" % lease
+
+
 def pairs(flat):
     """A flat array of names and values as a dictionary with names as text."""
     return {name.decode(): value for name, value in zip(flat[::2], flat[1::2])}
@@ -67,6 +73,7 @@ class StoryJob:
         self.state = "waiting"
         self.lease = None
         self.worker = None
+        self.ended_by = None     # the lease of its last run
         self.successor = False   # another payload may wait under this id
 
 
@@ -85,6 +92,7 @@ class Story:
         self.last_token = 0
         # (type, id, lease; None: any) since the last verification; timers add some meanwhile.
         self.fresh = collections.Counter()
+        self.fresh_hashes = set()  # of the same events
         self.active = set()        # ids
         self.owed = None           # the id whose successor must be the next event
         self.waiting = 0
@@ -93,7 +101,7 @@ class Story:
 
     def _renumber(self, events):
         """All that is kept, under new numbers: what was told is there as it was. Returns more."""
-        shown = [self._hash(*event[1:]) for event in events]
+        shown = [self.hash_of(*event[1:]) for event in events]
         told = list(self.told)
         for gone in range(len(told)):
             if shown and told[gone] == shown[0] and told[gone:] == shown[:len(told) - gone]:
@@ -109,8 +117,12 @@ class Story:
         return events[len(self.told):]
 
     @staticmethod
-    def _hash(time_ms, kind, job_id, fields):
+    def hash_of(time_ms, kind, job_id, fields):
         return hash((time_ms, kind, job_id, tuple(fields)))
+
+    def forget_fresh(self):
+        self.fresh.clear()
+        self.fresh_hashes.clear()
 
     def read(self, events):
         if events and not self.told and not self.last_seq:
@@ -121,7 +133,8 @@ class Story:
             if time_ms < self.last_ms:
                 raise Violation(f"{self.name}: time goes back at event {seq}")
             self.last_seq, self.last_ms = seq, time_ms
-            self.told.append(self._hash(time_ms, kind, job_id, fields))
+            self.told.append(self.hash_of(time_ms, kind, job_id, fields))
+            self.fresh_hashes.add(self.told[-1])
             kind, fields = kind.decode(), pairs(fields)
             lease = int(fields["lease"]) if "lease" in fields else None
             self.fresh[kind, job_id, lease] += 1
@@ -190,7 +203,7 @@ class Story:
         job = self.jobs[job_id]
         assert job.state == "active" and lease == job.lease, "by another lease"
         self.active.remove(job_id)
-        job.state, job.lease, job.worker = state, None, None
+        job.state, job.lease, job.worker, job.ended_by = state, None, None, lease
         if state in TERMINAL:
             self.totals[state] += 1
         if job.successor:
@@ -240,6 +253,9 @@ class Story:
         else:
             self._retain(job_id)
 
+    def _progress(self, job_id, _lease, _fields):
+        assert self.jobs[job_id].state == "active"
+
     def _expired(self, job_id, _lease, _fields):
         job = self.jobs[job_id]
         assert job.state == "waiting"
@@ -270,7 +286,7 @@ class Story:
         for seq, time_ms, kind, job_id, fields in page:
             if seq > self.last_seq:
                 return
-            again = self._hash(time_ms, kind, job_id, fields)
+            again = self.hash_of(time_ms, kind, job_id, fields)
             if again != self.told[seq - self._oldest()]:
                 raise Violation(f"{self.name}: event {seq} is told otherwise: {kind} {job_id}")
 
@@ -301,6 +317,17 @@ class Story:
         if not isinstance(page, list):
             raise Violation(f"{self.name}: events behind {after} answered {page!r}")
         self._compare(page)
+
+    def check_results(self, link, rng):
+        """Of some completed jobs: what their last runs gave."""
+        completed = [job_id for job_id, job in self.jobs.items() if job.state == "completed"]
+        some = rng.sample(completed, min(MOST_RESULTS, len(completed)))
+        jobs = link.ask(*(["Q.GET", self.name, job_id, "WITH", "result"] for job_id in some))
+        for job_id, job in zip(some, jobs):
+            if job is None:   # timers have ended others since, and it is no longer retained
+                continue
+            expected = result_of(self.jobs[job_id].ended_by)
+            self._equal(f"result of {job_id}", pairs(job)["result"], expected)
 
     def squeeze(self, link, bound):
         """Lowers the number of kept events and raises it again."""

@@ -10,6 +10,7 @@ import random
 
 from harness.crash.client import Link, Violation
 from harness.crash.queue_client import QueueClient
+from harness.crash.queue_follower import QueueFollower
 from harness.crash.queue_story import Story
 
 CAPS = {"queue": 6, "g": 4, "k": 3}
@@ -21,7 +22,9 @@ class QueueWitness:
     def __init__(self, connections, seed):
         self.rng = random.Random(f"{seed}/witness")
         self.stories = {name: Story(name, CAPS, RETAINED, EVENTS) for name in ("one", "two")}
-        self.clients = [QueueClient(index, seed, self.stories) for index in range(connections)]
+        self.workers = [QueueClient(index, seed, self.stories) for index in range(connections)]
+        self.followers = [QueueFollower(seed, self.stories, self.workers)] if connections else []
+        self.clients = self.workers + self.followers
 
     def prepare(self, port):
         """Once, before the first client starts."""
@@ -42,14 +45,17 @@ class QueueWitness:
         with contextlib.closing(Link(port)) as link:
             shown = {name: story.check(link) for name, story in self.stories.items()}
             kept = 0
-            for client in self.clients:
+            for follower in self.followers:
+                follower.verify()
+            for client in self.workers:
                 kept += client.verify(shown)
                 client.verify_setting(link)
                 client.verify_logs(link, shown)
                 client.repeat_lost_pop(link)
             # What timers add from here on counts for the next time.
             for story in self.stories.values():
-                story.fresh.clear()
+                story.forget_fresh()
+                story.check_results(link, self.rng)
             self._verify_older_events(link)
         return kept
 

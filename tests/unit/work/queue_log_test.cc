@@ -1,4 +1,5 @@
 // The logs of jobs: Q.TOUCH ... LOG and Q.LOG.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,20 @@ TEST_CASE("an offset beyond the end is answered with the end, at once") {
   }
 }
 
+TEST_CASE("a part has at most 65536 bytes, or COUNT, which may be a whole log") {
+  Talk q;
+  q.say("Q.CONFIG q SET log_bytes 1048576");
+  q.write(std::string(70'000, 'x'));
+  const auto size_of = [&](const std::string& options) {
+    return q.ask("Q.LOG q a " + options).items.at(1).text.size();
+  };
+  CHECK(size_of("") == 65'536);
+  CHECK(q.ask("Q.LOG q a").items.at(2).text == "65536");
+  CHECK(size_of("FROM 65536") == 4'464);
+  q.write(std::string(1'000'000, 'y'));
+  CHECK(size_of("COUNT 1048576") == 1'048'576);
+}
+
 TEST_CASE("bad arguments") {
   Talk q;
   CHECK(q.log("FROM -1") == "-BADFIELD field=from");
@@ -84,6 +99,20 @@ TEST_CASE("bad arguments") {
   for (const char* field : {"1048577", "-1", "x"}) {
     CHECK(q.say(std::string("Q.CONFIG q SET log_bytes ") + field) == "-BADFIELD field=log_bytes");
   }
+}
+
+TEST_CASE("rights: Q.LOG reads, and like Q.ADD it may block") {
+  Talk q;
+  const auto is_in = [&](const std::string& category, const std::string& command) {
+    const std::vector<RespValue> commands = q.ask("ACL CAT " + category).items;
+    return std::any_of(commands.begin(), commands.end(),
+                       [&](const RespValue& name) { return name.text == command; });
+  };
+  CHECK(is_in("read", "q.log"));
+  CHECK_FALSE(is_in("write", "q.log"));
+  CHECK(is_in("blocking", "q.log"));
+  CHECK(is_in("write", "q.add"));
+  CHECK(is_in("blocking", "q.add"));
 }
 
 TEST_CASE("ids may be words of the grammar") {

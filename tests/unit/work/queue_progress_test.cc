@@ -194,6 +194,20 @@ TEST_CASE(
   CHECK(brief(q.ask("Q.EVENTS q -")) == all);
 }
 
+TEST_CASE("a standby that takes over has the progress that was told, and the last one") {
+  QueueTalk q;
+  q.begin_following();
+  q.add("a");
+  q.pop();
+  CHECK(q.say_as(1, "Q.EVENTS q $ ID a BLOCK 0") == "(waits)");
+  q.touch("a", "PROGRESS 1");
+  CHECK(told(q) == "1: 3 progress a 1");
+  q.touch("a", "PROGRESS unseen");
+  q.take_over(4);
+  CHECK(brief(q.ask("Q.EVENTS q -")) == "1 added a, 2 started a, 3 progress a 1");
+  CHECK(q.job("a", {"progress"}) == "unseen");
+}
+
 TEST_CASE("with events 0 progress is told to nobody, and kept") {
   QueueTalk q;
   q.say("Q.CONFIG q SET events 0");

@@ -382,6 +382,17 @@ TEST_CASE_FIXTURE(Fixture, "a restart forgets workers without leases") {
   CHECK(worker("w1", "seen") != "null");
 }
 
+TEST_CASE_FIXTURE(Fixture, "what a worker has done counts since the process began") {
+  add("a b c");
+  CHECK(pop("WORKER w COUNT 3") == "a b c");
+  ack("a");
+  nack("b");
+  CHECK(worker("w", "completed") + " " + worker("w", "failed") == "1 1");
+  restart(4);
+  CHECK(worker("w", "active") == "1");
+  CHECK(worker("w", "completed") + " " + worker("w", "failed") == "0 0");
+}
+
 TEST_CASE_FIXTURE(Fixture, "a request whose leases are over takes new jobs") {
   add("a b");
   CHECK(pop("WORKER w REQID r") == "a");
