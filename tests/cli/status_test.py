@@ -40,8 +40,8 @@ def test_status_is_what_http_has(options):
     require_equal(one["stats"]["rates"].keys(), {"added", "completed"}, "rates")
     require(isinstance(one["stats"]["rates"]["added"], float), "a rate is a number")
     for job_id in ("alarm", "report"):
-        require_equal(steady(sluice.json("job", "exec", job_id)),
-                      steady(over_http(f"/exec/jobs/{job_id}?with=options")), job_id)
+        path = f"/exec/jobs/{job_id}?with=options&with=dependents"
+        require_equal(steady(sluice.json("job", "exec", job_id)), steady(over_http(path)), job_id)
     require_equal(sluice.json("job", "exec", "report")["story"][0],
                   over_http("/exec/events?after=-&type=added")["events"][1], "an event")
     require("active" in sluice.json("status", "exec", "--by", "worker")["w1"], "--by worker")

@@ -200,7 +200,7 @@ std::span<const CommandRow> lease_commands() {
        kLeaseDetails,
        {kTouchOptions},
        run_touch,
-       "echo page 4 | sluice touch exec report 17 --progress '40 %' --log-file -"},
+       "echo page 4 | sluice touch exec report 17 --progress 4 --log-file -"},
   };
   return kRows;
 }

@@ -248,7 +248,7 @@ TEST_CASE("a node that is slow, or has applied all that there is, does not hang"
 TEST_CASE("a process that has just begun does not hang, whatever the one before it did") {
   LookingRun run;
   REQUIRE(run.look(GroupMembers::kStillLooks) == Names{"b"});
-  run.put_other("b", "the next run", 40);
+  run.put_other("b", "run-c", 40);
   CHECK(run.look(GroupMembers::kStillLooks) == Names());
   CHECK(run.look() == Names{"b"});
   // It loads a copy, and holds the log, while the record of the one before it is still there.
