@@ -108,8 +108,9 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "additionalProperties": false},
 "Queue": {"type": "object", "properties": {"name": {"type": ["string", "null"]}, "db": {"type":
   "integer"}, "stats": {"$ref": "#/components/schemas/Stats"}, "config": {"type": ["object",
-  "null"]}, "now": {"type": "integer"}, "name_base64": {"type": "string"}}, "required": ["name",
-  "db", "stats", "config", "now"], "additionalProperties": false},
+  "null"]}, "defaults": {"type": ["object", "null"]}, "now": {"type": "integer"}, "name_base64":
+  {"type": "string"}}, "required": ["name", "db", "stats", "config", "now"],
+  "additionalProperties": false},
 "Series": {"type": "array", "items": {"type": ["integer", "null"]}},
 "History": {"type": "object", "properties": {"queue": {"type": ["string", "null"]},
   "queue_base64": {"type": "string"}, "range": {"type": "string", "enum": ["hour", "day"]},

@@ -29,6 +29,7 @@ export class SettingRow {
   readonly root = h("div.setting");
   private readonly words = h("strong");
   private readonly raw = h("small");
+  private readonly standard = h("span");
   private readonly shown: HTMLElement;
   private readonly button: HTMLElement | null;
   private text = "";
@@ -41,12 +42,14 @@ export class SettingRow {
     this.button = state.may("operate") ? h("button", { "aria-label": `Change ${field.name}`,
       click: () => this.edit() }, "Change") : null;
     this.shown = h("div.setting-value", {}, this.words, this.raw, this.button);
-    replace(this.root, h("code", {}, field.name), this.shown, h("small.what", {}, field.what));
+    replace(this.root, h("code", {}, field.name), this.shown,
+      h("small.what", {}, field.what, this.standard));
   }
 
-  // `words`: the value as it is meant now.
-  set(text: string, words: string): void {
+  // `words`: the value as it is meant now; `standard`: what holds while nobody sets it.
+  set(text: string, words: string, standard: string): void {
     this.text = text;
+    set_text(this.standard, standard && ` · ${standard}`);
     set_text(this.words, words);
     set_text(this.raw, words === text || words === "" || text === "" ? ""
       : `stored as ${text}`);

@@ -12,7 +12,8 @@ import { act, notice } from "./notices";
 import { ask_to_delete } from "./queue_actions";
 import { ask_rules } from "./rules";
 import type { Rule, Rules, Scope } from "./rules";
-import { ALL_FIELDS, SECTIONS, body_of, fault_of, in_words, value_text } from "./setting_fields";
+import { ALL_FIELDS, SECTIONS, body_of, default_in_words, fault_of, in_words, value_text }
+  from "./setting_fields";
 import { SettingRow } from "./setting_row";
 import { TrialLine } from "./setting_trial";
 import type { Config, Group, QueueAnswer } from "./types";
@@ -110,7 +111,8 @@ export class SettingsView implements View {
   private async ask(signal: AbortSignal): Promise<void> {
     const began = performance.now();
     const [answer, found] = await Promise.all([
-      request<QueueAnswer>(queue_path(this.ref), { signal }), ask_rules(this.ref, signal)]);
+      request<QueueAnswer>(queue_path(this.ref, "", { with: "defaults" }), { signal }),
+      ask_rules(this.ref, signal)]);
     // What is not in use has no line.
     const use = new Map<string, Group>();
     for (const [scope, what] of [["group", "groups"], ["key", "keys"]] as const) {
@@ -147,7 +149,8 @@ export class SettingsView implements View {
     }
     for (const field of ALL_FIELDS) {
       const text = value_text(config?.[field.name]);
-      this.rows.get(field.name)?.set(text, in_words(field, text, stats));
+      this.rows.get(field.name)?.set(text, in_words(field, text, stats),
+        default_in_words(field, false, this.answer));
     }
     const { rules, cut } = this.found;
     this.rule_list.render(rules.slice(0, this.shown_rules));
@@ -220,6 +223,7 @@ export class SettingsView implements View {
   }
 
   private update_rule(line: RuleLine, rule: Rule): void {
+    const answer = this.answer!;
     const glob = segment_of(rule, "glob") ?? "";
     const name = segment_of(rule, "name");
     const use = this.use.get(`${rule.scope} ${name}`);
@@ -237,7 +241,8 @@ export class SettingsView implements View {
         line.rows.set(name, row);
         line.root.append(row.root);
       }
-      row.set(value_text(value), in_words(field, value_text(value), null));
+      row.set(value_text(value), in_words(field, value_text(value), null),
+        default_in_words(field, true, answer));
     }
     for (const [name, row] of line.rows) {
       if (name in rule.settings) continue;
@@ -259,15 +264,20 @@ export class SettingsView implements View {
     const chosen = () => ALL_FIELDS.find((each) => each.name === name.value)!;
     const path = (query: Query) =>
       this.rule_path(scope.value as Scope, segment_of_text(glob.value), "", query);
+    const standard = h("small");
+    const told = () => this.answer !== null
+      && set_text(standard, default_in_words(chosen(), true, this.answer));
+    told();
     const line = new TrialLine(() => glob.value === "" || value.value === "" ? null
       : { field: chosen(), text: value.value, path: path({ dry_run: "true" }),
         full: RULES_REJECT }, null);
     ask({
       title: "Add a rule",
-      content: [h("div.rule-fields", { input: () => line.look() },
+      content: [h("div.rule-fields", { input: () => { told(); line.look(); } },
         h("div.pair", {}, labelled("For each", scope),
           labelled("Name, or a pattern with * and ?", glob)),
-        h("div.pair", {}, labelled("Setting", name), labelled("Value", value))), line.root],
+        h("div.pair", {}, labelled("Setting", name), labelled("Value", value)), standard),
+      line.root],
       confirm: "Add it",
       done: async () => {
         const field = chosen();
