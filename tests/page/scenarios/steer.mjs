@@ -171,6 +171,49 @@ async function undo_pause_and_add(visit) {
   await visit.see(".notice", "mistaken has been cancelled");
 }
 
+// What few jobs need is folded away; all of it is what the job gets.
+async function add_with_more(visit) {
+  const { page } = visit;
+  for (const id of ["n1", "n2"]) await add("more", id);
+  await visit.open_queue("more");
+  await visit.see_figure("Pending", "2");
+  const enter = async (fields) => {
+    await page.keyboard.press("a");
+    assert.equal(await page.locator("dialog [name=needs]").isVisible(), false);
+    await visit.click("dialog summary", "More");
+    for (const [name, text] of Object.entries(fields)) {
+      const input = page.locator(`dialog [name=${name}]`);
+      await (name === "ifdup" ? input.selectOption(text) : input.fill(text));
+    }
+  };
+  await enter({ id: "full", needs: "n1\n", after: "n2", tags: "lang", keys: "k1\nk2",
+    ttl_ms: "10m", retry: "2", backoff: "1s:5m", lease_ms: "45s", max_run_ms: "1h", cost: "2",
+    boost_ms: "-5s", max_wait_ms: "1d" });
+  await visit.see_accessible("all that a job may have");
+  await visit.click("dialog button.primary", "Add");
+  await visit.see("dialog .fault", "A tag is written as name=value, not lang.");
+  await page.fill("dialog [name=tags]", "lang=c++\nsum=a=b");
+  await visit.click("dialog button.primary", "Add");
+  await visit.see(".notice", "Added full.");
+  const { state, needs, after, tags, keys, cost, options } =
+    await api("GET", `${queue("more")}/jobs/full?with=options`);
+  assert.deepEqual({ state, needs, after, tags, keys, cost, options }, {
+    state: "blocked", needs: ["n1"], after: ["n2"], tags: { lang: "c++", sum: "a=b" },
+    keys: ["k1", "k2"], cost: 2, options: { boost_ms: -5000, ttl_ms: 600_000, lease_ms: 45_000,
+      max_run_ms: 3_600_000, retry: 2, backoff: [1000, 300_000] } });
+  const time = "2099-01-02T03:04:05";
+  await enter({ id: "timed", at: time });
+  await visit.click("dialog button.primary", "Add");
+  await visit.see(".notice", "Added timed.");
+  assert.equal((await job("more", "timed")).not_before,
+    await page.evaluate((text) => new Date(text).getTime(), time));
+  await enter({ id: "timed", ifdup: "keep" });
+  await visit.click("dialog button.primary", "Add");
+  const kept = page.locator(".notice", { hasText: "timed is there already, and was kept." });
+  await kept.waitFor();
+  assert.equal(await kept.getByText("Undo").count(), 0);
+}
+
 async function complete(...ids) {
   for (const id of ids) await add("mail", id, { pri: "CRITICAL" });
   for (const { id, lease } of await pop("mail", { count: ids.length })) {
@@ -390,7 +433,7 @@ await scenario(async (browser) => {
   await visit.log_in();
   await visit.open_queue("mail");
   await visit.play([move, move_back, change_priority, cancel, undo_too_late, cancel_running,
-    pause_and_add, undo_pause_and_add, forget_all, retry_all, keys, next_jobs, run_now, tried_again,
-    cancel_without_undo, run_again, give_back, cancel_all, focus_afterwards]);
+    pause_and_add, undo_pause_and_add, forget_all, retry_all, keys, next_jobs, add_with_more, run_now,
+    tried_again, cancel_without_undo, run_again, give_back, cancel_all, focus_afterwards]);
   await visit.close();
 });
