@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "engine/base/glob_literal.h"
@@ -10,6 +11,7 @@
 #include "engine/execution/queue_names.h"
 #include "engine/queue/field_help.h"
 #include "engine/queue/queue_config_fields.h"
+#include "engine/queue/queue_error.h"
 #include "engine/queue/queue_stats.h"
 #include "net/admin/api.h"
 #include "net/admin/queue_list.h"
@@ -201,12 +203,44 @@ void patch_config(Exchange& exchange) {
   respond_config(exchange, words);
 }
 
+// The error if `shown`, a reply of Q.CONFIG … GET, is not what `was` says: fields and values. A
+// rule may set nothing else.
+std::optional<std::string> changed_since(const RespValue& shown, const Words& was, bool is_rule) {
+  const auto changed = [](const std::string& field, const std::string& value) {
+    return QueueError("CHANGED").with("field", field).with("value", value).text();
+  };
+  std::set<std::string> named;
+  for (size_t i = 0; i < was.size(); i += 2) {
+    const RespValue* now = shown.find(was[i]);
+    const std::string value = now == nullptr ? "" : now->text;
+    if (value != was[i + 1]) return changed(was[i], value);
+    named.insert(was[i]);
+  }
+  for (size_t i = 0; is_rule && i < shown.items.size(); i += 2) {
+    const std::string& field = shown.items[i].text;
+    if (!named.contains(field)) return changed(field, shown.items[i + 1].text);
+  }
+  return std::nullopt;
+}
+
 void reset_config(Exchange& exchange) {
   QueryReader query(exchange);
   Words words = config_words(exchange, query);
+  Words was;
+  query.options({{"was", "", OptionRow::Type::kTextPairs}}, was);
   if (query.failed()) return;
-  words.emplace_back("RESET");
-  const RespValue reply = exchange.run_if_queue(exchange.path("queue"), words);
+  const bool is_rule = words.size() > 2;
+  const std::string& queue = exchange.path("queue");
+  words.emplace_back("GET");
+  RespValue reply;
+  std::optional<std::string> changed;
+  exchange.run_together([&] {
+    if (!was.empty()) reply = exchange.run_if_queue(queue, words);
+    if (reply.is_map()) changed = changed_since(reply, was, is_rule);
+    words.back() = "RESET";
+    if (was.empty() || (reply.is_map() && !changed)) reply = exchange.run_if_queue(queue, words);
+  });
+  if (changed) return exchange.respond(problem_of_error(*changed));
   if (respond_error(exchange, reply)) return;
   if (reply.is_null()) return respond_no_queue(exchange, ".");
   words.pop_back();
@@ -472,9 +506,12 @@ std::vector<Route> queue_routes() {
        .access = Access::kOperate,
        .handler = reset_config,
        .summary = "Resets the queue's own fields to their defaults, or removes a rule.",
-       .parameters = rule_parameters(),
+       .parameters = rule_parameters(
+           {{"was", "string",
+             "field=value: 412 unless the field has this value now, and a rule no other field; may "
+             "be repeated"}}),
        .answer = "Config",
-       .problems = {404}},
+       .problems = {404, 412}},
       {.method = HttpMethod::delete_,
        .pattern = kQueue,
        .access = Access::kOperate,

@@ -1,7 +1,8 @@
 // Adds a job by hand, with all that a program can give it.
-import { ApiError, job_path, queue_path, request } from "./api";
+import { is_changed, queue_path, request } from "./api";
 import type { QueueRef } from "./api";
-import { cancel_job, may_operate } from "./actions";
+import { cancel_job, cancelled_in_words, may_operate } from "./actions";
+import type { Was } from "./actions";
 import { body_member, segment_of, segment_of_text, shown } from "./bytes";
 import { ask, field } from "./dialogs";
 import { h } from "./dom";
@@ -126,20 +127,14 @@ export function ask_to_add(ref: QueueRef, bands: string[], changed: () => void):
   });
 }
 
-const HELD_MS = 3_600_000;
-
-// A worker may have taken it by then, and nobody was asked whether that run should stop. So it is
-// delayed first, which the server refuses for what runs or has ended; what is delayed does not
-// begin before it is cancelled.
+// A worker may have taken it by then, and nobody was asked whether that run should stop.
 async function cancel_added(ref: QueueRef, id: string, changed: () => void): Promise<void> {
-  let failed = "The job was not removed";
+  const was: Was = { attempts: 0, end: "" };
   try {
-    await request(job_path(ref, id), { method: "PATCH", body: { delay_ms: HELD_MS } });
-    failed = "The job was delayed by an hour, but not removed";
-    notice((await cancel_job(ref, id, { reason: "added by mistake" })).said);
+    notice(cancelled_in_words(id, await cancel_job(ref, id, { reason: "added by mistake", was })));
   } catch (error) {
-    const began = error instanceof ApiError && error.code === "NOTWAITING";
-    failure(failed, began ? new Error(`${shown(id)} has begun, or has ended.`) : error);
+    failure("The job was not removed", is_changed(error)
+      ? new Error(`${shown(id)} has begun, or has ended.`) : error);
   }
   changed();
 }

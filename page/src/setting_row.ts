@@ -1,6 +1,6 @@
 // One setting that is changed in its place: what it means now, and before it is saved what the
 // change would mean.
-import { ApiError, request, state } from "./api";
+import { is_changed, request, state } from "./api";
 import { ask } from "./dialogs";
 import { h, replace, set_text } from "./dom";
 import { act, words_of_error } from "./notices";
@@ -142,7 +142,7 @@ export class SettingRow {
     try {
       await this.set_value(text, seen);
     } catch (error) {
-      if (!(error instanceof ApiError) || error.code !== "CHANGED") throw error;
+      if (!is_changed(error)) throw error;
       const now = value_text((await request<Config>(this.path("/config", {})))[name]);
       line.warn(`Somebody has changed it meanwhile, from ${seen || "nothing"} to `
         + `${now || "nothing"}. Save ${text} anyway?`);

@@ -1,6 +1,6 @@
 // The settings of a queue, and of its groups, keys and workers.
 import { overview_link, queue_link } from "./address";
-import { ApiError, queue_path, request, state } from "./api";
+import { ApiError, is_changed, queue_path, request, state } from "./api";
 import type { Query, QueueRef } from "./api";
 import { segment_of, segment_of_text, shown } from "./bytes";
 import { ask, field as labelled } from "./dialogs";
@@ -10,7 +10,7 @@ import { count, plural } from "./format";
 import { Poller, draw_soon } from "./live";
 import { act, notice } from "./notices";
 import { ask_to_delete } from "./queue_actions";
-import { ask_rules } from "./rules";
+import { ask_rules, seen } from "./rules";
 import type { Rule, Rules, Scope } from "./rules";
 import { ALL_FIELDS, SECTIONS, body_of, default_in_words, fault_of, in_words, value_text }
   from "./setting_fields";
@@ -208,12 +208,12 @@ export class SettingsView implements View {
 
   // What it was when it is removed is put back, which may be newer than what is shown.
   private async remove_rule(scope: Scope, glob: string): Promise<void> {
-    const path = this.rule_path(scope, glob, "/config", {});
+    const path = (query: Query) => this.rule_path(scope, glob, "/config", query);
     let settings: Config = {};
     await act(`The rule for ${shown(glob)} was removed.`, "The rule was not removed",
       async () => {
-        settings = await request<Config>(path);
-        await request(path, { method: "DELETE" });
+        settings = await request<Config>(path({}));
+        await request(path({ was: seen(settings) }), { method: "DELETE" });
       },
       () => void act("The rule is back.", "The rule was not put back", () => request(
         this.rule_path(scope, glob, "", { was: Object.keys(settings).map((name) => `${name}=`) }),
@@ -287,7 +287,7 @@ export class SettingsView implements View {
         await request(path({ was: `${field.name}=` }),
           { method: "PATCH", body: body_of(field, value.value) })
           .catch((error) => {
-            if (!(error instanceof ApiError) || error.code !== "CHANGED") throw error;
+            if (!is_changed(error)) throw error;
             throw new Error(`There is such a rule already: ${error.message}`);
           });
         this.poller.poke();

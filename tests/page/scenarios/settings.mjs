@@ -243,6 +243,18 @@ async function rules(visit) {
   await visit.see(".rule .trial", /1 slot in use is above this cap: .* starts until it is free/);
   await visit.click(".rule button", "Save");
   await visit.see(".rule", /3 of 2 in use/);
+  // Nor is it removed as something else than was looked at.
+  const removes = (url) => url.pathname === `${queue("mail")}/config`;
+  await page.route(removes, async (route) => {
+    if (route.request().method() === "DELETE") {
+      await api("PATCH", `${queue("mail")}?group=ann`, { max_waiting: 7 });
+    }
+    await route.continue();
+  });
+  await visit.click(".rule button", "Remove");
+  await visit.see(".notice.bad", "The rule was not removed: max_waiting is 7 now.");
+  await page.unroute(removes);
+  await api("DELETE", `${queue("mail")}/config?group=ann`);
   // What it is when it is removed is put back, whatever is shown.
   await api("PATCH", `${queue("mail")}?group=ann`, { max_active: 1 });
   await visit.click(".rule button", "Remove");

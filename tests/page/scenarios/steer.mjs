@@ -65,6 +65,18 @@ async function change_priority(visit) {
   await until(async () => (await job("mail", "a2")).pri === "CRITICAL", "a2 is critical");
   await visit.click(".notice button", "Undo");
   await until(async () => (await job("mail", "a2")).pri === "NORMAL", "undone");
+  // What somebody else has chosen since stays.
+  visit.faults.allowed.push("status of 412");
+  await visit.see(".job-row", /a2NORMAL/);
+  await row.hover();
+  await row.locator("select").selectOption("HIGH");
+  const told = page.locator(".notice", { hasText: "a2 is now in HIGH." });
+  await told.waitFor();
+  await api("PATCH", `${queue("mail")}/jobs/a2`, { pri: "LOW" });
+  await told.getByText("Undo").click();
+  await visit.see(".notice.bad", "The priority was not changed: pri is LOW now.");
+  await api("PATCH", `${queue("mail")}/jobs/a2`, { pri: "NORMAL" });
+  await visit.see(".job-row", /a2NORMAL/);
 }
 
 async function cancel(visit) {
@@ -79,23 +91,31 @@ async function cancel(visit) {
   await state_is("a1", "pending");
 }
 
-// What was put back by another, and has run, is not run once more.
+// What was put back by another, and has run or was cancelled anew, is not run once more.
 async function undo_too_late(visit) {
   const { page } = visit;
-  await add("mail", "late");
-  await visit.see(".job-row", "late");
-  await page.locator('.job-row a[data-row="late"]').focus();
-  await page.keyboard.press("c");
-  await visit.click("dialog button", "Cancel the job");
-  const told = page.locator(".notice", { hasText: "late has been cancelled." });
-  await told.waitFor();
-  await api("POST", `${queue("mail")}/jobs/late:retry`, {});
-  const [{ lease }] = await pop("mail", { id: "late" });
-  await api("POST", `${queue("mail")}/jobs/late:ack`, { lease });
-  await told.getByText("Undo").click();
-  await visit.see(".notice.bad", "The job was not put back: it is completed by now.");
-  assert.equal((await job("mail", "late")).state, "completed");
-  await api("POST", `${queue("mail")}/jobs:purge`, { ids: ["late"] });
+  const late = async (id, meanwhile, what) => {
+    await add("mail", id);
+    await visit.see(".job-row", id);
+    await page.locator(`.job-row a[data-row="${id}"]`).focus();
+    await page.keyboard.press("c");
+    await visit.click("dialog button", "Cancel the job");
+    const told = page.locator(".notice", { hasText: `${id} has been cancelled.` });
+    await told.waitFor();
+    await api("POST", `${queue("mail")}/jobs/${id}:retry`, {});
+    await meanwhile();
+    const { state } = await job("mail", id);
+    await told.getByText("Undo").click();
+    await visit.see(".notice.bad", `The job was not put back: ${what}`);
+    assert.equal((await job("mail", id)).state, state);
+    await api("POST", `${queue("mail")}/jobs:purge`, { ids: [id] });
+  };
+  await late("late", async () => {
+    const [{ lease }] = await pop("mail", { id: "late" });
+    await api("POST", `${queue("mail")}/jobs/late:ack`, { lease });
+  }, "it is completed by now.");
+  await late("later", () => api("POST", `${queue("mail")}/jobs/later:cancel`, {}),
+    "somebody has cancelled it once more.");
 }
 
 async function cancel_running(visit) {
@@ -267,9 +287,23 @@ async function run_now(visit) {
   await row.getByText("Run now").click();
   await visit.see(".notice", "d1 is no longer delayed.");
   await is("pending");
+  await visit.see_none(".job-row", "d1");
   await page.locator(".notice", { hasText: "no longer delayed" }).getByText("Undo").click();
   await is("delayed");
   assert.equal((await job("late", "d1")).not_before, delayed.not_before);
+  // It is not put back into a delay once somebody else has given it another place.
+  await visit.see(".job-row", "d1");
+  await row.hover();
+  await row.getByText("Run now").click();
+  const told = page.locator(".notice", { hasText: "d1 is no longer delayed." });
+  await told.waitFor();
+  await visit.see_none(".job-row", "d1");
+  await api("PATCH", `${queue("late")}/jobs/d1`, { pri: "HIGH" });
+  await told.getByText("Undo").click();
+  await visit.see(".notice.bad", "The delay was not put back: pri is HIGH now.");
+  await is("pending");
+  await api("PATCH", `${queue("late")}/jobs/d1`, { pri: "NORMAL", at: delayed.not_before });
+  await visit.see(".job-row", "d1");
   // To the front would be now: it has no such place.
   await page.locator('.job-row a[data-row="d1"]').focus();
   for (const key of ["f", "b", "r"]) await page.keyboard.press(key);
