@@ -100,6 +100,9 @@ await scenario(async (browser) => {
   await visit.see(".job-row", "#25");
   const counted = { asked: 0 };
   page.on("response", () => { counted.asked += 1; });
+  const asked = new Set();
+  const note = (request) => asked.add(request.url().slice(visit.at.length));
+  page.on("request", note);
   const devtools = await visit.context.newCDPSession(page);
   await devtools.send("Performance.enable");
   await page.evaluate(animate);
@@ -111,6 +114,8 @@ await scenario(async (browser) => {
     faults.push(fault);
   }
   assert(faults.length < 3, faults.join(", "));
+  page.off("request", note);
+  for (const target of asked) console.log(`asked: ${target}`);
   // A page further on, and a job far behind with its place.
   await visit.click(".tabs button", "pending");
   await visit.see(".job-row", "#25");
