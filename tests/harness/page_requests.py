@@ -5,7 +5,7 @@ import json
 import urllib.parse
 
 QUEUE = "/api/v1/queues/{queue}"
-# A look, at most so often; a slow one is followed by a rest.
+# A look, a second after the last one; a slow one is followed by a rest.
 LOOK_S = 1.0
 LOOK = ("", "/bands?with=wait_buckets")
 LANE = "/jobs?state=pending&pri={band}&by=rank&limit=10&progress_bytes=0"
@@ -16,7 +16,7 @@ SELDOM_S = {"/workers": 2.0, "/groups": 3.0}
 SELDOM_REST = 20
 PAST = "/history?range=hour"
 PAST_S = 60.0
-# Of the page as a whole, on a server without a group.
+# The page as a whole asks for this, so seldom on a server without a group.
 GROUP = "/api/v1/group"
 GROUP_S = 60.0
 EVENTS = "/events"
