@@ -61,7 +61,7 @@ export async function set_priority(target: Target, pri: string, undoing = false)
     { ...target, job: { ...target.job, pri } }, before, true);
   await act(`${shown(target.id)} is now in ${pri}.`, "The priority was not changed",
     async () => {
-      await change_job(target, { pri }, { pri: before });
+      await change_job(target, { pri }, undoing ? { pri: before } : undefined);
       target.job = { ...target.job, pri };
     }, undo);
   target.changed();
