@@ -19,6 +19,8 @@ namespace {
 
 // After this many requests in one lock hold a connection with a deep pipeline lets others run.
 constexpr unsigned kMaxHeldRequests = 64;
+// The most of them after lock_all().
+constexpr unsigned kRequestsTogether = 16;
 // After this time it does so as well.
 constexpr double kLongBatchUs = 2000;
 // From this size on the records of a unit are moved instead of copied.
@@ -444,12 +446,17 @@ bool Execution::put_entry(int number, OwnedEntry entry) {
   return old == nullptr;
 }
 
+void Execution::lock_all() {
+  if (busy()) return;
+  // Otherwise one of the requests could end the hold.
+  if (held_requests_ > kMaxHeldRequests - kRequestsTogether) end_hold();
+  lock(kAllShards);
+}
+
 bool Execution::lock_if_type(int number, Bytes name, Type type) {
   if (busy()) return true;
-  // Otherwise this request could end the hold.
-  if (held_requests_ >= kMaxHeldRequests) end_hold();
+  lock_all();
   const KeyRef key(name);
-  lock(kAllShards);
   begin_unit();
   const Entry* entry = Database(engine_.shard(key.shard), number, unit_).find(key);
   return entry != nullptr && entry->type() == type;

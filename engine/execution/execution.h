@@ -69,6 +69,9 @@ class Execution {
   // Whether the requests since the last finish() have run so long that others should run.
   bool is_long() const { return batch_ticks_ >= long_ticks_; }
 
+  // Locks every shard: until finish() nobody else changes what a few requests see. Locks none if a
+  // script holds them: the requests will be refused.
+  void lock_all();
   // Whether a key holds a value of this type. That remains true for a request that is executed
   // before finish(), because every shard stays locked. Returns true if a script holds the shards:
   // the request will be refused.

@@ -114,6 +114,10 @@ BadField explain(Exchange& exchange, Bytes error) {
 
 }  // namespace
 
+void append_words(std::initializer_list<const Words*> parts, Words& words) {
+  for (const Words* part : parts) words.insert(words.end(), part->begin(), part->end());
+}
+
 void respond_json(Exchange& exchange, const json& value, unsigned status) {
   HttpResponse response;
   response.status = status;

@@ -21,6 +21,9 @@ namespace sluice {
 
 using Words = std::vector<std::string>;
 
+// Appends the words of each part.
+void append_words(std::initializer_list<const Words*> parts, Words& words);
+
 // The error for an id that is_job_id() rejects.
 inline constexpr const char* kNoJobId =
     "must have 1 to 512 bytes, and be none of the reserved words *, WHERE and ALL";

@@ -1,7 +1,5 @@
-// Routes about jobs: list, add, show, move, cancel, retry, purge.
+// Routes about jobs: list, add, show.
 #include <algorithm>
-#include <functional>
-#include <initializer_list>
 #include <memory>
 #include <utility>
 
@@ -9,8 +7,7 @@
 #include "engine/base/numbers.h"
 #include "engine/queue/job_id.h"
 #include "engine/queue/selector.h"
-#include "net/admin/api.h"
-#include "net/admin/each_job.h"
+#include "net/admin/job_answer.h"
 #include "net/admin/routes.h"
 #include "net/io/turns.h"
 
@@ -46,10 +43,6 @@ const std::vector<OptionRow>& add_options() {
 
 // Default number of jobs on a page of a list.
 constexpr int64_t kUsualPage = 100;
-
-void append(std::initializer_list<const Words*> parts, Words& words) {
-  for (const Words* part : parts) words.insert(words.end(), part->begin(), part->end());
-}
 
 // A page of Q.LIST. A long one is read in several turns.
 class JobList {
@@ -147,7 +140,7 @@ void list_jobs(Exchange& exchange) {
     // A selector with only a limit means all jobs.
     if (!selector.means_something()) selector.others = {"ALL"};
     words.emplace_back("WHERE");
-    append({&selector.states, &selector.others, &selector.limit}, words);
+    append_words({&selector.states, &selector.others, &selector.limit}, words);
   }
   if (in_dispatch_order && !cursor) {
     return list_next(exchange, std::move(words), count.value_or(kUsualPage));
@@ -181,7 +174,7 @@ unsigned added_status(const RespValue& added) {
   return result == "added" || result == "replaced" ? 201 : 200;
 }
 
-Answer add_one(Exchange& exchange, BodyReader body) {
+JobAnswer add_one(Exchange& exchange, BodyReader body) {
   const Words words = add_words(exchange, body);
   if (auto refused = body.problem()) return refused_answer(std::move(*refused));
   const RespValue reply = exchange.run(words);
@@ -205,7 +198,7 @@ void add_job(Exchange& exchange) {
   json body = body_of(exchange);
   if (query.failed()) return;
   if (body.is_array()) {
-    if (body.size() > kMostAtOnce) return respond_bad_field(exchange, {"jobs", kTooMany});
+    if (body.size() > kMostJobsNamed) return respond_bad_field(exchange, {"jobs", kTooManyJobs});
     const size_t count = body.size();
     return answer_each(exchange, count, [&exchange, jobs = std::move(body)](size_t i) mutable {
       return add_one(exchange, BodyReader(exchange, std::move(jobs[i])));
@@ -222,12 +215,6 @@ void add_job(Exchange& exchange) {
   }
 }
 
-void respond_job(Exchange& exchange, const RespValue& reply) {
-  if (respond_error(exchange, reply)) return;
-  if (reply.is_null()) return exchange.respond(problem(404, "NOJOB", "No such job."));
-  respond_json(exchange, resp_to_json(reply));
-}
-
 void get_job(Exchange& exchange) {
   QueryReader query(exchange);
   Words words = {"Q.GET", exchange.path("queue"), exchange.path("id")};
@@ -235,249 +222,14 @@ void get_job(Exchange& exchange) {
   read_progress_bytes(query, words);
   const int64_t wait_ms = query.duration("wait_ms", 0, kMaxWaitMs).value_or(0);
   if (query.failed()) return;
-  if (wait_ms == 0) return respond_job(exchange, exchange.run(words));
+  if (wait_ms == 0) return respond_answer(exchange, shown_job(exchange, exchange.run(words)));
   Words waiting = words;
   waiting.insert(waiting.end(), {"WAIT", std::to_string(wait_ms)});
   exchange.run_waiting(waiting, [self = exchange.shared_from_this(), words](RespValue reply) {
     // Timeout, or the job was not retained: return its present state.
     if (reply.is_null()) reply = self->run(words);
-    respond_job(*self, reply);
+    respond_answer(*self, shown_job(*self, reply));
   });
-}
-
-// Distinguishes an unknown or ended job from one that can be moved.
-bool is_waiting_state(Bytes state) {
-  return state == "pending" || state == "delayed" || state == "blocked";
-}
-
-void move_job(Exchange& exchange) {
-  QueryReader query(exchange);
-  BodyReader body(exchange);
-  Words words = {"Q.MOVE", exchange.path("queue"), exchange.path("id")};
-  body.options({{"pri", "PRI"},
-                {"boost_ms", "BOOST", OptionType::kDuration},
-                {"delay_ms", "DELAY", OptionType::kDuration},
-                {"at", "AT", OptionType::kInteger}},
-               words);
-  if (const auto place = body.bytes("place")) {
-    if (*place != "front" && *place != "back") body.fail("place", *place, {"front", "back"});
-    words.push_back(*place);
-  }
-  body.at_most_one({"place", "delay_ms", "at"});
-  if (words.size() == 3) body.fail("", "nothing to change");
-  if (query.failed() || body.failed()) return;
-  const RespValue moved = exchange.run(words);
-  if (respond_error(exchange, moved)) return;
-  const RespValue job = exchange.run({"Q.GET", words[1], words[2]});
-  if (job.is_map() && moved.is_null() && !is_waiting_state(job.at("state").text)) {
-    return exchange.respond(problem(409, "NOTWAITING", "The job is active or has ended."));
-  }
-  respond_job(exchange, job);
-}
-
-// A command on one job: its words end with the options.
-using ChangeOne = Answer (*)(Exchange& exchange, const std::string& id, const Words& options);
-
-Answer cancel_one(Exchange& exchange, const std::string& id, const Words& options) {
-  const std::string& queue = exchange.path("queue");
-  Words words = {"Q.CANCEL", queue, id};
-  append({&options}, words);
-  const RespValue job = exchange.run({"Q.GET", queue, id});
-  const RespValue reply = exchange.run(words);
-  if (auto refused = problem_of_reply(exchange, reply)) return refused_answer(std::move(*refused));
-  if (reply.text != "gone") {
-    Answer answer = {200, {{"result", reply.text}}};
-    // The user may not be allowed to read jobs.
-    if (job.is_map()) put_value(answer.members, "was", job.at("state"));
-    return answer;
-  }
-  return refused_answer(job.is_null() ? problem(404, "NOJOB", "No such job.")
-                                      : problem(409, "ENDED", "The job has ended."));
-}
-
-Answer retry_one(Exchange& exchange, const std::string& id, const Words&) {
-  const RespValue reply = exchange.run({"Q.RETRY", exchange.path("queue"), id});
-  if (auto refused = problem_of_reply(exchange, reply)) return refused_answer(std::move(*refused));
-  return {200, {{"state", reply.text}}};
-}
-
-Answer purge_one(Exchange& exchange, const std::string& id, const Words&) {
-  const RespValue reply = exchange.run({"Q.PURGE", exchange.path("queue"), id});
-  if (auto refused = problem_of_reply(exchange, reply)) return refused_answer(std::move(*refused));
-  if (reply.text == "purged") return {200, {{"result", reply.text}}};
-  return refused_answer(problem(409, "NOTENDED", "The job has not ended."));
-}
-
-const std::vector<OptionRow>& cancel_options() {
-  static const std::vector<OptionRow> rows = {{"reason", "REASON"},
-                                              {"grace_ms", "GRACE", OptionType::kDuration}};
-  return rows;
-}
-
-void change_job(Exchange& exchange, ChangeOne change, const std::vector<OptionRow>& options) {
-  if (respond_where(exchange)) return;
-  QueryReader query(exchange);
-  BodyReader body(exchange);
-  Words words;
-  body.options(options, words);
-  if (query.failed() || body.failed()) return;
-  respond_answer(exchange, change(exchange, exchange.path("id"), words));
-}
-
-void cancel_job(Exchange& exchange) { change_job(exchange, cancel_one, cancel_options()); }
-
-void retry_job(Exchange& exchange) { change_job(exchange, retry_one, {}); }
-
-// --- Many at once ---
-
-// The arguments of a call on many jobs: `where`, `cursor`, and options of the command.
-struct Many {
-  SelectorWords selector;
-  Words options;
-  bool dry_run = false;
-};
-
-bool read_many(Exchange& exchange, const std::vector<OptionRow>& options, Many& many) {
-  QueryReader query(exchange);
-  BodyReader body(exchange);
-  body.options({{"cursor", "CURSOR"}}, many.options);
-  body.options(options, many.options);
-  many.dry_run = body.boolean("dry_run").value_or(false);
-  auto where = body.object("where");
-  if (!where) body.fail("where", "is required");
-  if (where) {
-    many.selector = read_selector(*where);
-    // A mistyped criterion is reported as such.
-    if (!many.selector.means_something() && where->knows_all()) {
-      where->fail("where",
-                  "requires at least one of state, group, group_glob, pri, tag, key, worker, "
-                  "older_ms, since_ms, until_ms, id_part, error, error_pattern and "
-                  "payload_part, or all: true");
-    }
-  }
-  return !query.failed() && !body.failed() && !where->failed();
-}
-
-// The states that a command on many jobs may change, and the default if none is given.
-struct Changeable {
-  JobStates allowed;
-  JobStates usual;
-};
-
-// The states to count for a dry run. None if the command can change none of the given states. An
-// unknown state is kept, for the command to reject.
-Words counted_states(const Words& named, Changeable states) {
-  Words counted;
-  for (size_t i = 1; i < named.size(); i += 2) {
-    const auto state = parse_job_state(named[i]);
-    if (state && (states.allowed & state_bit(*state)) == 0) continue;
-    counted.insert(counted.end(), {"STATE", named[i]});
-  }
-  for (unsigned i = 0; named.empty() && i < kJobStates; ++i) {
-    const auto state = static_cast<JobState>(i);
-    if ((states.usual & state_bit(state)) == 0) continue;
-    counted.insert(counted.end(), {"STATE", std::string(job_state_name(state))});
-  }
-  return counted;
-}
-
-// A job that was already asked to stop is not asked again, unless its time limit changes.
-bool would_change(const RespValue& job, const Words& options) {
-  if (job.at("cancel").is_null()) return true;
-  for (size_t i = 0; i < options.size(); i += 2) {
-    if (options[i] == "GRACE") return true;
-  }
-  return false;
-}
-
-void count_many(Exchange& exchange, const Many& many, Changeable states) {
-  const SelectorWords& selector = many.selector;
-  const Words counted = counted_states(selector.states, states);
-  const bool none = counted.empty();
-  Words words = {"Q.LIST", exchange.path("queue"), "WHERE"};
-  // Run the command even if nothing is counted, so that errors in the rest are reported.
-  append({none ? &selector.states : &counted}, words);
-  // If the selector means all jobs, the states alone select.
-  if (!selector.means_all()) append({&selector.others}, words);
-  append({&selector.limit}, words);
-  words.insert(words.end(), {"COUNT", "1000"});
-  // A list takes none of the other options.
-  if (!many.options.empty() && many.options[0] == "CURSOR") {
-    words.insert(words.end(), {many.options[0], many.options[1]});
-  }
-  const RespValue reply = exchange.run(words);
-  if (respond_error(exchange, reply)) return;
-  const std::vector<RespValue>& jobs = reply.items[1].items;
-  const auto count = std::count_if(jobs.begin(), jobs.end(), [&](const RespValue& job) {
-    return would_change(job, many.options);
-  });
-  respond_count(exchange, none ? 0 : count, none ? "0" : reply.items[0].text, true);
-}
-
-Answer change_named(Exchange& exchange, ChangeOne change, const std::string& id,
-                    const Words& options) {
-  Answer answer;
-  if (equals_ignore_case(id, kWhereWord)) {
-    BodyReader named(exchange, json::object());
-    named.fail("id", kNoJobId);
-    answer = refused_answer(*named.problem());
-  } else {
-    answer = change(exchange, id, options);
-  }
-  put_bytes(answer.members, "id", id);
-  return answer;
-}
-
-// The jobs whose ids the body names: each has an answer of its own.
-void change_each(Exchange& exchange, json members, ChangeOne change,
-                 const std::vector<OptionRow>& rows) {
-  QueryReader query(exchange);
-  BodyReader body(exchange, std::move(members));
-  Words ids;
-  Words options;
-  body.options({{"ids", "", OptionType::kTexts}}, ids);
-  body.options(rows, options);
-  if (ids.size() > kMostAtOnce) body.fail("ids", kTooMany);
-  if (query.failed() || body.failed()) return;
-  answer_each(exchange, ids.size(), [&exchange, change, ids, options](size_t i) {
-    return change_named(exchange, change, ids[i], options);
-  });
-}
-
-struct ManyCommand {
-  const char* name;
-  ChangeOne one;
-  std::vector<OptionRow> options;
-  Changeable states;
-};
-
-void change_many(Exchange& exchange, const ManyCommand& command) {
-  json members = body_of(exchange);
-  if (members.is_object() && members.contains("ids")) {
-    return change_each(exchange, std::move(members), command.one, command.options);
-  }
-  Many many;
-  if (!read_many(exchange, command.options, many)) return;
-  if (many.dry_run) return count_many(exchange, many, command.states);
-  Words words = {command.name, exchange.path("queue"), "WHERE"};
-  const SelectorWords& selector = many.selector;
-  append({&selector.states, &selector.others, &selector.limit, &many.options}, words);
-  const RespValue reply = exchange.run(words);
-  if (respond_error(exchange, reply)) return;
-  respond_count(exchange, reply.items[1].integer, reply.items[0].text, false);
-}
-
-void cancel_jobs(Exchange& exchange) {
-  change_many(exchange, {"Q.CANCEL", cancel_one, cancel_options(), {kLiveStates, kLiveStates}});
-}
-
-void retry_jobs(Exchange& exchange) {
-  change_many(exchange,
-              {"Q.RETRY", retry_one, {}, {kTerminalStates, state_bit(JobState::kFailed)}});
-}
-
-void purge_jobs(Exchange& exchange) {
-  change_many(exchange, {"Q.PURGE", purge_one, {}, {kTerminalStates, kTerminalStates}});
 }
 
 }  // namespace
@@ -513,28 +265,6 @@ std::vector<Route> job_routes() {
                       kProgressParameter,
                       {"wait_ms", "duration", "wait up to this long for its end, at most 60000"}},
        .answer = "Job"},
-      {.method = HttpMethod::patch,
-       .pattern = kJob,
-       .access = Access::kOperate,
-       .handler = move_job,
-       .summary = "Changes the band or position of a waiting job.",
-       .body = "Move",
-       .answer = "Job"},
-      operate_route("/api/v1/queues/{queue}/jobs/{id}:cancel", cancel_job,
-                    "Cancels a waiting job, or asks the worker of a running one to stop.", "Cancel",
-                    "Cancelled"),
-      operate_route("/api/v1/queues/{queue}/jobs/{id}:retry", retry_job,
-                    "Queues an ended job again.", "Nothing", "State"),
-      operate_route("/api/v1/queues/{queue}/jobs:cancel", cancel_jobs,
-                    "Cancels the selected jobs, or those of the given ids.", "CancelManyOrIds",
-                    "CountOrOutcomes"),
-      operate_route("/api/v1/queues/{queue}/jobs:retry", retry_jobs,
-                    "Retries the selected ended jobs, without a state failed ones; or those of the "
-                    "given ids.",
-                    "ManyOrIds", "CountOrOutcomes"),
-      operate_route("/api/v1/queues/{queue}/jobs:purge", purge_jobs,
-                    "Removes the selected ended jobs, or those of the given ids.", "ManyOrIds",
-                    "CountOrOutcomes"),
   };
 }
 

@@ -108,8 +108,9 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "additionalProperties": false},
 "Queue": {"type": "object", "properties": {"name": {"type": ["string", "null"]}, "db": {"type":
   "integer"}, "stats": {"$ref": "#/components/schemas/Stats"}, "config": {"type": ["object",
-  "null"]}, "now": {"type": "integer"}, "name_base64": {"type": "string"}}, "required": ["name",
-  "db", "stats", "config", "now"], "additionalProperties": false},
+  "null"]}, "defaults": {"type": ["object", "null"]}, "now": {"type": "integer"}, "name_base64":
+  {"type": "string"}}, "required": ["name", "db", "stats", "config", "now"],
+  "additionalProperties": false},
 "Series": {"type": "array", "items": {"type": ["integer", "null"]}},
 "History": {"type": "object", "properties": {"queue": {"type": ["string", "null"]},
   "queue_base64": {"type": "string"}, "range": {"type": "string", "enum": ["hour", "day"]},
@@ -325,15 +326,17 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "#/components/schemas/AddedJobs"}]},
 "Move": {"type": "object", "properties": {"pri": {"type": ["string", "integer"]}, "place":
   {"type": "string", "enum": ["front", "back"]}, "boost_ms": {"type": ["integer", "string"]},
-  "delay_ms": {"type": ["integer", "string"]}, "at": {"type": "integer"}}, "required": [],
-  "additionalProperties": false},
+  "delay_ms": {"type": ["integer", "string"]}, "at": {"type": "integer"}, "was": {"$ref":
+  "#/components/schemas/Was"}}, "required": [], "additionalProperties": false},
 "Cancel": {"type": "object", "properties": {"reason": {"type": "string"}, "grace_ms": {"type":
-  ["integer", "string"]}, "reason_base64": {"type": "string"}}, "required": [],
-  "additionalProperties": false},
+  ["integer", "string"]}, "reason_base64": {"type": "string"}, "was": {"$ref":
+  "#/components/schemas/Was"}}, "required": [], "additionalProperties": false},
 "Cancelled": {"type": "object", "properties": {"result": {"type": "string", "enum":
-  ["cancelled", "signalled"]}, "was": {"type": "string"}}, "required": ["result"],
-  "additionalProperties": false},
-"Nothing": {"type": "object", "properties": {}, "required": [], "additionalProperties": false},
+  ["cancelled", "signalled"]}, "was": {"type": "string"}, "end": {"type": "integer"}},
+  "required": ["result"], "additionalProperties": false},
+"Condition": {"type": "object", "properties": {"was": {"$ref": "#/components/schemas/Was"}},
+  "required": [], "additionalProperties": false},
+"Was": {"type": "object", "additionalProperties": {"type": ["string", "integer", "object"]}},
 "State": {"type": "object", "properties": {"state": {"type": "string"}}, "required": ["state"],
   "additionalProperties": false},
 "Selector": {"type": "object", "properties": {"state": {"type": "array", "items": {"type":
@@ -355,11 +358,12 @@ inline constexpr const char* kOpenApiSchemas = R"json({
   "reason": {"type": "string"}, "grace_ms": {"type": ["integer", "string"]}, "reason_base64":
   {"type": "string"}}, "required": ["where"], "additionalProperties": false},
 "Ids": {"type": "object", "properties": {"ids": {"type": "array", "items": {"type": ["string",
-  "object"]}}}, "required": ["ids"], "additionalProperties": false},
+  "object"]}}, "was": {"type": "array", "items": {"$ref": "#/components/schemas/Was"}}},
+  "required": ["ids"], "additionalProperties": false},
 "CancelIds": {"type": "object", "properties": {"ids": {"type": "array", "items": {"type":
-  ["string", "object"]}}, "reason": {"type": "string"}, "grace_ms": {"type": ["integer",
-  "string"]}, "reason_base64": {"type": "string"}}, "required": ["ids"], "additionalProperties":
-  false},
+  ["string", "object"]}}, "was": {"type": "array", "items": {"$ref": "#/components/schemas/Was"}},
+  "reason": {"type": "string"}, "grace_ms": {"type": ["integer", "string"]}, "reason_base64":
+  {"type": "string"}}, "required": ["ids"], "additionalProperties": false},
 "ManyOrIds": {"oneOf": [{"$ref": "#/components/schemas/Many"}, {"$ref":
   "#/components/schemas/Ids"}]},
 "CancelManyOrIds": {"oneOf": [{"$ref": "#/components/schemas/CancelMany"}, {"$ref":
@@ -367,9 +371,9 @@ inline constexpr const char* kOpenApiSchemas = R"json({
 "Outcomes": {"type": "object", "properties": {"jobs": {"type": "array", "items": {"type":
   "object", "properties": {"id": {"type": ["string", "null"]}, "id_base64": {"type": "string"},
   "status": {"type": "integer"}, "state": {"type": "string"}, "result": {"type": "string", "enum":
-  ["cancelled", "signalled", "purged"]}, "was": {"type": "string"}, "error": {"$ref":
-  "#/components/schemas/Problem"}}, "required": ["id", "status"], "additionalProperties":
-  false}}}, "required": ["jobs"], "additionalProperties": false},
+  ["cancelled", "signalled", "purged"]}, "was": {"type": "string"}, "end": {"type": "integer"},
+  "error": {"$ref": "#/components/schemas/Problem"}}, "required": ["id", "status"],
+  "additionalProperties": false}}}, "required": ["jobs"], "additionalProperties": false},
 "CountOrOutcomes": {"oneOf": [{"$ref": "#/components/schemas/Count"}, {"$ref":
   "#/components/schemas/Outcomes"}]},
 "Count": {"type": "object", "properties": {"count": {"type": "integer"}, "cursor": {"type":

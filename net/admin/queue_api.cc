@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "engine/base/glob_literal.h"
 #include "engine/execution/engine.h"
 #include "engine/execution/queue_names.h"
 #include "engine/queue/field_help.h"
+#include "engine/queue/queue_config_fields.h"
+#include "engine/queue/queue_error.h"
 #include "engine/queue/queue_stats.h"
 #include "net/admin/api.h"
 #include "net/admin/queue_list.h"
@@ -93,9 +96,36 @@ void respond_config(Exchange& exchange, Words words) {
   if (!respond_error(exchange, reply)) respond_json(exchange, config_to_json(reply));
 }
 
+// The values of `with`, which may be repeated, of a route that knows these.
+Words read_with(QueryReader& query, const Words& known) {
+  Words words;
+  query.options({{"with", ""}}, words);
+  for (const std::string& word : words) {
+    if (std::find(known.begin(), known.end(), word) == known.end()) query.fail("with", word, known);
+  }
+  return words;
+}
+
+// What each field is while nobody sets it, at the levels that have it.
+json defaults_beside(const RespValue& config) {
+  QueueValues values;
+  values.descending = config.at("priority_order").text == "desc";
+  RespValue defaults;
+  defaults.kind = RespValue::Kind::kMap;
+  for (const ConfigRow& field : config_fields()) {
+    for (const Bytes text : {field.name, default_text(field, values)}) {
+      RespValue& item = defaults.items.emplace_back();
+      item.kind = RespValue::Kind::kText;
+      item.text = text;
+    }
+  }
+  return config_to_json(defaults);
+}
+
 void get_queue(Exchange& exchange) {
   QueryReader query(exchange);
   const int64_t window_ms = query.duration("window_ms", 1000, 60'000).value_or(60'000);
+  const bool with_defaults = !read_with(query, {"defaults"}).empty();
   if (query.failed()) return;
   const std::string& name = exchange.path("queue");
   const RespValue stats = exchange.run({"Q.STATS", name, "WINDOW", std::to_string(window_ms)});
@@ -105,6 +135,7 @@ void get_queue(Exchange& exchange) {
   const RespValue config = exchange.run_if_queue(name, {"Q.CONFIG", name, "GET"});
   const bool is_shown = !config.is_error() && !config.is_null();
   line["config"] = is_shown ? config_to_json(config) : json(nullptr);
+  if (with_defaults) line["defaults"] = is_shown ? defaults_beside(config) : json(nullptr);
   respond_json(exchange, line);
 }
 
@@ -172,12 +203,44 @@ void patch_config(Exchange& exchange) {
   respond_config(exchange, words);
 }
 
+// The error if `shown`, a reply of Q.CONFIG … GET, is not what `was` says: fields and values. A
+// rule may set nothing else.
+std::optional<std::string> changed_since(const RespValue& shown, const Words& was, bool is_rule) {
+  const auto changed = [](const std::string& field, const std::string& value) {
+    return QueueError("CHANGED").with("field", field).with("value", value).text();
+  };
+  std::set<std::string> named;
+  for (size_t i = 0; i < was.size(); i += 2) {
+    const RespValue* now = shown.find(was[i]);
+    const std::string value = now == nullptr ? "" : now->text;
+    if (value != was[i + 1]) return changed(was[i], value);
+    named.insert(was[i]);
+  }
+  for (size_t i = 0; is_rule && i < shown.items.size(); i += 2) {
+    const std::string& field = shown.items[i].text;
+    if (!named.contains(field)) return changed(field, shown.items[i + 1].text);
+  }
+  return std::nullopt;
+}
+
 void reset_config(Exchange& exchange) {
   QueryReader query(exchange);
   Words words = config_words(exchange, query);
+  Words was;
+  query.options({{"was", "", OptionRow::Type::kTextPairs}}, was);
   if (query.failed()) return;
-  words.emplace_back("RESET");
-  const RespValue reply = exchange.run_if_queue(exchange.path("queue"), words);
+  const bool is_rule = words.size() > 2;
+  const std::string& queue = exchange.path("queue");
+  words.emplace_back("GET");
+  RespValue reply;
+  std::optional<std::string> changed;
+  exchange.run_together([&] {
+    if (!was.empty()) reply = exchange.run_if_queue(queue, words);
+    if (reply.is_map()) changed = changed_since(reply, was, is_rule);
+    words.back() = "RESET";
+    if (was.empty() || (reply.is_map() && !changed)) reply = exchange.run_if_queue(queue, words);
+  });
+  if (changed) return exchange.respond(problem_of_error(*changed));
   if (respond_error(exchange, reply)) return;
   if (reply.is_null()) return respond_no_queue(exchange, ".");
   words.pop_back();
@@ -264,18 +327,12 @@ struct WantedBuckets {
   bool run = false;
 };
 
-// The values of `with`, which may be repeated.
 WantedBuckets wanted_buckets(QueryReader& query) {
-  Words words;
-  query.options({{"with", ""}}, words);
-  WantedBuckets wanted;
-  for (const std::string& word : words) {
-    wanted.wait = wanted.wait || word == "wait_buckets";
-    wanted.run = wanted.run || word == "run_buckets";
-    const bool known = word == "wait_buckets" || word == "run_buckets";
-    if (!known) query.fail("with", word, {"wait_buckets", "run_buckets"});
-  }
-  return wanted;
+  const Words words = read_with(query, {"wait_buckets", "run_buckets"});
+  const auto wants = [&](const char* word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  return {wants("wait_buckets"), wants("run_buckets")};
 }
 
 // Added to a line of Q.STATS … BY PRI, which only has quantiles over all time: the difference of
@@ -416,7 +473,8 @@ std::vector<Route> queue_routes() {
        .handler = get_queue,
        .summary = "A queue's statistics and configuration; a missing queue is empty, its "
                   "config null.",
-       .parameters = {{"window_ms", "duration", "measuring time of rates, 1000 to 60000"}},
+       .parameters = {{"window_ms", "duration", "measuring time of rates, 1000 to 60000"},
+                      {"with", "string", "defaults: also those of the configuration"}},
        .answer = "Queue"},
       {.pattern = "/api/v1/queues/{queue}/config",
        .handler = get_config,
@@ -448,9 +506,12 @@ std::vector<Route> queue_routes() {
        .access = Access::kOperate,
        .handler = reset_config,
        .summary = "Resets the queue's own fields to their defaults, or removes a rule.",
-       .parameters = rule_parameters(),
+       .parameters = rule_parameters(
+           {{"was", "string",
+             "field=value: 412 unless the field has this value now, and a rule no other field; may "
+             "be repeated"}}),
        .answer = "Config",
-       .problems = {404}},
+       .problems = {404, 412}},
       {.method = HttpMethod::delete_,
        .pattern = kQueue,
        .access = Access::kOperate,

@@ -21,6 +21,7 @@ std::vector<Route> token_routes();        // net/admin/token_api.cc
 std::vector<Route> change_routes();       // net/admin/change_api.cc
 std::vector<Route> queue_routes();        // net/admin/queue_api.cc
 std::vector<Route> job_routes();          // net/admin/job_api.cc
+std::vector<Route> job_change_routes();   // net/admin/job_change_api.cc
 std::vector<Route> failure_routes();      // net/admin/failure_api.cc
 std::vector<Route> find_routes();         // net/admin/find_api.cc
 std::vector<Route> worker_routes();       // net/admin/worker_api.cc

@@ -5,7 +5,7 @@
 
 #include "engine/queue/job_id.h"
 #include "net/admin/api.h"
-#include "net/admin/each_job.h"
+#include "net/admin/job_answer.h"
 #include "net/admin/routes.h"
 
 namespace sluice {
@@ -80,8 +80,8 @@ constexpr LeaseCommand kTouch = {"Q.TOUCH", [](BodyReader& body, Words& words) {
                                                 words);
                                  }};
 
-Answer run_on_lease(Exchange& exchange, const LeaseCommand& command, const std::string& id,
-                    BodyReader& body) {
+JobAnswer run_on_lease(Exchange& exchange, const LeaseCommand& command, const std::string& id,
+                       BodyReader& body) {
   // Q.NACK would read it as the beginning of a selector.
   if (equals_ignore_case(id, kWhereWord)) body.fail("id", kNoJobId);
   const auto lease = body.bytes("lease");
@@ -106,11 +106,11 @@ void ack(Exchange& exchange) { of_one(exchange, kAck); }
 void nack(Exchange& exchange) { of_one(exchange, kNack); }
 void touch(Exchange& exchange) { of_one(exchange, kTouch); }
 
-Answer run_on_listed(Exchange& exchange, const LeaseCommand& command, json job) {
+JobAnswer run_on_listed(Exchange& exchange, const LeaseCommand& command, json job) {
   BodyReader body(exchange, std::move(job));
   const auto id = body.bytes("id");
   if (!id) body.fail("id", "is required");
-  Answer answer = run_on_lease(exchange, command, id.value_or(""), body);
+  JobAnswer answer = run_on_lease(exchange, command, id.value_or(""), body);
   if (id) put_bytes(answer.members, "id", *id);
   return answer;
 }
@@ -121,7 +121,7 @@ void of_each(Exchange& exchange, const LeaseCommand& command) {
   BodyReader body(exchange);
   auto jobs = body.array("jobs");
   if (!jobs) body.fail("jobs", "is required");
-  if (jobs && jobs->size() > kMostAtOnce) body.fail("jobs", kTooMany);
+  if (jobs && jobs->size() > kMostJobsNamed) body.fail("jobs", kTooManyJobs);
   if (query.failed() || body.failed()) return;
   const size_t count = jobs->size();
   answer_each(exchange, count, [&exchange, command, jobs = std::move(*jobs)](size_t i) mutable {

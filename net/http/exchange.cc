@@ -36,6 +36,11 @@ RespValue Exchange::run_if_queue(const std::string& key,
   return note(arguments, transport_->engine().run_if(Type::kQueue, key, views_of(arguments)));
 }
 
+void Exchange::run_together(const std::function<void()>& commands) {
+  CHECK(!cut_off());
+  transport_->engine().run_together(commands);
+}
+
 RespValue Exchange::note(const std::vector<std::string>& arguments, RespValue reply) {
   if (reply.is_error()) refused_ = arguments;
   const int64_t count = ChangeLog::count_of(arguments, reply);

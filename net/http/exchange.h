@@ -57,6 +57,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   RespValue run(const std::vector<std::string>& arguments);
   // The same if the key holds a queue at that moment; otherwise returns null.
   RespValue run_if_queue(const std::string& key, const std::vector<std::string>& arguments);
+  // Calls `commands`, which may call both a few times: nobody else changes the data in between.
+  void run_together(const std::function<void()>& commands);
   // Tells the log of changes that the requester has changed something, as run() does by itself.
   void note_change(const std::vector<std::string>& words, int64_t count);
   // For reads that bypass commands; the caller must raise the gate itself. REQUIRES: not cut off.

@@ -122,15 +122,31 @@ RespValue EngineClient::execute(std::span<const Bytes> arguments, const Conditio
   } else {
     execution.execute(*client_, request, reply);
   }
+  if (!together_) finish(execution);
+  if (client_->waiter != nullptr) return {};
+  Bytes bytes = out.view();
+  return parse_resp_value(bytes);
+}
+
+void EngineClient::finish(Execution& execution) {
   const Lsn gate = execution.finish();
   executing_ = false;
   gate_ = std::max(gate_, gate);
   // Also for changes that nobody waits for: they must be passed to the journal's writer.
   if (gate > thread_.gate().durable_lsn()) thread_.gate().request_flush();
   thread_.after_batch();
-  if (client_->waiter != nullptr) return {};
-  Bytes bytes = out.view();
-  return parse_resp_value(bytes);
+}
+
+void EngineClient::run_together(const std::function<void()>& commands) {
+  CHECK(!closed_ && !executing_);
+  Execution& execution = thread_.levels().execution();
+  thread_.clock().read();
+  execution.set_times(thread_.clock().times());
+  executing_ = together_ = true;
+  execution.lock_all();
+  commands();
+  together_ = false;
+  finish(execution);
 }
 
 RespValue EngineClient::run(std::span<const Bytes> arguments) {

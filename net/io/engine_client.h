@@ -23,6 +23,7 @@
 
 namespace sluice {
 
+class Execution;
 class IoThread;
 
 class EngineClient {
@@ -41,6 +42,9 @@ class EngineClient {
   RespValue run(std::span<const Bytes> arguments);
   // The same if the key holds a value of this type at that moment; otherwise returns null.
   RespValue run_if(Type type, Bytes key, std::span<const Bytes> arguments);
+  // Calls `commands`, which may call run() and run_if() a few times: nobody else changes the data
+  // from the first to the last of them.
+  void run_together(const std::function<void()>& commands);
   // Runs a command that may block. `then` receives the reply, at once or later, or null when the
   // command times out. Not called after close().
   void run_waiting(std::span<const Bytes> arguments, Then then);
@@ -79,6 +83,7 @@ class EngineClient {
     Type type;
   };
   RespValue execute(std::span<const Bytes> arguments, const Condition* condition = nullptr);
+  void finish(Execution& execution);
   std::optional<RespValue> refusal_of_pause() const;
   RespValue refuse_at_gate() const;
   void begin_waiting();
@@ -95,6 +100,7 @@ class EngineClient {
   Then then_;
   Lsn gate_ = 0;
   bool executing_ = false;
+  bool together_ = false;  // in run_together()
   bool closed_ = false;
 };
 

@@ -1,7 +1,7 @@
 // The actions of an operator. Irreversible ones ask for confirmation; the others offer an undo.
 import { job_link, stays } from "./address";
-import { job_path, queue_path, request, state } from "./api";
-import type { Query, QueueRef } from "./api";
+import { is_changed, job_path, queue_path, request, state } from "./api";
+import type { QueueRef } from "./api";
 import { body_item, body_member, entries_of, segment_of, shown, text_of } from "./bytes";
 import { server_now } from "./clock";
 import { ask, field } from "./dialogs";
@@ -14,6 +14,7 @@ import { is_over } from "./words";
 export interface Target {
   ref: QueueRef;
   id: string;
+  // As it was last seen.
   job: Pick<Job, "state" | "pri"> & Partial<Pick<Job, "not_before">>;
   // A member of plain Redis keys, of which the queue keeps nothing once it has left them.
   adopted?: boolean;
@@ -21,8 +22,12 @@ export interface Target {
   changed: () => void;
 }
 
-function change_job(target: Target, body: object): Promise<Job> {
-  return request<Job>(job_path(target.ref, target.id), { method: "PATCH", body });
+// What of a job nobody may have changed meanwhile; an empty text is null.
+export type Was = Record<string, string | number>;
+
+function change_job(target: Target, body: object, was?: Was): Promise<Job> {
+  return request<Job>(job_path(target.ref, target.id), { method: "PATCH",
+    body: { ...body, was } });
 }
 
 export function may_operate(): boolean {
@@ -55,18 +60,25 @@ export async function set_priority(target: Target, pri: string, undoing = false)
   const undo = undoing ? undefined : () => void set_priority(
     { ...target, job: { ...target.job, pri } }, before, true);
   await act(`${shown(target.id)} is now in ${pri}.`, "The priority was not changed",
-    () => change_job(target, { pri }), undo);
+    async () => {
+      await change_job(target, { pri }, undoing ? { pri: before } : undefined);
+      target.job = { ...target.job, pri };
+    }, undo);
   target.changed();
 }
 
-// A delayed job becomes pending; its time can be put back.
+// A delayed job becomes pending; its time can be put back while it is as it was then.
 export async function run_now(target: Target): Promise<void> {
   if (!may_operate()) return;
   const at = target.job.not_before;
+  let was: Was = {};
   await act(`${shown(target.id)} is no longer delayed.`, "The delay was not changed",
-    () => change_job(target, { delay_ms: 0 }), at == null ? undefined : () => void act(
+    async () => {
+      const { pri, attempts } = await change_job(target, { delay_ms: 0 }, { state: "delayed" });
+      was = { state: "pending", pri, attempts };
+    }, at == null ? undefined : () => void act(
       `${shown(target.id)} is delayed as before.`, "The delay was not put back",
-      () => change_job(target, { at })).then(target.changed));
+      () => change_job(target, { at }, was)).then(target.changed));
   target.changed();
 }
 
@@ -77,26 +89,42 @@ const DEPENDENTS = "Jobs that need it are cancelled with it, and stay so.";
 const ADOPTED = "will be removed from the Redis keys at once. No worker is told, and there is no "
   + "undo.";
 
-// Somebody else may have put it back, and it may have run: a retry would run it once more. The
-// server makes no retry depend on the state, so that is asked for just before.
-async function put_back(target: Target): Promise<void> {
+// Somebody else may have put it back, and it may have run: a retry would run it once more. So it is
+// retried only if its end is still the one that the cancel made.
+async function put_back(target: Target, end: number): Promise<void> {
   await act(`${shown(target.id)} is waiting again, at the end of its band.`,
     "The job was not put back", async () => {
-      const now = await request<Job>(job_path(target.ref, target.id));
-      if (now.state !== "cancelled") throw new Error(`it is ${now.state} by now.`);
-      await request(job_path(target.ref, target.id, ":retry"), { method: "POST", body: {} });
+      try {
+        await request(job_path(target.ref, target.id, ":retry"), { method: "POST",
+          body: { was: { end } } });
+      } catch (error) {
+        if (!is_changed(error)) throw error;
+        const { state } = await request<Job>(job_path(target.ref, target.id));
+        throw new Error(state === "cancelled" ? "somebody has cancelled it once more."
+          : `it is ${state} by now.`);
+      }
     });
   target.changed();
 }
 
-// Returns what has happened, and the job's state before.
-export async function cancel_job(ref: QueueRef, id: string,
-                                 body: object): Promise<{ said: string; was?: string }> {
-  const { result, was } = await request<{ result: string; was?: string }>(
-    job_path(ref, id, ":cancel"), { method: "POST", body });
-  return { was, said: result === "signalled" ? `The worker of ${shown(id)} was asked to stop.`
-    : `${shown(id)} has been cancelled.` };
+// What a cancel has done. `end` names the end that it made, if the job is kept.
+interface Cancelled {
+  result?: string;
+  // Its state before. What a list or a page showed may have been old.
+  was?: string;
+  end?: number;
 }
+
+export function cancel_job(ref: QueueRef, id: string, body: object): Promise<Cancelled> {
+  return request<Cancelled>(job_path(ref, id, ":cancel"), { method: "POST", body });
+}
+
+export function cancelled_in_words(id: string, { result }: Cancelled): string {
+  return result === "signalled" ? `The worker of ${shown(id)} was asked to stop.`
+    : `${shown(id)} has been cancelled.`;
+}
+
+const can_undo = ({ was, end }: Cancelled) => can_be_put_back(was) && end !== undefined;
 
 export function ask_to_cancel(target: Target): void {
   if (!may_operate()) return;
@@ -126,8 +154,9 @@ export function ask_to_cancel(target: Target): void {
     done: async () => {
       const body: Record<string, unknown> = { reason: reason.value || "by hand" };
       if (active && grace.value !== "") body.grace_ms = Number(grace.value);
-      const { said, was } = await cancel_job(target.ref, target.id, body);
-      notice(said, { undo: can_be_put_back(was) ? () => void put_back(target) : undefined });
+      const done = await cancel_job(target.ref, target.id, body);
+      notice(cancelled_in_words(target.id, done), {
+        undo: can_undo(done) ? () => void put_back(target, done.end!) : undefined });
       target.changed();
     },
   });
@@ -303,13 +332,10 @@ function change_all(path: string, verb: Verb, where: object, said: (count: numbe
   }, said, most, stopped);
 }
 
-interface Outcome {
+interface Outcome extends Cancelled {
   id: string | null;
   id_base64?: string;
   status: number;
-  result?: string;
-  // Its state before. What a list or a page showed may have been old.
-  was?: string;
   error?: { detail: string };
 }
 
@@ -339,9 +365,8 @@ export function ask_for_chosen(ref: QueueRef, verb: Verb, chosen: Map<string, st
       const refused = jobs.filter(({ status }) => status >= 400);
       const asked = jobs.filter(({ result }) => result === "signalled");
       const done = jobs.filter((each) => !refused.includes(each) && !asked.includes(each));
-      // What had ended before, or still runs, is not put back.
-      const again = done.filter(({ was }) => !adopted && can_be_put_back(was))
-        .map((each) => segment_of(each, "id") ?? "");
+      // What had ended before, still runs or is not kept is not put back.
+      const again = done.filter(can_undo);
       if (done.length > 0) {
         notice(`${plural(done.length, "job")} ${told}.`, again.length > 0
           ? { undo: () => void retry_all(ref, again, changed) } : {});
@@ -358,34 +383,16 @@ export function ask_for_chosen(ref: QueueRef, verb: Verb, chosen: Map<string, st
   });
 }
 
-const MOST_LISTS = 10;
-
-// Those of the jobs that are cancelled now, without a request for each: what ended last is listed
-// first.
-async function still_cancelled(ref: QueueRef, ids: string[]): Promise<string[]> {
-  const wanted = new Set(ids);
-  const found: string[] = [];
-  const query: Query = { state: "cancelled", count: String(MOST_A_CALL) };
-  for (let list = 0; list < MOST_LISTS && found.length < wanted.size; ++list) {
-    const { jobs, cursor } = await request<{ jobs: Job[]; cursor: string | null }>(
-      queue_path(ref, "/jobs", query));
-    found.push(...jobs.map((job) => segment_of(job, "id") ?? "").filter((id) => wanted.has(id)));
-    if (cursor === null) break;
-    query.cursor = cursor;
-  }
-  return found;
-}
-
 // As put_back, for several.
-async function retry_all(ref: QueueRef, ids: string[], changed: () => void): Promise<void> {
+async function retry_all(ref: QueueRef, cancelled: Outcome[], changed: () => void): Promise<void> {
   try {
-    const again = await still_cancelled(ref, ids);
-    if (again.length > 0) {
-      await request(queue_path(ref, "/jobs:retry"), { method: "POST",
-        body: { ids: again.map(body_item) } });
-      notice(`${plural(again.length, "job")} wait again, at the end of their bands.`);
+    const { jobs } = await request<{ jobs: Outcome[] }>(queue_path(ref, "/jobs:retry"), {
+      method: "POST", body: { ids: cancelled.map((each) => body_item(segment_of(each, "id") ?? "")),
+        was: cancelled.map(({ end }) => ({ end })) } });
+    const rest = jobs.filter(({ status }) => status >= 400).length;
+    if (rest < jobs.length) {
+      notice(`${plural(jobs.length - rest, "job")} wait again, at the end of their bands.`);
     }
-    const rest = ids.length - again.length;
     if (rest > 0) {
       notice(`${plural(rest, "job")} not put back: no longer cancelled, or no longer kept.`,
         { bad: true });

@@ -12,6 +12,9 @@ export class ApiError extends Error {
   }
 }
 
+// It is not as it was seen any more: somebody else has changed it meanwhile.
+export const is_changed = (error: unknown) => error instanceof ApiError && error.code === "CHANGED";
+
 // The server did not respond at all.
 export class Unreachable extends Error {}
 

@@ -4,6 +4,7 @@ import { OF_CHARTS, overview_link, queue_link, set_params, settings_link } from 
 import type { Params } from "./address";
 import { ActivePanel } from "./active_panel";
 import { ActivityPanel } from "./activity_panel";
+import { ask_to_add } from "./add_job";
 import { queue_path, request, state } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of, segment_of_item, shown } from "./bytes";
@@ -18,7 +19,7 @@ import { is_filtered } from "./job_filters";
 import { JobsPanel } from "./jobs_panel";
 import { LanesPanel } from "./lanes_panel";
 import { Poller, Visibility, draw_soon, painted } from "./live";
-import { ask_to_add, ask_to_pause, set_pause } from "./queue_actions";
+import { ask_to_pause, set_pause } from "./queue_actions";
 import { RangePanel } from "./range_panel";
 import { lacks_worker } from "./trouble";
 import type { Band, Item, Job, Pause, QueueAnswer, Stats } from "./types";

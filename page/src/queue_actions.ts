@@ -1,15 +1,15 @@
-// What an operator does with a whole queue: make it, pause it, add to it, delete it.
+// What an operator does with a whole queue: make it, pause it, delete it.
 import { overview_link, queue_link, stays } from "./address";
-import { ApiError, job_path, queue_path, request } from "./api";
+import { queue_path, request } from "./api";
 import type { QueueRef } from "./api";
-import { cancel_job, may_operate } from "./actions";
-import { body_member, is_addressable, segment_of_text, shown } from "./bytes";
+import { may_operate } from "./actions";
+import { is_addressable, segment_of_text, shown } from "./bytes";
 import { ask, field } from "./dialogs";
 import { h } from "./dom";
 import { plural } from "./format";
 import { act, failure, notice } from "./notices";
 import { path_with_rule, take_back } from "./rules";
-import type { Job, Pause, QueueAnswer } from "./types";
+import type { Pause, QueueAnswer } from "./types";
 
 const PAUSES: Record<Pause, string> = {
   none: "runs", in: "accepts no new jobs", out: "hands out no jobs", all: "is paused" };
@@ -77,55 +77,6 @@ export function ask_to_resume(ref: QueueRef, now: Pause, before: Pause | "", cha
     confirm: "Resume",
     done: () => set_pause(ref, before, "none", changed, group, now),
   });
-}
-
-export function ask_to_add(ref: QueueRef, bands: string[], changed: () => void): void {
-  if (!may_operate()) return;
-  const id = h("input", { name: "id", placeholder: "chosen by the queue", autocomplete: "off" });
-  const payload = h("textarea", { name: "payload", rows: 5, spellcheck: "false" });
-  const pri = h("select", { name: "pri" }, h("option", { value: "" }, "default"),
-    ...bands.map((band) => h("option", { value: band }, band)));
-  const group = h("input", { name: "group", autocomplete: "off" });
-  const delay = h("input", { name: "delay", type: "number", min: 0, step: "any",
-    placeholder: "0" });
-  ask({
-    title: `Add a job to ${shown(ref.queue)}`,
-    content: [field("Id", id), field("Payload", payload),
-      h("div.pair", {}, field("Priority", pri), field("Group", group)),
-      field("Delay in seconds", delay)],
-    confirm: "Add",
-    done: async () => {
-      const body: Record<string, unknown> = { payload: payload.value };
-      if (id.value) Object.assign(body, body_member("id", segment_of_text(id.value)));
-      if (pri.value) body.pri = pri.value;
-      if (group.value) body.group = group.value;
-      if (Number(delay.value) !== 0) body.delay_ms = Math.round(Number(delay.value) * 1000);
-      const added = await request<Job>(queue_path(ref, "/jobs"), { method: "POST", body });
-      const own = added.id === null ? null : segment_of_text(added.id);
-      notice(`Added ${added.id ?? "a job"}.`, {
-        undo: own === null ? undefined : () => void cancel_added(ref, own, changed),
-      });
-      changed();
-    },
-  });
-}
-
-const HELD_MS = 3_600_000;
-
-// A worker may have taken it by then, and nobody was asked whether that run should stop. So it is
-// delayed first, which the server refuses for what runs or has ended; what is delayed does not
-// begin before it is cancelled.
-async function cancel_added(ref: QueueRef, id: string, changed: () => void): Promise<void> {
-  let failed = "The job was not removed";
-  try {
-    await request(job_path(ref, id), { method: "PATCH", body: { delay_ms: HELD_MS } });
-    failed = "The job was delayed by an hour, but not removed";
-    notice((await cancel_job(ref, id, { reason: "added by mistake" })).said);
-  } catch (error) {
-    const began = error instanceof ApiError && error.code === "NOTWAITING";
-    failure(failed, began ? new Error(`${shown(id)} has begun, or has ended.`) : error);
-  }
-  changed();
 }
 
 // A queue begins with its first setting. `wanted`: a name to begin with.

@@ -1,5 +1,5 @@
 // The rules of a queue for its groups, keys and workers.
-import { queue_path, request } from "./api";
+import { is_changed, queue_path, request } from "./api";
 import type { QueueRef } from "./api";
 import { value_text } from "./setting_fields";
 import type { Config } from "./types";
@@ -31,21 +31,25 @@ export function path_with_rule(path: string, scope: Scope, name: string): string
   return `${path}${path.includes("?") ? "&" : "?"}${scope}=${name}`;
 }
 
+// Fields and values for the parameter `was`.
+export function seen(settings: Config): string[] {
+  return Object.entries(settings).map(([name, value]) => `${name}=${value_text(value)}`);
+}
+
 // Undoes the setting of a field that no rule had for this name: its rule is removed. One that has
 // got other fields since stays, and gets what was in force `before`, as no request removes a field.
-// Returns whether it is gone. The server removes no rule on a condition: what somebody adds to it
-// between the two requests goes with it.
+// Returns whether it is gone.
 export async function take_back(ref: QueueRef, scope: Scope, name: string, field: string,
                                 set: Config[string], before: Config[string]): Promise<boolean> {
-  const path = path_with_rule(queue_path(ref, "/config"), scope, name);
-  const rule = await request<Config>(path);
-  if (value_text(rule[field]) === value_text(set) && Object.keys(rule).length === 1) {
-    await request(path, { method: "DELETE" });
+  const was = seen({ [field]: set });
+  const path = (rest: string) => path_with_rule(queue_path(ref, rest, { was }), scope, name);
+  try {
+    await request(path("/config"), { method: "DELETE" });
     return true;
+  } catch (error) {
+    if (!is_changed(error)) throw error;
   }
-  const was = `${field}=${value_text(set)}`;
-  await request(path_with_rule(queue_path(ref, "", { was }), scope, name),
-    { method: "PATCH", body: { [field]: before } });
+  await request(path(""), { method: "PATCH", body: { [field]: before } });
   return false;
 }
 

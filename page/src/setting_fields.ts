@@ -1,6 +1,6 @@
 // The settings of a queue: what each is, what its value means now, and how it is entered.
 import { count, duration, plural, size } from "./format";
-import type { Stats } from "./types";
+import type { QueueAnswer, Stats } from "./types";
 
 // What there is of what a setting limits.
 type Use = Pick<Stats, "slots" | "waiting" | "active">;
@@ -130,6 +130,18 @@ export function value_text(value: string | number | boolean | undefined): string
 
 export function in_words(field: Field, text: string, use: Use | null): string {
   return field.words && text !== "" ? field.words(text, use) : text;
+}
+
+// Groups take these from the queue where no rule sets them.
+const INHERITED = ["ttl_ms", "order", "weight"];
+
+// What holds while nobody sets the field: of the queue, or by a rule. `answer`: with defaults.
+export function default_in_words(field: Field, of_rule: boolean, answer: QueueAnswer): string {
+  const inherits = of_rule && INHERITED.includes(field.name);
+  const text = value_text((inherits ? answer.config : answer.defaults)?.[field.name]);
+  if (text === "") return "";
+  const words = in_words(field, text, null);
+  return `${inherits ? "the queue's" : "default"} ${text}${words === text ? "" : `: ${words}`}`;
 }
 
 // Nothing, or what is wrong with it; the server has the last word.

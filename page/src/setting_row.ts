@@ -1,6 +1,6 @@
 // One setting that is changed in its place: what it means now, and before it is saved what the
 // change would mean.
-import { ApiError, request, state } from "./api";
+import { is_changed, request, state } from "./api";
 import { ask } from "./dialogs";
 import { h, replace, set_text } from "./dom";
 import { act, words_of_error } from "./notices";
@@ -29,6 +29,7 @@ export class SettingRow {
   readonly root = h("div.setting");
   private readonly words = h("strong");
   private readonly raw = h("small");
+  private readonly standard = h("span");
   private readonly shown: HTMLElement;
   private readonly button: HTMLElement | null;
   private text = "";
@@ -41,12 +42,14 @@ export class SettingRow {
     this.button = state.may("operate") ? h("button", { "aria-label": `Change ${field.name}`,
       click: () => this.edit() }, "Change") : null;
     this.shown = h("div.setting-value", {}, this.words, this.raw, this.button);
-    replace(this.root, h("code", {}, field.name), this.shown, h("small.what", {}, field.what));
+    replace(this.root, h("code", {}, field.name), this.shown,
+      h("small.what", {}, field.what, this.standard));
   }
 
-  // `words`: the value as it is meant now.
-  set(text: string, words: string): void {
+  // `words`: the value as it is meant now; `standard`: what holds while nobody sets it.
+  set(text: string, words: string, standard: string): void {
     this.text = text;
+    set_text(this.standard, standard && ` · ${standard}`);
     set_text(this.words, words);
     set_text(this.raw, words === text || words === "" || text === "" ? ""
       : `stored as ${text}`);
@@ -139,7 +142,7 @@ export class SettingRow {
     try {
       await this.set_value(text, seen);
     } catch (error) {
-      if (!(error instanceof ApiError) || error.code !== "CHANGED") throw error;
+      if (!is_changed(error)) throw error;
       const now = value_text((await request<Config>(this.path("/config", {})))[name]);
       line.warn(`Somebody has changed it meanwhile, from ${seen || "nothing"} to `
         + `${now || "nothing"}. Save ${text} anyway?`);

@@ -1,6 +1,6 @@
 // The settings of a queue, and of its groups, keys and workers.
 import { overview_link, queue_link } from "./address";
-import { ApiError, queue_path, request, state } from "./api";
+import { ApiError, is_changed, queue_path, request, state } from "./api";
 import type { Query, QueueRef } from "./api";
 import { segment_of, segment_of_text, shown } from "./bytes";
 import { ask, field as labelled } from "./dialogs";
@@ -10,9 +10,10 @@ import { count, plural } from "./format";
 import { Poller, draw_soon } from "./live";
 import { act, notice } from "./notices";
 import { ask_to_delete } from "./queue_actions";
-import { ask_rules } from "./rules";
+import { ask_rules, seen } from "./rules";
 import type { Rule, Rules, Scope } from "./rules";
-import { ALL_FIELDS, SECTIONS, body_of, fault_of, in_words, value_text } from "./setting_fields";
+import { ALL_FIELDS, SECTIONS, body_of, default_in_words, fault_of, in_words, value_text }
+  from "./setting_fields";
 import { SettingRow } from "./setting_row";
 import { TrialLine } from "./setting_trial";
 import type { Config, Group, QueueAnswer } from "./types";
@@ -110,7 +111,8 @@ export class SettingsView implements View {
   private async ask(signal: AbortSignal): Promise<void> {
     const began = performance.now();
     const [answer, found] = await Promise.all([
-      request<QueueAnswer>(queue_path(this.ref), { signal }), ask_rules(this.ref, signal)]);
+      request<QueueAnswer>(queue_path(this.ref, "", { with: "defaults" }), { signal }),
+      ask_rules(this.ref, signal)]);
     // What is not in use has no line.
     const use = new Map<string, Group>();
     for (const [scope, what] of [["group", "groups"], ["key", "keys"]] as const) {
@@ -147,7 +149,8 @@ export class SettingsView implements View {
     }
     for (const field of ALL_FIELDS) {
       const text = value_text(config?.[field.name]);
-      this.rows.get(field.name)?.set(text, in_words(field, text, stats));
+      this.rows.get(field.name)?.set(text, in_words(field, text, stats),
+        default_in_words(field, false, this.answer));
     }
     const { rules, cut } = this.found;
     this.rule_list.render(rules.slice(0, this.shown_rules));
@@ -205,12 +208,12 @@ export class SettingsView implements View {
 
   // What it was when it is removed is put back, which may be newer than what is shown.
   private async remove_rule(scope: Scope, glob: string): Promise<void> {
-    const path = this.rule_path(scope, glob, "/config", {});
+    const path = (query: Query) => this.rule_path(scope, glob, "/config", query);
     let settings: Config = {};
     await act(`The rule for ${shown(glob)} was removed.`, "The rule was not removed",
       async () => {
-        settings = await request<Config>(path);
-        await request(path, { method: "DELETE" });
+        settings = await request<Config>(path({}));
+        await request(path({ was: seen(settings) }), { method: "DELETE" });
       },
       () => void act("The rule is back.", "The rule was not put back", () => request(
         this.rule_path(scope, glob, "", { was: Object.keys(settings).map((name) => `${name}=`) }),
@@ -220,6 +223,7 @@ export class SettingsView implements View {
   }
 
   private update_rule(line: RuleLine, rule: Rule): void {
+    const answer = this.answer!;
     const glob = segment_of(rule, "glob") ?? "";
     const name = segment_of(rule, "name");
     const use = this.use.get(`${rule.scope} ${name}`);
@@ -237,7 +241,8 @@ export class SettingsView implements View {
         line.rows.set(name, row);
         line.root.append(row.root);
       }
-      row.set(value_text(value), in_words(field, value_text(value), null));
+      row.set(value_text(value), in_words(field, value_text(value), null),
+        default_in_words(field, true, answer));
     }
     for (const [name, row] of line.rows) {
       if (name in rule.settings) continue;
@@ -259,15 +264,20 @@ export class SettingsView implements View {
     const chosen = () => ALL_FIELDS.find((each) => each.name === name.value)!;
     const path = (query: Query) =>
       this.rule_path(scope.value as Scope, segment_of_text(glob.value), "", query);
+    const standard = h("small");
+    const told = () => this.answer !== null
+      && set_text(standard, default_in_words(chosen(), true, this.answer));
+    told();
     const line = new TrialLine(() => glob.value === "" || value.value === "" ? null
       : { field: chosen(), text: value.value, path: path({ dry_run: "true" }),
         full: RULES_REJECT }, null);
     ask({
       title: "Add a rule",
-      content: [h("div.rule-fields", { input: () => line.look() },
+      content: [h("div.rule-fields", { input: () => { told(); line.look(); } },
         h("div.pair", {}, labelled("For each", scope),
           labelled("Name, or a pattern with * and ?", glob)),
-        h("div.pair", {}, labelled("Setting", name), labelled("Value", value))), line.root],
+        h("div.pair", {}, labelled("Setting", name), labelled("Value", value)), standard),
+      line.root],
       confirm: "Add it",
       done: async () => {
         const field = chosen();
@@ -277,7 +287,7 @@ export class SettingsView implements View {
         await request(path({ was: `${field.name}=` }),
           { method: "PATCH", body: body_of(field, value.value) })
           .catch((error) => {
-            if (!(error instanceof ApiError) || error.code !== "CHANGED") throw error;
+            if (!is_changed(error)) throw error;
             throw new Error(`There is such a rule already: ${error.message}`);
           });
         this.poller.poke();

@@ -89,6 +89,8 @@ export interface QueueAnswer extends QueueLine {
   // The server's clock in unix milliseconds.
   now: number;
   config: Config | null;
+  // What each field is while nobody sets it; only with=defaults.
+  defaults?: Config | null;
 }
 
 export interface Band extends Named, Counts {

@@ -264,10 +264,19 @@ def test_config_and_pause(options):
     _, sluice = filled(options)
     require_equal(sluice.json("config", "exec", "max_active=2", "lease_ms=5000"),
                   {"max_active": 2, "lease_ms": 5000}, "set")
-    require(re.search(r"^max_active\t2$", sluice.must("config", "exec"), re.M), "show")
+    shown = sluice.must("config", "exec")
+    for line in "max_active\t2\t0", "retry\t0\t0", "default_pri\t2\t2", "order\tfifo\tfifo":
+        require(line in shown.splitlines(), f"no {line!r} in {shown}")
     require_equal(sluice.json("config", "exec", "max_active"), {"max_active": 2}, "one field")
     sluice.must("config", "exec", "--group", "ann", "max_active=1")
     require_equal(sluice.json("config", "exec", "--group", "ann"), {"max_active": 1}, "a rule")
+    require_equal(sluice.must("config", "exec", "--group", "ann").splitlines()[1:],
+                  ["max_active\t1\t"], "a rule, which has no defaults")
+    sluice.must("config", "other", "--create", "priority_order=desc")
+    require_equal(sluice.must("config", "other", "default_pri").splitlines()[1:],
+                  ["default_pri\t0\t0"], "a default that depends on another field")
+    require("max_active=a number, 0 for no limit\n      the most slots in use at once\n"
+            "      default: 0\n" in sluice.must("config", "--help"), "defaults in the help")
     require_equal(sluice.json("config", "exec", "--group", "ann", "--reset"), {}, "reset")
     sluice.fails(SERVER_ERROR, "BADFIELD field=max_active", "config", "exec", "max_active=many")
     sluice.fails(SERVER_ERROR, "max_active is given twice", "config", "exec", "max_active=4",

@@ -1,7 +1,11 @@
 #!/usr/bin/python3
-"""sluice top on a terminal: what it shows at every size, each key, lost servers, its cost."""
+"""sluice top on a terminal: what it shows at every size, each key, lost servers, its cost.
+
+What tmux shows of it goes to build/top-captures, a file for each size, and one with its colours.
+"""
 
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -15,6 +19,7 @@ from harness.servers import steady_port
 ALTERNATE, ORDINARY = "\x1b[?1049h", "\x1b[?1049l"
 ENTER, ESCAPE, TAB, BACK_TAB, UP, DOWN = "\r", "\x1b", "\t", "\x1b[Z", "\x1b[A", "\x1bOB"
 SIZES = (80, 24), (120, 40), (200, 60)
+CAPTURES = pathlib.Path(__file__).resolve().parents[2] / "build" / "top-captures"
 LISTS = r"WORKERS.*ACTIVE JOBS.*NEXT JOBS.*FAILED JOBS"
 
 
@@ -337,8 +342,9 @@ def test_many_queues_cost_little(options):
 
 
 def test_in_tmux(options):
-    """A real terminal shows the same: captures at three sizes, with resizing in between."""
+    """A real terminal shows the same at three sizes, with resizing in between; it is kept."""
     tmux = need_program("tmux")
+    CAPTURES.mkdir(parents=True, exist_ok=True)
     server, sluice = serve(options)
     with server.connect() as connection:
         fill(connection, jobs=70)
@@ -357,9 +363,16 @@ def test_in_tmux(options):
             def shown():
                 return call("capture-pane", "-p").split("\n")[:height]
 
-            wait_until(lambda: re.search(LISTS + r".*\nq: quit", "\n".join(shown()), re.S)
-                       and shown()[-1].startswith("q: quit"), what=f"{width}x{height}")
-            lines = shown()
+            def whole():
+                lines = shown()
+                return lines if len(lines) == height and lines[-1].startswith("q: quit") \
+                    and re.search(LISTS, "\n".join(lines), re.S) else None
+
+            lines = wait_until(whole, what=f"{width}x{height}")
+            coloured = call("capture-pane", "-ep")
+            for ending, text in ("txt", "\n".join(lines) + "\n"), ("ansi", coloured):
+                (CAPTURES / f"{width}x{height}.{ending}").write_text(text, encoding="utf-8")
+            require("\x1b[" in coloured, "a capture without colours")
             require(max(map(columns, lines)) <= width, str(lines))
             require(len([line for line in lines if "next-" in line]) >= 3, str(lines))
         call("send-keys", "Enter")

@@ -181,11 +181,11 @@ def call_everything(api):
     first = call_runs(api, queue, jobs)
     for path in ("/jobs?with=payload&with=result&with=options&limit=3",
                  "/jobs?state=completed&by=age", "/jobs?by=dispatch&count=10",
-                 "/events?after=-&id=a", f"/jobs/{first}/stream",
-                 "/jobs/a", "/jobs/f", "/jobs/%FF?with=payload", "", "?window_ms=1000", "/config",
-                 "/config?group=*", "/config?key_glob=*", "/config?worker_glob=*", "/rules?limit=1",
-                 "/bands", "/groups", "/groups/g",
-                 "/keys", "/tags/lang", "/workers", "/jobs/a?with=dependents&with=options",
+                 "/events?after=-&id=a", f"/jobs/{first}/stream", "/config", "/config?group=*",
+                 "/jobs/a", "/jobs/f", "/jobs/%FF?with=payload", "", "?window_ms=9s&with=defaults",
+                 "/config?key_glob=*", "/config?worker_glob=*", "/rules?limit=1",
+                 "/bands", "/groups", "/groups/g", "/keys", "/tags/lang",
+                 "/workers", "/jobs/a?with=dependents&with=options",
                  "/bands?with=wait_buckets&with=run_buckets",
                  "/events?after=-&count=50", "/history", "/history?range=day"):
         api.call("GET", queue + path)

@@ -151,6 +151,26 @@ def test_what_was_changed_meanwhile(options):
                  "none"] in changes, changes)
 
 
+def test_defaults(options):
+    """What each field is while nobody sets it, from the rows that Q.CONFIG goes by."""
+    server = serve(options)
+    with Client(server) as client:
+        client.expect(200, "PATCH", QUEUE + "?create=true", {"max_active": 3, "rate": "2/1s"})
+        shown = client.get(QUEUE + "?with=defaults").json
+        nothing_set = client.expect(200, "DELETE", QUEUE + "/config").json
+        require_equal(shown["defaults"], {**nothing_set, "quiet": "off"})
+        require_equal((shown["defaults"]["max_active"], shown["config"]["max_active"]), (0, 3))
+        require("defaults" not in client.get(QUEUE).json, "what was not asked for")
+        # One of them depends on another field.
+        client.expect(200, "PATCH", QUEUE, {"priority_order": "desc", "max_active": 4})
+        shown = client.get(QUEUE + "?with=defaults").json
+        require_equal((shown["defaults"]["default_pri"], shown["config"]["default_pri"]), (0, 0))
+        missing = client.get("/api/v1/queues/none?with=defaults").json
+        require_equal((missing["config"], missing["defaults"]), (None, None))
+        require_equal(require_problem(client.get(QUEUE + "?with=default"), 422,
+                                      "BADFIELD")["nearest"], "defaults")
+
+
 def test_rules(options):
     """All rules in pages, with the names of those that are for one name only."""
     server = serve(options)

@@ -14,7 +14,8 @@ import subprocess
 import sys
 import threading
 
-from harness import NPM, Skipped, alone, need_npm, require, require_equal, run, scratch
+from harness import (NPM, Skipped, alone, need_npm, page_requests, require, require_equal, run,
+                     scratch)
 from harness.certificates import Certificates
 from harness.group import Group
 from harness.http_client import (ADMIN_TOKEN, OPERATE_TOKEN, READ_TOKEN, TOKENS, Client,
@@ -337,8 +338,14 @@ def add_many(server):
 
 
 def test_many_jobs(options):
-    """A million jobs and fifty changes a second leave the page smooth, and its cost bounded."""
-    print(play(options, "many", prepare=lambda server, _: add_many(server)), end="")
+    """A million jobs and fifty changes a second leave the page smooth, and its cost bounded; it
+    asks nothing that bench/observed does not ask."""
+    told = play(options, "many", prepare=lambda server, _: add_many(server)).splitlines()
+    mark = "asked: "
+    print(*(line for line in told if not line.startswith(mark)), sep="\n")
+    asked = {page_requests.form(line[len(mark):]) for line in told if line.startswith(mark)}
+    require(page_requests.form(page_requests.QUEUE) in asked, f"only {asked}")
+    require_equal(asked - page_requests.forms(), set(), "requests that bench/observed lacks")
 
 
 @alone

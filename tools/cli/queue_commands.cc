@@ -6,6 +6,7 @@
 
 #include "engine/base/numbers.h"
 #include "engine/queue/field_help.h"
+#include "engine/queue/queue_config_fields.h"
 #include "net/http/json_text.h"
 #include "tools/cli/context.h"
 #include "tools/cli/failure.h"
@@ -282,7 +283,31 @@ int try_config(Context& context, const Words& words, const Words& pairs) {
   return kDone;
 }
 
+// The values of a queue on which the defaults of others depend. `shown`: some of its fields.
+QueueValues values_for_defaults(Context& context, const RespValue& shown) {
+  QueueValues values;
+  if (shown.find("default_pri") == nullptr) return values;
+  const RespValue order =
+      as_map(context.connection.call({"Q.CONFIG", context.queue(), "GET", "priority_order"}));
+  values.descending = order.at("priority_order").text == "desc";
+  return values;
+}
+
+// What a rule does not set has no default: other rules or the queue may.
+Table config_table(Context& context, const RespValue& shown, bool is_rule) {
+  const QueueValues values = values_for_defaults(context, shown);
+  Table table({{"FIELD"}, {"VALUE", false, true}, {"DEFAULT", false, true}});
+  for (size_t i = 0; i + 1 < shown.items.size(); i += 2) {
+    const std::string& name = shown.items[i].text;
+    const ConfigRow* field = is_rule ? nullptr : find_config_row(name);
+    table.add({printable(name), printable(shown.items[i + 1].text),
+               field == nullptr ? "" : std::string(default_text(*field, values))});
+  }
+  return table;
+}
+
 int show_config(Context& context, Words words, const Words& fields) {
+  const bool is_rule = words.size() > 2;
   words.emplace_back("GET");
   words.insert(words.end(), fields.begin(), fields.end());
   const RespValue reply = as_map(context.connection.call(words));
@@ -290,10 +315,7 @@ int show_config(Context& context, Words words, const Words& fields) {
     print_json(config_to_json(reply));
     return kDone;
   }
-  Table table({{"FIELD"}, {"VALUE", false, true}});
-  for (size_t i = 0; i + 1 < reply.items.size(); i += 2) {
-    table.add({printable(reply.items[i].text), printable(reply.items[i + 1].text)});
-  }
+  const Table table = config_table(context, reply, is_rule);
   if (!table.empty()) table.print(context.screen);
   return kDone;
 }
@@ -348,10 +370,12 @@ int run_pause(Context& context) {
 int run_resume(Context& context) { return set_paused(context, "none"); }
 
 std::string config_fields_help() {
-  std::string text = "fields, with their format and meaning:\n";
+  std::string text = "fields, with their format, meaning and default:\n";
   for (const FieldHelp& field : config_field_help()) {
+    const ConfigRow* row = find_config_row(field.name);
     text += "  " + std::string(field.name) + "=" + std::string(field.takes) + "\n      " +
-            std::string(field.meaning) + "\n";
+            std::string(field.meaning) + "\n      default: " + std::string(row->default_text) +
+            "\n";
   }
   return text;
 }

@@ -56,7 +56,7 @@ async function told_as_it_is(visit) {
   const added = page.locator(".notice", { hasText: "Added mistaken" });
   await added.waitFor();
   const [{ lease }] = await pop("mail", { id: "mistaken", lease_ms: 600_000 });
-  visit.faults.allowed.push("status of 409");
+  visit.faults.allowed.push("status of 412");
   await added.getByText("Undo").click();
   await visit.see(".notice.bad", "The job was not removed: mistaken has begun, or has ended.");
   const touched = await api("POST", `${queue("mail")}/jobs/mistaken:touch`, { lease });

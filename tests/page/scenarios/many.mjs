@@ -1,7 +1,7 @@
-import { Visit, add, api, assert, job, pause, queue, scenario } from "./browser.mjs";
+import { Visit, api, assert, job, queue, scenario } from "./browser.mjs";
+import { animate, change, trace } from "./trace.mjs";
 
 const SECONDS = 10;
-const UPDATES_A_SECOND = 50;
 // Limit for a queue's page: eleven requests per turn, one turn a second, and some at the start.
 const most_requests = (seconds) => (seconds + 2) * 13;
 const MOST_ELEMENTS = 2500;
@@ -10,12 +10,6 @@ const MOST_ELEMENTS = 2500;
 // work on the machine does not lengthen.
 const LONGEST_TASK_MS = 100;
 const P95_FRAME_MS = 50;
-
-// Frames, until the page is closed.
-function animate() {
-  const frame = () => requestAnimationFrame(frame);
-  frame();
-}
 
 const ms = (value) => `${value.toFixed(1)} ms`;
 
@@ -35,38 +29,6 @@ function report({ frames, tasks, elements, script, requests, seconds }) {
   return undefined;
 }
 
-// Until the returned function is called: the CPU in milliseconds of each task, and of the page's
-// thread from each frame to the next.
-async function trace(devtools) {
-  const events = [];
-  const collect = ({ value }) => events.push(...value);
-  devtools.on("Tracing.dataCollected", collect);
-  const complete = new Promise((done) => devtools.once("Tracing.tracingComplete", done));
-  await devtools.send("Tracing.start", { transferMode: "ReportEvents",
-    traceConfig: { includedCategories: ["devtools.timeline", "toplevel"] } });
-  return async () => {
-    await devtools.send("Tracing.end");
-    await complete;
-    devtools.off("Tracing.dataCollected", collect);
-    const tasks = events.filter(({ name, tdur }) => /(^|::)RunTask$/.test(name) && tdur > 0);
-    assert(tasks.length > 100, `${tasks.length} tasks were traced`);
-    const fired = events.filter(({ name }) => name === "FireAnimationFrame");
-    assert(fired.length > 100, `${fired.length} frames were traced`);
-    const { pid, tid } = fired[0];
-    const own = tasks.filter((task) => task.pid === pid && task.tid === tid)
-      .sort((a, b) => a.ts - b.ts || b.dur - a.dur);
-    const frames = [];
-    let end = -Infinity;
-    for (const { ts, dur, tdur } of own) {
-      if (ts < end) continue;  // a part of the one before
-      end = ts + dur;
-      if (fired.some((frame) => frame.ts >= ts && frame.ts < end)) frames.push(0);
-      if (frames.length > 0) frames[frames.length - 1] += tdur / 1000;
-    }
-    return { tasks: tasks.map(({ tdur }) => tdur / 1000), frames };
-  };
-}
-
 // Some seconds of changes, traced: returns what is wrong.
 async function watch({ page, devtools, counted, round }) {
   const script_s = async () => (await devtools.send("Performance.getMetrics")).metrics
@@ -74,18 +36,11 @@ async function watch({ page, devtools, counted, round }) {
   counted.asked = 0;
   const traced = await trace(devtools);
   const before = await script_s();
-  const began = Date.now();
-  const adds = [];
-  while (adds.length < SECONDS * UPDATES_A_SECOND) {
-    adds.push(add("big", `new-${round}-${adds.length}`, { pri: "CRITICAL" }));
-    await pause(Math.max(0, began + adds.length * 1000 / UPDATES_A_SECOND - Date.now()));
-  }
-  await Promise.all(adds);
-  const seconds = (Date.now() - began) / 1000;
+  const { changes, seconds } = await change(SECONDS, `new-${round}`, () => "big");
   const requests = counted.asked;
   const script = (await script_s() - before) / seconds;
   const elements = await page.evaluate(() => document.querySelectorAll("*").length);
-  console.log(`${adds.length} changes and ${requests} requests in ${seconds.toFixed(1)} s`);
+  console.log(`${changes} changes and ${requests} requests in ${seconds.toFixed(1)} s`);
   return report({ ...await traced(), elements, script, requests, seconds });
 }
 
@@ -100,6 +55,9 @@ await scenario(async (browser) => {
   await visit.see(".job-row", "#25");
   const counted = { asked: 0 };
   page.on("response", () => { counted.asked += 1; });
+  const asked = new Set();
+  const note = (request) => asked.add(request.url().slice(visit.at.length));
+  page.on("request", note);
   const devtools = await visit.context.newCDPSession(page);
   await devtools.send("Performance.enable");
   await page.evaluate(animate);
@@ -111,6 +69,8 @@ await scenario(async (browser) => {
     faults.push(fault);
   }
   assert(faults.length < 3, faults.join(", "));
+  page.off("request", note);
+  for (const target of asked) console.log(`asked: ${target}`);
   // A page further on, and a job far behind with its place.
   await visit.click(".tabs button", "pending");
   await visit.see(".job-row", "#25");

@@ -155,6 +155,8 @@ async function seldom(browser, name, options) {
   await visit.click(".page-head button", "Add a job…");
   await visit.see("dialog h2", "Add a job");
   await shoot_it("dialog");
+  await visit.click("dialog summary", "More");
+  await shoot_it("dialog-more");
   await page.keyboard.press("Escape");
   await visit.see_none("dialog");
   await page.keyboard.press("?");

@@ -88,7 +88,14 @@ async function set(visit) {
   await page.keyboard.press("s");
   await visit.see(".setting", /max_active.*3 of 4 in use/);
   await visit.see(".setting", /max_waiting.*no limit; 2 waiting/);
+  // The default stands beside each, also while it is changed.
+  for (const [name, standard] of [["max_active", "0: no limit"], ["lease_ms", "30000: 30 s"],
+    ["retain_completed", "1000:3600000: the last 1,000, for 1 h"], ["fair", "off"]]) {
+    const row = page.locator(".setting").filter({ has: page.getByText(name, { exact: true }) });
+    await row.getByText(`· default ${standard}`).waitFor();
+  }
   await page.getByLabel("Change max_active").click();
+  await visit.see(".setting:has(.setting-edit)", "default 0: no limit");
   const input = page.locator("input[name=max_active]");
   // A number of slots has no unit.
   for (const text of ["many", "5m"]) {
@@ -213,6 +220,7 @@ async function rules(visit) {
   await visit.click(".rules-panel button", "Add a rule…");
   await page.fill("dialog input[name=glob]", "ann");
   await page.selectOption("dialog select[name=field]", "max_active");
+  await visit.see("dialog small", "default 0: no limit");
   await page.fill("dialog input[name=value]", "1m");
   await visit.see("dialog .trial.warn", "This takes a whole number.");
   await page.fill("dialog input[name=value]", "2");
@@ -236,6 +244,18 @@ async function rules(visit) {
   await visit.see(".rule .trial", /1 slot in use is above this cap: .* starts until it is free/);
   await visit.click(".rule button", "Save");
   await visit.see(".rule", /3 of 2 in use/);
+  // Nor is it removed as something else than was looked at.
+  const removes = (url) => url.pathname === `${queue("mail")}/config`;
+  await page.route(removes, async (route) => {
+    if (route.request().method() === "DELETE") {
+      await api("PATCH", `${queue("mail")}?group=ann`, { max_waiting: 7 });
+    }
+    await route.continue();
+  });
+  await visit.click(".rule button", "Remove");
+  await visit.see(".notice.bad", "The rule was not removed: max_waiting is 7 now.");
+  await page.unroute(removes);
+  await api("DELETE", `${queue("mail")}/config?group=ann`);
   // What it is when it is removed is put back, whatever is shown.
   await api("PATCH", `${queue("mail")}?group=ann`, { max_active: 1 });
   await visit.click(".rule button", "Remove");
@@ -255,6 +275,8 @@ async function patterns(visit) {
   }
   await visit.see(".rule", /ttl_ms *1 h *stored as 3600000/);
   await visit.see(".rule", "20 starts in 1.0 s, up to 40 at once");
+  await visit.see(".rule", /ttl_ms.* · the queue's 0: for ever/);
+  await visit.see(".rule", /rate.* · default none: no limit/);
   const remove = (glob) => page.locator(".rule", { hasText: glob }).getByText("Remove").click();
   await visit.see(".rule", "b*");
   await remove("a*");

@@ -65,6 +65,18 @@ async function change_priority(visit) {
   await until(async () => (await job("mail", "a2")).pri === "CRITICAL", "a2 is critical");
   await visit.click(".notice button", "Undo");
   await until(async () => (await job("mail", "a2")).pri === "NORMAL", "undone");
+  // What somebody else has chosen since stays.
+  visit.faults.allowed.push("status of 412");
+  await visit.see(".job-row", /a2NORMAL/);
+  await row.hover();
+  await row.locator("select").selectOption("HIGH");
+  const told = page.locator(".notice", { hasText: "a2 is now in HIGH." });
+  await told.waitFor();
+  await api("PATCH", `${queue("mail")}/jobs/a2`, { pri: "LOW" });
+  await told.getByText("Undo").click();
+  await visit.see(".notice.bad", "The priority was not changed: pri is LOW now.");
+  await api("PATCH", `${queue("mail")}/jobs/a2`, { pri: "NORMAL" });
+  await visit.see(".job-row", /a2NORMAL/);
 }
 
 async function cancel(visit) {
@@ -79,23 +91,31 @@ async function cancel(visit) {
   await state_is("a1", "pending");
 }
 
-// What was put back by another, and has run, is not run once more.
+// What was put back by another, and has run or was cancelled anew, is not run once more.
 async function undo_too_late(visit) {
   const { page } = visit;
-  await add("mail", "late");
-  await visit.see(".job-row", "late");
-  await page.locator('.job-row a[data-row="late"]').focus();
-  await page.keyboard.press("c");
-  await visit.click("dialog button", "Cancel the job");
-  const told = page.locator(".notice", { hasText: "late has been cancelled." });
-  await told.waitFor();
-  await api("POST", `${queue("mail")}/jobs/late:retry`, {});
-  const [{ lease }] = await pop("mail", { id: "late" });
-  await api("POST", `${queue("mail")}/jobs/late:ack`, { lease });
-  await told.getByText("Undo").click();
-  await visit.see(".notice.bad", "The job was not put back: it is completed by now.");
-  assert.equal((await job("mail", "late")).state, "completed");
-  await api("POST", `${queue("mail")}/jobs:purge`, { ids: ["late"] });
+  const late = async (id, meanwhile, what) => {
+    await add("mail", id);
+    await visit.see(".job-row", id);
+    await page.locator(`.job-row a[data-row="${id}"]`).focus();
+    await page.keyboard.press("c");
+    await visit.click("dialog button", "Cancel the job");
+    const told = page.locator(".notice", { hasText: `${id} has been cancelled.` });
+    await told.waitFor();
+    await api("POST", `${queue("mail")}/jobs/${id}:retry`, {});
+    await meanwhile();
+    const { state } = await job("mail", id);
+    await told.getByText("Undo").click();
+    await visit.see(".notice.bad", `The job was not put back: ${what}`);
+    assert.equal((await job("mail", id)).state, state);
+    await api("POST", `${queue("mail")}/jobs:purge`, { ids: [id] });
+  };
+  await late("late", async () => {
+    const [{ lease }] = await pop("mail", { id: "late" });
+    await api("POST", `${queue("mail")}/jobs/late:ack`, { lease });
+  }, "it is completed by now.");
+  await late("later", () => api("POST", `${queue("mail")}/jobs/later:cancel`, {}),
+    "somebody has cancelled it once more.");
 }
 
 async function cancel_running(visit) {
@@ -171,6 +191,49 @@ async function undo_pause_and_add(visit) {
   await visit.see(".notice", "mistaken has been cancelled");
 }
 
+// What few jobs need is folded away; all of it is what the job gets.
+async function add_with_more(visit) {
+  const { page } = visit;
+  for (const id of ["n1", "n2"]) await add("more", id);
+  await visit.open_queue("more");
+  await visit.see_figure("Pending", "2");
+  const enter = async (fields) => {
+    await page.keyboard.press("a");
+    assert.equal(await page.locator("dialog [name=needs]").isVisible(), false);
+    await visit.click("dialog summary", "More");
+    for (const [name, text] of Object.entries(fields)) {
+      const input = page.locator(`dialog [name=${name}]`);
+      await (name === "ifdup" ? input.selectOption(text) : input.fill(text));
+    }
+  };
+  await enter({ id: "full", needs: "n1\n", after: "n2", tags: "lang", keys: "k1\nk2",
+    ttl_ms: "10m", retry: "2", backoff: "1s:5m", lease_ms: "45s", max_run_ms: "1h", cost: "2",
+    boost_ms: "-5s", max_wait_ms: "1d" });
+  await visit.see_accessible("all that a job may have");
+  await visit.click("dialog button.primary", "Add");
+  await visit.see("dialog .fault", "A tag is written as name=value, not lang.");
+  await page.fill("dialog [name=tags]", "lang=c++\nsum=a=b");
+  await visit.click("dialog button.primary", "Add");
+  await visit.see(".notice", "Added full.");
+  const { state, needs, after, tags, keys, cost, options } =
+    await api("GET", `${queue("more")}/jobs/full?with=options`);
+  assert.deepEqual({ state, needs, after, tags, keys, cost, options }, {
+    state: "blocked", needs: ["n1"], after: ["n2"], tags: { lang: "c++", sum: "a=b" },
+    keys: ["k1", "k2"], cost: 2, options: { boost_ms: -5000, ttl_ms: 600_000, lease_ms: 45_000,
+      max_run_ms: 3_600_000, retry: 2, backoff: [1000, 300_000] } });
+  const time = "2099-01-02T03:04:05";
+  await enter({ id: "timed", at: time });
+  await visit.click("dialog button.primary", "Add");
+  await visit.see(".notice", "Added timed.");
+  assert.equal((await job("more", "timed")).not_before,
+    await page.evaluate((text) => new Date(text).getTime(), time));
+  await enter({ id: "timed", ifdup: "keep" });
+  await visit.click("dialog button.primary", "Add");
+  const kept = page.locator(".notice", { hasText: "timed is there already, and was kept." });
+  await kept.waitFor();
+  assert.equal(await kept.getByText("Undo").count(), 0);
+}
+
 async function complete(...ids) {
   for (const id of ids) await add("mail", id, { pri: "CRITICAL" });
   for (const { id, lease } of await pop("mail", { count: ids.length })) {
@@ -224,9 +287,23 @@ async function run_now(visit) {
   await row.getByText("Run now").click();
   await visit.see(".notice", "d1 is no longer delayed.");
   await is("pending");
+  await visit.see_none(".job-row", "d1");
   await page.locator(".notice", { hasText: "no longer delayed" }).getByText("Undo").click();
   await is("delayed");
   assert.equal((await job("late", "d1")).not_before, delayed.not_before);
+  // It is not put back into a delay once somebody else has given it another place.
+  await visit.see(".job-row", "d1");
+  await row.hover();
+  await row.getByText("Run now").click();
+  const told = page.locator(".notice", { hasText: "d1 is no longer delayed." });
+  await told.waitFor();
+  await visit.see_none(".job-row", "d1");
+  await api("PATCH", `${queue("late")}/jobs/d1`, { pri: "HIGH" });
+  await told.getByText("Undo").click();
+  await visit.see(".notice.bad", "The delay was not put back: pri is HIGH now.");
+  await is("pending");
+  await api("PATCH", `${queue("late")}/jobs/d1`, { pri: "NORMAL", at: delayed.not_before });
+  await visit.see(".job-row", "d1");
   // To the front would be now: it has no such place.
   await page.locator('.job-row a[data-row="d1"]').focus();
   for (const key of ["f", "b", "r"]) await page.keyboard.press(key);
@@ -391,7 +468,7 @@ await scenario(async (browser) => {
   await visit.log_in();
   await visit.open_queue("mail");
   await visit.play([move, move_back, change_priority, cancel, undo_too_late, cancel_running,
-    pause_and_add, undo_pause_and_add, forget_all, retry_all, keys, next_jobs, run_now, tried_again,
-    cancel_without_undo, run_again, give_back, cancel_all, focus_afterwards]);
+    pause_and_add, undo_pause_and_add, forget_all, retry_all, keys, next_jobs, add_with_more, run_now,
+    tried_again, cancel_without_undo, run_again, give_back, cancel_all, focus_afterwards]);
   await visit.close();
 });

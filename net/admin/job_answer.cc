@@ -1,4 +1,4 @@
-#include "net/admin/each_job.h"
+#include "net/admin/job_answer.h"
 
 #include <memory>
 #include <utility>
@@ -7,14 +7,13 @@
 
 namespace sluice {
 
-using nlohmann::json;
-
 namespace {
 
-// `change(i)` for each job, one after the other.
+using nlohmann::json;
+
 class EachJob {
  public:
-  EachJob(Exchange& exchange, size_t count, std::function<Answer(size_t)> change)
+  EachJob(Exchange& exchange, size_t count, std::function<JobAnswer(size_t)> change)
       : exchange_(exchange.shared_from_this()), count_(count), change_(std::move(change)) {}
 
   // Changes one. Returns false after the last one.
@@ -24,7 +23,7 @@ class EachJob {
       list_.respond(*exchange_);
       return false;
     }
-    Answer answer = change_(list_.size());
+    JobAnswer answer = change_(list_.size());
     json& line = answer.members;
     if (answer.refused) line["error"] = parse_json(answer.refused->body);
     line["status"] = answer.status;
@@ -35,20 +34,26 @@ class EachJob {
  private:
   const std::shared_ptr<Exchange> exchange_;
   const size_t count_;
-  const std::function<Answer(size_t)> change_;
+  const std::function<JobAnswer(size_t)> change_;
   JsonList list_{"jobs"};
 };
 
 }  // namespace
 
-Answer refused_answer(HttpResponse refused) { return {refused.status, {}, std::move(refused)}; }
+JobAnswer refused_answer(HttpResponse refused) { return {refused.status, {}, std::move(refused)}; }
 
-void respond_answer(Exchange& exchange, Answer answer) {
+JobAnswer shown_job(Exchange& exchange, const RespValue& reply) {
+  if (auto refused = problem_of_reply(exchange, reply)) return refused_answer(std::move(*refused));
+  if (reply.is_null()) return refused_answer(problem(404, "NOJOB", "No such job."));
+  return {200, resp_to_json(reply)};
+}
+
+void respond_answer(Exchange& exchange, JobAnswer answer) {
   if (answer.refused) return exchange.respond(std::move(*answer.refused));
   respond_json(exchange, answer.members, answer.status);
 }
 
-void answer_each(Exchange& exchange, size_t count, std::function<Answer(size_t)> change) {
+void answer_each(Exchange& exchange, size_t count, std::function<JobAnswer(size_t)> change) {
   if (respond_busy(exchange)) return;
   const auto each = std::make_shared<EachJob>(exchange, count, std::move(change));
   work_in_turns(exchange.engine().thread(), [each] { return each->go_on(); });
