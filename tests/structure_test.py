@@ -51,7 +51,7 @@ ENGINE_NEVER = {
 # "path: what" -> why it is right there.
 ENGINE_EXCEPTIONS: dict[str, str] = {
     "engine/base/mutex.h: a clock": "when to give up waiting for a lock; no value comes from it",
-    "engine/script/lua_source.cc: a clock": "how long a new source may keep the compiler busy",
+    "engine/base/thread.cc: a clock": "processor time: what a source and event streams may use",
     "engine/base/ticks.h: a clock": "durations for statistics; no order or deadline uses them",
     "engine/base/ticks.cc: a clock": "measures how long one of those ticks is",
     "engine/base/prefetch_line.h: prefetching without prefetch_line()": "is it",
