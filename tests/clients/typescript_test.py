@@ -69,7 +69,7 @@ def test_units(_options):
     """What needs no server: codecs, words, meanings of replies, plans (node --test)."""
     node = built()
     files = sorted((PACKAGE / "dist-test" / "test").glob("*.test.js"))
-    done = subprocess.run([node, "--test", *files], capture_output=True, text=True, timeout=120,
+    done = subprocess.run([node, "--test", *files], capture_output=True, text=True, timeout=600,
                           check=False)
     require(done.returncode == 0 and "fail 0" in done.stdout, done.stdout[-4000:] + done.stderr)
 
