@@ -132,8 +132,9 @@ def tls_server(options, **directives):
 
 
 def test_tls(options):
-    """Queue and Worker over TLS. A server whose certificate another authority has signed, or that
-    wants a certificate of the client, is Unreachable, and the error says why."""
+    """Queue and Worker over TLS. A server whose certificate another authority has signed is
+    Unreachable. One that wants a certificate of the client says so when a command was sent already:
+    whether it has run is Unknown. Each error, or its cause, says why."""
     with tls_server(options) as (running, certificates):
         def url(authority, *more):
             said = [f"ssl_ca_certs={certificates.certificate(authority)}", *more]
@@ -146,14 +147,17 @@ def test_tls(options):
             Worker(EXEC, lambda job: job.payload, url("ca", *own), burst=True).run()
             require_equal(job.result(60), {"n": 1})
             require_equal([event.type for event in queue.events("-", follow=False)][0], "added")
-        for bad, text in ((url("other", *own), "certificate verify failed"), (url("ca"), "")):
+        for bad, kind, text in (
+                (url("other", *own), errors.Unreachable, "certificate verify failed"),
+                (url("ca"), (errors.Unknown, errors.Unreachable), "")):
             with Queue(EXEC, bad, patience=0.1) as queue:
-                error = raised(errors.Unreachable, queue.add, 1)
-                require(text in str(error), str(error))
+                error = raised(kind, queue.add, 1)
+                said = error.__cause__ or error
+                require(isinstance(said, errors.Unreachable) and text in str(said), str(said))
             worker = Worker(EXEC, print, bad, connect_timeout=0.3)
             require(text in str(raised(errors.Unreachable, worker.run)), "a worker, too")
         with Queue(EXEC, url_of(running.ports["tls-port"]), patience=0.1) as queue:
-            raised(errors.Unreachable, queue.add, 1)
+            raised((errors.Unknown, errors.Unreachable), queue.add, 1)
 
 
 def test_decoding_clients(options):

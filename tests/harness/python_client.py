@@ -46,4 +46,4 @@ def raised(kind, function, *arguments, **options):
         got = function(*arguments, **options)
     except kind as error:
         return error
-    raise AssertionError(f"{function} returned {got!r}, expected {kind.__name__}")
+    raise AssertionError(f"{function} returned {got!r}, expected {kind}")

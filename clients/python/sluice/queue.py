@@ -303,7 +303,11 @@ class Queue:
         # A full memory refuses an add whether the job is there or not.
         doubtful = is_outage(reply) or isinstance(
             reply, (errors.Duplicate, errors.OutOfMemory, errors.Unreachable))
-        return errors.Unknown(addition.id) if lost and doubtful else reply
+        if not (lost and doubtful):
+            return reply
+        unknown = errors.Unknown(addition.id)
+        unknown.__cause__ = reply
+        return unknown
 
     # -- One job ------------------------------------------------------------------------------
 
@@ -409,7 +413,7 @@ class Queue:
             return wire.to_text(self._link.call(*words, patience=self._patience, twice=False))
         except errors.SluiceError as error:
             if is_uncertain(error):
-                raise errors.Unknown(id) from None
+                raise errors.Unknown(id) from error
             raise
 
 

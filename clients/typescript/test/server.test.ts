@@ -85,7 +85,7 @@ test('the name of a worker has its host and its process, and no other worker has
   const names = Array.from({ length: 100 }, () =>
     new Worker('q', () => null, { signals: false, logger: null }).name)
   assert.equal(new Set(names).size, 100)
-  const begin = `${hostname()}-${process.pid}-`
+  const begin = `${hostname()}:${process.pid}:`
   assert.deepEqual(names.filter((name) => !name.startsWith(begin)), [])
   assert.equal(new Worker('q', () => null, { name: 'mine', logger: null }).name, 'mine')
 })
