@@ -138,9 +138,15 @@ export class Poller {
   }
 }
 
-// What may take long to answer: nothing waits for it, and an answer is followed by a rest of so
-// many times its length.
-const REST = 20;
+// An answer is followed by a rest of so many times its length, so that what takes long to answer is
+// asked seldom. Of `least_ms` at least; one slow answer does not leave a view old for long.
+const LONGEST_REST_MS = 15_000;
+
+export function rest_since(began: number, least_ms: number, times = 20): number {
+  return Math.min(LONGEST_REST_MS, Math.max(least_ms, times * (performance.now() - began)));
+}
+
+// What may take long to answer: nothing waits for it.
 
 export class Seldom {
   private due_at = 0;
@@ -156,8 +162,7 @@ export class Seldom {
     this.asking = true;
     void what().catch(() => undefined).finally(() => {
       this.asking = false;
-      const now = performance.now();
-      this.due_at = this.again ? 0 : now + Math.max(this.each_ms, REST * (now - began));
+      this.due_at = this.again ? 0 : performance.now() + rest_since(began, this.each_ms);
       this.again = false;
     });
   }

@@ -9,7 +9,7 @@ import { draw_more, h, replace, set_text, show } from "./dom";
 import { first_job } from "./first_run";
 import { count, plural, short_count } from "./format";
 import { ask_failed, ask_hours, ask_past, series_of } from "./history";
-import { LEAST_MS, Poller, Visibility, draw_soon, painted } from "./live";
+import { LEAST_MS, Poller, Visibility, draw_soon, painted, rest_since } from "./live";
 import { words_of_error } from "./notices";
 import { QueueCards } from "./queue_cards";
 import type { Card } from "./queue_cards";
@@ -23,7 +23,6 @@ import type { View } from "./view";
 // followed by a rest of so many times the time that they took.
 const USUAL_MS = 1000;
 const REST = 50;
-const LONGEST_MS = 15_000;
 // What the server keeps of the past changes slowly.
 const HOURS_MS = 30_000;
 // The failures of the last hour of queues that are not in view decide the order.
@@ -136,8 +135,7 @@ export class Overview implements View {
       for (const line of answer.queues) counted.set(line, answer.now);
       cursor = answer.cursor;
     } while (cursor !== null && ++page < MOST_PAGES);
-    const rest_ms = page === 0 ? 0 : REST * (performance.now() - began);
-    this.poller.usual_ms = Math.min(LONGEST_MS, Math.max(rest_ms, USUAL_MS * Math.max(1, page)));
+    this.poller.usual_ms = page === 0 ? USUAL_MS : rest_since(began, USUAL_MS * page, REST);
     const first = this.lines === null;
     this.lines = lines;
     this.counted = counted;

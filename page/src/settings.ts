@@ -7,7 +7,7 @@ import { ask, field as labelled } from "./dialogs";
 import { KeyedList, append, draw_more, h, replace, set_text, show } from "./dom";
 import { missing_queue } from "./first_run";
 import { count, plural } from "./format";
-import { Poller, draw_soon } from "./live";
+import { Poller, draw_soon, rest_since } from "./live";
 import { act, notice } from "./notices";
 import { ask_to_delete } from "./queue_actions";
 import { ask_rules, seen } from "./rules";
@@ -21,8 +21,6 @@ import { Panel, Stale, empty, skeleton, show_error } from "./view";
 import type { View } from "./view";
 
 const USUAL_MS = 3000;
-// There may be thousands of rules: a slow answer is followed by a rest of so many times its length.
-const REST = 20;
 const SHOWN_RULES = 200;
 
 const LETTER: Record<Scope, string> = { group: "G", key: "K", worker: "W" };
@@ -124,7 +122,7 @@ export class SettingsView implements View {
     this.answer = answer;
     this.found = found;
     this.use = use;
-    this.poller.usual_ms = Math.max(USUAL_MS, REST * (performance.now() - began));
+    this.poller.usual_ms = rest_since(began, USUAL_MS);  // there may be thousands of rules
     this.stale.set(null);
     draw_soon(() => this.draw());
   }
