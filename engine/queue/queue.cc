@@ -5,6 +5,7 @@
 #include "engine/base/check.h"
 #include "engine/queue/adopted_keys.h"
 #include "engine/queue/forecast.h"
+#include "engine/queue/worker_silence.h"
 
 namespace sluice {
 
@@ -392,7 +393,7 @@ int64_t Queue::next_due_ms() const {
     return queue_ms;
   int64_t due = lanes.next_rate_ms();
   if (workers.oldest_ms() != INT64_MAX) {
-    due = std::min(due, workers.oldest_ms() + config.values().worker_ttl_ms);
+    due = std::min(due, workers.oldest_ms() + worker_known_ms(config.values()));
   }
   if (config.has_worker_names()) due = std::min(due, rules_due_ms);
   if (!delays.empty()) due = std::min(due, static_cast<int64_t>(delays.front().major));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/base/glob_literal.h"
+#include "engine/queue/worker_silence.h"
 #include "engine/reply/reply.h"
 #include "engine/work/configure.h"
 #include "engine/work/serving.h"
@@ -121,7 +122,7 @@ void forget_rules(QueueWork& work) {
 void forget_workers(QueueWork& work) {
   Queue& queue = work.queue();
   const int64_t now_ms = queue.queue_ms;
-  const int64_t before_ms = now_ms - queue.config.values().worker_ttl_ms;
+  const int64_t before_ms = now_ms - worker_known_ms(queue.config.values());
   if (queue.workers.oldest_ms() <= before_ms) {
     const auto waiting = waiting_workers(waiters_at(work));
     queue.workers.forget_silent(before_ms, queue.queue_ms, kForgottenAtOnce,

@@ -59,7 +59,6 @@ std::optional<std::string> plain_member(Exchange& exchange, const RespValue& job
 // The answer if the job is not as `was` says.
 std::optional<JobAnswer> refused_change(Exchange& exchange, const std::string& id,
                                         const Words& was) {
-  if (was.empty()) return std::nullopt;
   const RespValue job = exchange.run({"Q.GET", exchange.path("queue"), id});
   if (!job.is_map()) return shown_job(exchange, job);
   for (size_t i = 0; i < was.size(); i += 2) {
@@ -78,6 +77,7 @@ std::optional<JobAnswer> refused_change(Exchange& exchange, const std::string& i
 // `change` of a job if it is as `was` says at that moment.
 JobAnswer change_if(Exchange& exchange, const std::string& id, const Words& was,
                     const std::function<JobAnswer()>& change) {
+  if (was.empty()) return change();
   JobAnswer answer;
   exchange.run_together([&] {
     auto refused = refused_change(exchange, id, was);

@@ -221,6 +221,9 @@ TEST_CASE("what holds all jobs of a queue holds a new one, although pops wait") 
     q.add_many("a", 30, "");
     CHECK(q.state("a0") == "active");
     CHECK(q.say("Q.ADD q n x MAXWAIT 0").starts_with(eta));
+    // A pop that has found nothing proves nothing.
+    CHECK(q.pop() == "null");
+    CHECK(q.say("Q.ADD q n x MAXWAIT 0").starts_with(eta));
     CHECK(q.say("Q.ADD q n x PRI HIGH MAXWAIT 0", "result") == "added");
   }
   SUBCASE("slots that are kept for urgent jobs") {

@@ -369,6 +369,17 @@ TEST_CASE_FIXTURE(Fixture, "a worker that waits is shown as long as it waits") {
   CHECK(worker("v", "active") == "absent");
 }
 
+TEST_CASE_FIXTURE(Fixture, "a worker that waits makes no timer due without a pause") {
+  say("Q.CONFIG q SET worker_ttl_ms 0");
+  CHECK(say_as(1, "Q.POP 1 q WORKER w BLOCK 0") == "(waits)");
+  for (int i = 0; i < 3; ++i) {
+    pass(5000);  // runs timers until none is due
+    CHECK(worker("w", "waiting_pops") == "1");
+  }
+  CHECK(give_up(1));
+  CHECK(worker("w", "waiting_pops") == "absent");
+}
+
 TEST_CASE_FIXTURE(Fixture, "a restart forgets workers without leases") {
   add("a b");
   pop("WORKER w1 REQID r");
