@@ -109,7 +109,7 @@ async function a_later_page(visit) {
 
 await scenario(async (browser) => {
   await add("other", "o1");
-  const visit = await Visit.open(browser);
+  const visit = await Visit.open(browser, { hasty: true });
   await visit.log_in();
   await visit.play([later_is_spared, elsewhere, told_as_it_is, a_clock_is_set, a_later_page]);
   await visit.close();

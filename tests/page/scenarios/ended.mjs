@@ -291,7 +291,7 @@ async function selection(visit) {
 await scenario(async (browser) => {
   await end("good", "ack");
   for (const [number, error] of ERRORS.entries()) await end(`bad-${number}`, error);
-  const visit = await Visit.open(browser);
+  const visit = await Visit.open(browser, { hasty: true });
   await visit.log_in();
   await visit.open_queue("mail");
   await visit.see(".jobs .empty", "No job is waiting");

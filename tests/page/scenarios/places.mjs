@@ -198,7 +198,7 @@ await scenario(async (browser) => {
   await pop("exec", { worker: "ada", id: "e1", lease_ms: 600_000 });
   const [{ lease }] = await pop("mail", { worker: "idle", id: "m3" });
   await api("POST", `${queue("mail")}/jobs/m3:ack`, { lease });
-  const visit = await Visit.open(browser);
+  const visit = await Visit.open(browser, { hasty: true });
   visit.faults.allowed.push("status of 404");
   await visit.log_in(tokens.admin);
   await visit.see(".card", "mail");

@@ -419,7 +419,7 @@ async function remove(visit) {
 }
 
 await scenario(async (browser) => {
-  const visit = await Visit.open(browser);
+  const visit = await Visit.open(browser, { hasty: true });
   await visit.log_in();
   await visit.play([make, make_again, set, keep_less, meanwhile, displace, rules, patterns,
     many_rules, group_and_worker, remove]);

@@ -464,7 +464,7 @@ async function keys(visit) {
 
 await scenario(async (browser) => {
   for (const id of ["a1", "a2", "a3"]) await add("mail", id);
-  const visit = await Visit.open(browser);
+  const visit = await Visit.open(browser, { hasty: true });
   await visit.log_in();
   await visit.open_queue("mail");
   await visit.play([move, move_back, change_priority, cancel, undo_too_late, cancel_running,

@@ -173,7 +173,7 @@ await scenario(async (browser) => {
   for (let n = 0; n < 30; ++n) await add("work", `other-${n}`, { pri: "LOW" });
   await add("work", "j", { payload: '{"a":[1,2]}', retry: 1, backoff: [1, 1], group: "g",
     tags: { lang: "python" } });
-  const visit = await Visit.open(browser);
+  const visit = await Visit.open(browser, { hasty: true });
   await visit.log_in();
   await visit.open_job("work", "j");
   await visit.see(".story li", "Added");
