@@ -2,6 +2,7 @@
 #include "engine/commands/keys.h"
 #include "engine/execution/call.h"
 #include "engine/execution/engine.h"
+#include "engine/execution/refusal.h"
 #include "engine/rdb/value.h"
 
 namespace sluice {
@@ -76,6 +77,7 @@ void restore_command(Call& call) {
   if (expire_ms < 0) return call.reply.error("ERR Invalid TTL value, must be >= 0");
   OwnedEntry value;
   if (!read_payload(call, value)) return;
+  if (!journal_takes_whole(call, key.key, *value)) return;
   if (old != nullptr) database.remove(key, old);
   if (expire_ms != 0) {
     // A time that overflows counts as past, as in Redis.

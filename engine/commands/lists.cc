@@ -2,6 +2,7 @@
 #include "engine/commands/lists.h"
 
 #include "engine/execution/call.h"
+#include "engine/execution/refusal.h"
 
 namespace sluice {
 
@@ -80,6 +81,7 @@ void linsert_command(Call& call) {
   size_t position = 0;
   for (auto at = entry->object<List>().items.begin(); at.valid(); at.next(), ++position) {
     if (at.value() != call.args[3]) continue;
+    if (!journal_takes_whole(call, key.key, *entry)) return;
     Database database = call.database(key);
     database.list_insert(key, entry, position + (before ? 0 : 1), call.args[4]);
     database.notify(KeyEvent::kLInsert, key.key);
@@ -115,6 +117,7 @@ void lrem_command(Call& call) {
     }
   }
   if (!positions.empty()) {
+    if (!journal_takes_whole(call, key.key, *entry)) return;
     Database database = call.database(key);
     database.list_erase(key, entry, positions);
     database.notify(KeyEvent::kLRem, key.key);

@@ -6,6 +6,7 @@
 #include "engine/commands/scan.h"
 #include "engine/commands/set_order.h"
 #include "engine/execution/call.h"
+#include "engine/execution/refusal.h"
 
 namespace sluice {
 
@@ -29,15 +30,21 @@ void pop_many(Call& call, const KeyRef& key, Entry* entry, uint64_t count) {
   Database database = call.database(key);
   const Set& set = entry->object<Set>();
   std::vector<std::string> names;
-  database.notify(KeyEvent::kSPop, key.key);
   const bool all = count >= set.members.size();
   if (all) {
     for (const Member* member : members_in_order(set)) names.emplace_back(member->bytes());
-    database.remove(key, entry);
   } else {
+    uint64_t bytes = 0;
     for (const Member* member : choose_random(set.members, count, true)) {
       names.emplace_back(member->bytes());
+      bytes += member->bytes().size();
     }
+    if (!journal_takes(call, key.key, names.size(), bytes)) return;
+  }
+  database.notify(KeyEvent::kSPop, key.key);
+  if (all) {
+    database.remove(key, entry);
+  } else {
     for (const std::string& name : names) database.set_remove(key, entry, name);
   }
   call.reply.set(names.size());

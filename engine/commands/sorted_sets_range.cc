@@ -6,6 +6,7 @@
 
 #include "engine/commands/sorted_sets.h"
 #include "engine/execution/call.h"
+#include "engine/execution/refusal.h"
 
 namespace sluice {
 
@@ -213,6 +214,17 @@ void range_generic(Call& call, RangeRequest request, bool fixed_by, bool fixed_d
   });
 }
 
+// Each member that is removed is a record.
+bool journal_takes_removal(const Call& call, Bytes key, const SortedSet& sorted,
+                           const Ranks& ranks) {
+  if (!limits_changes(call)) return true;
+  uint64_t bytes = 0;
+  for (uint64_t i = 0; i < ranks.size(); ++i) {
+    bytes += sorted.order.at(ranks.first + i).value()->bytes().size();
+  }
+  return journal_takes(call, key, ranks.size(), bytes);
+}
+
 void remove_generic(Call& call, By by, KeyEvent event) {
   RangeRequest request;
   request.by = by;
@@ -223,6 +235,7 @@ void remove_generic(Call& call, By by, KeyEvent event) {
   if (entry == nullptr) return call.reply.integer(0);
   Database database = call.database(key);
   const Ranks ranks = select(entry->object<SortedSet>(), request);
+  if (!journal_takes_removal(call, key.key, entry->object<SortedSet>(), ranks)) return;
   for (uint64_t i = 0; i < ranks.size(); ++i) {
     const SortedSet& sorted = entry->object<SortedSet>();
     database.sorted_remove(key, entry, sorted.order.at(ranks.first).value());

@@ -168,9 +168,13 @@ bool journal_takes(const Call& call, Bytes key, uint64_t elements, uint64_t byte
   return status.ok() || fail(call, status.message());
 }
 
+bool limits_changes(const Call& call) {
+  return call.engine.options().max_change_bytes.load(std::memory_order_relaxed) != 0;
+}
+
 bool journal_takes_whole(const Call& call, Bytes key, const Entry& entry) {
-  const uint64_t limit = call.engine.options().max_change_bytes.load(std::memory_order_relaxed);
-  return limit == 0 || journal_takes(call, key, collection_size(entry), contents_bytes(entry));
+  return !limits_changes(call) ||
+         journal_takes(call, key, collection_size(entry), contents_bytes(entry));
 }
 
 namespace {

@@ -68,6 +68,8 @@ inline Status refuse_large_change(Engine& engine, uint64_t bytes) {
 // The same for a command that makes a value of others, with what its request has changed before:
 // so many elements at this key, of so many bytes together. Replies the refusal, and returns false.
 bool journal_takes(const Call& call, Bytes key, uint64_t elements, uint64_t bytes);
+// Whether there is such a limit: without one nothing has to be counted.
+bool limits_changes(const Call& call);
 // A whole value once more, at this key.
 bool journal_takes_whole(const Call& call, Bytes key, const Entry& entry);
 

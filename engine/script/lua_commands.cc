@@ -110,7 +110,9 @@ Status LuaMachine::refuse(const Command* command) {
   }
   // Here even a script that has written is stopped: it would end all writing.
   if (writes) {
-    Status large = refuse_large_change(engine_, call_->unit.changed_bytes());
+    uint64_t bytes = call_->unit.changed_bytes();
+    for (const Bytes arg : args_) bytes += arg.size();
+    Status large = refuse_large_change(engine_, bytes);
     if (!large.ok()) return large;
   }
   Execution& execution = call_->execution;

@@ -5,7 +5,6 @@
 // skipped.
 #include <array>
 
-#include "engine/base/thread.h"
 #include "net/admin/api.h"
 #include "net/admin/routes.h"
 #include "net/http/stream_budget.h"
@@ -68,21 +67,19 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
                    "0"};
     words.insert(words.end(), filters_.begin(), filters_.end());
     // The kernel's time for sending is not included.
-    const auto spend_since = [this](int64_t began_us) {
-      if (exchange_->cut_off()) return;
-      StreamBudget& budget = exchange_->budget();
-      budget.spend(Thread::cpu_us() - began_us);
+    const auto spend_since = [this](const StreamBudget::Begin& begin) {
+      if (!exchange_->cut_off()) exchange_->budget().spend_since(begin);
     };
-    const int64_t asked_us = Thread::cpu_us();
+    const StreamBudget::Begin asked = exchange_->budget().begin();
     asking_ = true;
     exchange_->run_waiting(words, [self = shared_from_this(), spend_since](const RespValue& reply) {
-      const int64_t began_us = Thread::cpu_us();
+      const StreamBudget::Begin begin = self->exchange_->budget().begin();
       self->take(reply);
       // If called synchronously, the time is counted by the caller.
-      if (!self->asking_) spend_since(began_us);
+      if (!self->asking_) spend_since(begin);
     });
     asking_ = false;
-    spend_since(asked_us);
+    spend_since(asked);
   }
 
   void take(const RespValue& reply) {

@@ -8,7 +8,6 @@
 
 #include "engine/base/limits.h"
 #include "engine/base/numbers.h"
-#include "engine/base/thread.h"
 #include "engine/execution/queue_names.h"
 #include "engine/queue/event_log.h"
 #include "engine/queue/job.h"
@@ -123,9 +122,9 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
     exchange_->run_waiting(words, [self = shared_from_this()](const RespValue& reply) {
       if (self->exchange_->cut_off()) return;
       StreamBudget& budget = self->exchange_->budget();
-      const int64_t began_us = Thread::cpu_us();
+      const StreamBudget::Begin begin = budget.begin();
       self->take(reply);
-      if (!self->exchange_->cut_off()) budget.spend(Thread::cpu_us() - began_us);
+      if (!self->exchange_->cut_off()) budget.spend_since(begin);
       self->part_.empty() ? self->go_on() : self->send();
     });
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/base/glob_literal.h"
+#include "engine/base/numbers.h"
 #include "engine/execution/engine.h"
 #include "engine/execution/queue_names.h"
 #include "engine/queue/field_help.h"
@@ -203,6 +204,13 @@ void patch_config(Exchange& exchange) {
   respond_config(exchange, words);
 }
 
+// Whether GET shows the value so: a weight has fewer digits there.
+bool is_shown_as(const std::string& value, const std::string& shown) {
+  if (value == shown) return true;
+  const auto number = parse_double(value);
+  return number && number == parse_double(shown);
+}
+
 // The error if `shown`, a reply of Q.CONFIG … GET, is not what `was` says: fields and values. A
 // rule may set nothing else.
 std::optional<std::string> changed_since(const RespValue& shown, const Words& was, bool is_rule) {
@@ -213,7 +221,7 @@ std::optional<std::string> changed_since(const RespValue& shown, const Words& wa
   for (size_t i = 0; i < was.size(); i += 2) {
     const RespValue* now = shown.find(was[i]);
     const std::string value = now == nullptr ? "" : now->text;
-    if (value != was[i + 1]) return changed(was[i], value);
+    if (!is_shown_as(value, was[i + 1])) return changed(was[i], value);
     named.insert(was[i]);
   }
   for (size_t i = 0; is_rule && i < shown.items.size(); i += 2) {
@@ -229,6 +237,12 @@ void reset_config(Exchange& exchange) {
   Words was;
   query.options({{"was", "", OptionRow::Type::kTextPairs}}, was);
   if (query.failed()) return;
+  for (size_t i = 0; i < was.size(); i += 2) {
+    const ConfigRow* const row = find_config_row(was[i]);
+    if (row == nullptr) return respond_bad_field(exchange, {"was", "must name fields"});
+    was[i] = std::string(row->name);
+    was[i + 1] = plain_value(was[i], was[i + 1]);
+  }
   const bool is_rule = words.size() > 2;
   const std::string& queue = exchange.path("queue");
   words.emplace_back("GET");

@@ -67,6 +67,8 @@ void GroupMembers::on_read(RemoteRecordKind kind, const std::string& own_name,
 // that applies, so a record may live for as long as its process does.
 void GroupMembers::look_for_progress(int64_t now_ms) {
   if (now_ms < look_at_ms_) return;
+  // While this node cannot tell how far it is, as with a full etcd, the others cannot either.
+  if (must_put_) return progress_.clear();
   look_at_ms_ = now_ms + kReadMs;
   std::erase_if(progress_, [&](const auto& entry) { return !others_.contains(entry.first); });
   for (const auto& [name, member] : others_) {

@@ -13,8 +13,15 @@ constexpr int64_t kIdleDivisor = 8;
 // Maximum that can accumulate, so that a burst after a quiet time is sent at once.
 constexpr int64_t kMostUs = 20'000;
 constexpr int64_t kRefillUs = 2'000;
+// What a wait counts at most.
+constexpr int64_t kMostWaitUs = 20'000;
 
 }  // namespace
+
+void StreamBudget::spend_since(const Begin& begin) {
+  const Begin end = this->begin();
+  spend(std::min(end.now_us - begin.now_us, end.cpu_us - begin.cpu_us + kMostWaitUs));
+}
 
 bool StreamBudget::allows() {
   const int64_t now = now_();

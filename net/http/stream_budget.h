@@ -1,14 +1,17 @@
 // StreamBudget: limits how much of an I/O thread's time its event streams may use: an eighth of its
 // idle time, and a fiftieth of all time. Watching a busy queue must not slow it down.
 //
-// A stream asks before each part and reports afterwards the processor time that it took: waiting
-// for a script uses none. A stream that is not allowed to continue asks again a little later. One
-// per I/O thread, used on that thread.
+// A stream asks before each part and reports afterwards how long it took, of which a wait counts up
+// to 20 ms: one for the disk holds the thread, and is repeated; one for a script may take seconds.
+// A stream that is not allowed to continue asks again a little later. One per I/O thread, used on
+// that thread.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <utility>
+
+#include "engine/base/thread.h"
 
 namespace sluice {
 
@@ -23,6 +26,13 @@ class StreamBudget {
   // Whether a stream may continue now.
   bool allows();
   void spend(int64_t used_us) { budget_us_ -= used_us; }
+  // When a part began, by both clocks.
+  struct Begin {
+    int64_t now_us;
+    int64_t cpu_us;
+  };
+  Begin begin() const { return {now_(), Thread::cpu_us()}; }
+  void spend_since(const Begin& begin);
 
  private:
   const Clock now_;

@@ -370,6 +370,10 @@ void ServerGroup::follow(OnView on_view) {
 void ServerGroup::view_changed(std::shared_ptr<const GroupView> view) {
   difference_log_.note(*view);
   shared_.engine->options().log_room.store(view->log_room);
+  // Half of etcd's quota, if that is less than journal-log-bytes.
+  if (view->log_limit_bytes != 0) {
+    shared_.engine->options().max_change_bytes.store(view->log_limit_bytes);
+  }
   store_.get().journal().refuse_moves(std::any_of(
       view->members.begin(), view->members.end(),
       [&](const GroupMember& member) { return view->is_standby(member) && member.wants_values; }));

@@ -102,7 +102,10 @@ void apply_to_engine(const Settings& settings, Engine& engine) {
   options.script_memory_limit_bytes.store(settings.script_memory_limit_bytes);
   options.max_bulk_bytes.store(settings.proto_max_bulk_len_bytes);
   options.max_request_bytes.store(max_change_bytes(settings) / 4);
-  options.max_change_bytes.store(max_change_bytes(settings));
+  // Later the group knows better.
+  if (options.max_change_bytes.load() == 0) {
+    options.max_change_bytes.store(max_change_bytes(settings));
+  }
   options.debug_access.store(debug_access(settings.enable_debug_command));
   engine.set_slow_log_threshold_us(settings.slowlog_log_slower_than_us);
   engine.set_latency_threshold_ms(settings.latency_monitor_threshold_ms);

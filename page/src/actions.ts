@@ -74,8 +74,9 @@ export async function run_now(target: Target): Promise<void> {
   let was: Was = {};
   await act(`${shown(target.id)} is no longer delayed.`, "The delay was not changed",
     async () => {
-      const { pri, attempts } = await change_job(target, { delay_ms: 0 }, { state: "delayed" });
-      was = { state: "pending", pri, attempts };
+      const seen: Was = { state: "delayed", ...at == null ? {} : { not_before: at } };
+      const { state, pri, attempts } = await change_job(target, { delay_ms: 0 }, seen);
+      was = { state, pri, attempts };
     }, at == null ? undefined : () => void act(
       `${shown(target.id)} is delayed as before.`, "The delay was not put back",
       () => change_job(target, { at }, was)).then(target.changed));

@@ -67,16 +67,24 @@ function control({ name, kind }: Extra) {
   return h("select", { name }, ...kind.map(([value, text]) => h("option", { value }, text)));
 }
 
+type Entered = { value: string; validity: ValidityState };
+
+// What a browser cannot read, such as half a date, has no value, and is not left out in silence.
+function entered_text(label: string, { value, validity }: Entered): string {
+  if (validity.badInput) throw new Error(`${label} is not complete, or no such value.`);
+  return value;
+}
+
 // Folded away. Also returns the members of the body that were entered.
 function more(): [HTMLElement, () => Record<string, unknown>] {
-  const entered: [Extra, { value: string }][] = [];
+  const entered: [Extra, Entered][] = [];
   const shown_fields = EXTRAS.map((pair) => h("div.pair", {}, ...pair.map((extra) => {
     const input = control(extra);
     entered.push([extra, input]);
     return field(extra.label, input, extra.hint);
   })));
-  const read = () => Object.fromEntries(entered.flatMap(([{ name, read }, { value }]) =>
-    value === "" ? [] : [[name, read(value)]]));
+  const read = () => Object.fromEntries(entered.flatMap(([{ name, label, read }, input]) =>
+    entered_text(label, input) === "" ? [] : [[name, read(input.value)]]));
   return [h("details.more", {}, h("summary", {}, "More"),
     h("div.rule-fields", {}, ...shown_fields)), read];
 }
@@ -116,7 +124,8 @@ export function ask_to_add(ref: QueueRef, bands: string[], changed: () => void):
       if (id.value) Object.assign(body, body_member("id", segment_of_text(id.value)));
       if (pri.value) body.pri = pri.value;
       if (group.value) body.group = group.value;
-      if (Number(delay.value) !== 0) body.delay_ms = Math.round(Number(delay.value) * 1000);
+      const delay_s = Number(entered_text("Delay in seconds", delay));
+      if (delay_s !== 0) body.delay_ms = Math.round(delay_s * 1000);
       const added = await request<Added>(queue_path(ref, "/jobs"), { method: "POST", body });
       const own = segment_of(added, "id") ?? "";
       notice(TOLD[added.result](shown(own)), {

@@ -123,12 +123,12 @@ def test_names_are_texts(_options):
 
 def test_add_is_repeated(options):
     """A lost reply of add does not add the job twice: the client has made the id before, also for
-    the server's `*`."""
-    for id_ in (None, "*"):
+    the server's `*` and with IFDUP ERROR."""
+    for id_, ifdup in ((None, None), ("*", None), (None, "error")):
         decide, seen = drop_first(b"Q.ADD")
         with options.server() as server, Proxy(server.port, decide) as proxy, \
                 Queue(EXEC, url_of(proxy.port)) as queue:
-            job = queue.add(1, id_)
+            job = queue.add(1, id_, ifdup=ifdup)
             require_equal(job.outcome, "added")
             require_equal(seen[0], seen[1], "the repeat")
             require(seen[0][2] != b"*", "an id of the client's own")

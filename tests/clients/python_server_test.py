@@ -18,6 +18,7 @@ from harness.python_client import raised, url_of
 from harness.servers import LOOPBACK, steady_port
 
 from sluice import Queue, Worker, errors, server  # noqa: I100
+from sluice.codec import encode, RawCodec
 
 EXEC = "exec"
 
@@ -177,6 +178,12 @@ def test_decoding_clients(options):
                 require_equal([event.type for event in queue.events("-", follow=False,
                                                                     ids=[job.id])][-1],
                               "completed")
+
+
+def test_what_no_server_takes(_options):
+    """Bytes beyond every limit are refused before they are sent."""
+    error = raised(errors.CodecError, encode, RawCodec(), bytes((512 << 20) + 1), "payload")
+    require("512 MB" in str(error), str(error))
 
 
 if __name__ == "__main__":

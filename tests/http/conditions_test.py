@@ -123,6 +123,10 @@ def test_a_rule_is_removed_as_it_was_seen(options):
         require_equal(client.get(own).json, {"paused": "out", "max_active": 3})
         require_equal(client.expect(200, "DELETE", own + "&was=max_active=3&was=paused=out").json,
                       {})
+        client.expect(200, "PATCH", rule, {"weight": 0.1})
+        require_equal(client.get(own).json, {"weight": 0.1})
+        require_equal(client.expect(200, "DELETE", own + "&was=weight=0.1").json, {})
+        require_problem(client.request("DELETE", own + "&was=wieght="), 422, "BADFIELD")
         # The queue may have other values besides.
         client.expect(200, "PATCH", QUEUE, {"retry": 2, "max_active": 5})
         refused(client.request("DELETE", QUEUE + "/config?was=retry=3"), "retry", 2)

@@ -109,7 +109,10 @@ class EventReader {
   // Sets the start of reading: the value of --after or its default.
   void begin_after(const std::string& text) {
     after_ = text;
-    if (text == "$") after_ = std::to_string(last_event(context_.connection, context_.queue()));
+    if (text != "$" && text != "-") return;
+    // Of "-" before anything is read: if there is nothing yet, what comes meanwhile is new.
+    end_ = std::to_string(last_event(context_.connection, context_.queue()));
+    if (text == "$") after_ = end_;
   }
 
   // Reads one page; returns false if there is nothing new. `wanted` receives the selected events.
@@ -143,7 +146,7 @@ class EventReader {
       }
       page.clear();
     }
-    if (after_ == "-") begin_after("$");
+    if (after_ == "-") after_ = end_;
     for (const RespValue& event : last) print(event);
     std::fflush(stdout);
   }
@@ -170,7 +173,7 @@ class EventReader {
   void read_to_end() {
     std::vector<RespValue> page;
     while (left_ > 0 && std::ferror(stdout) == 0 && read_page({}, page)) print_page(page);
-    if (after_ == "-" && follows_) begin_after("$");
+    if (after_ == "-" && follows_) after_ = end_;
   }
 
   // Waits for events and prints them. Reconnects after a lost connection, without a time limit.
@@ -197,6 +200,7 @@ class EventReader {
   const int64_t count_;
   int64_t left_ = INT64_MAX;  // how many may still be printed, with --after and --count
   std::string after_;         // the number after which to read on, or -
+  std::string end_;           // the last number when reading began, if it began with - or $
   Outage outage_{context_};
 };
 

@@ -513,5 +513,9 @@ def _ack_words(lease: Lease) -> wire.Words:
 def _nack_words(lease: Lease) -> wire.Words:
     outcome = lease.outcome or GIVEN_BACK
     words: wire.Words = (*lease.words, outcome.kind, *wire.span("DELAY", outcome.delay))
-    error = wire.to_bytes(outcome.error, "error")[:MAX_ERROR]
+    text = wire.to_bytes(outcome.error, "error")
+    end = min(len(text), MAX_ERROR)
+    while 0 < end < len(text) and text[end] & 0xC0 == 0x80:
+        end -= 1  # not within a character
+    error = text[:end]
     return (*words, "ERROR", error) if error else words

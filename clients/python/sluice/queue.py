@@ -253,7 +253,9 @@ class Queue:
                   options: wire.Words) -> _Addition:
         own_id = id is None or id == "*"  # of which a repeat would be another job
         name = str(uuid.uuid4()) if id is None or own_id else id
-        mode = (ifdup or ("keep" if own_id else "error")).lower()
+        mode = (ifdup or "error").lower()
+        if own_id and mode == "error":
+            mode = "keep"  # Nobody else has the id: a repeat finds its own job.
         data = encode(self._codec, payload, "payload")
         words: wire.Words = ("Q.ADD", self._key, wire.to_bytes(name), data, *options,
                              "IFDUP", mode)

@@ -70,7 +70,7 @@ class Results:
     def begin(self) -> None:
         self._lock = threading.Condition()
         self._waits: dict[bytes, list[Wait]] = {}
-        self._started = False
+        self._started = 0  # threads
         self._blocking: Optional[Link] = None
         self._place: Optional[_Place] = None  # None: to be found
         self._closed = False
@@ -110,11 +110,10 @@ class Results:
         with self._lock:
             if self._closed:
                 raise errors.Unreachable("the queue is closed")
-            if not self._started:
-                # The follower last: if a thread cannot be started the next wait tries it again.
-                for run in (self._wake, self._run):
-                    threading.Thread(target=run, name="sluice-results", daemon=True).start()
-                self._started = True
+            while self._started < 2:  # One that cannot be started is tried again by the next wait.
+                run = (self._run, self._wake)[self._started]
+                threading.Thread(target=run, name="sluice-results", daemon=True).start()
+                self._started += 1
             self._waits.setdefault(wire.to_bytes(id), []).append(future)
             self._asked += 1
             self._lock.notify_all()

@@ -8,12 +8,15 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from typing import Any, Awaitable, Callable, Optional, Protocol
 
 from sluice import tracing
 from sluice.codec import Codec
 from sluice.job import WorkerJob
-from sluice.outcome import Outcome, outcome_of_error, outcome_of_result
+from sluice.outcome import GIVEN_BACK, Outcome, outcome_of_error, outcome_of_result
+
+FULL_PAUSE = 0.2  # seconds before a job is given back for which no thread could be started
 
 Finished = Callable[[WorkerJob, Outcome, Any], None]  # the job, how it ended, result or exception
 
@@ -55,12 +58,15 @@ class ThreadSlots:
         if begin:
             try:
                 threading.Thread(target=self._run, name="sluice-handler", daemon=True).start()
-            except RuntimeError as error:  # The machine is full: that costs this run, no other.
+            except RuntimeError as error:  # The machine is full: the next free thread takes it.
                 with self._lock:
-                    self._idle += 1
                     self._threads -= 1
-                self._finished(job, outcome_of_error(error, False), error)
-                return
+                    alone = self._threads == 0
+                    self._idle += alone
+                if alone:  # A worker on another machine may have room.
+                    time.sleep(FULL_PAUSE)
+                    self._finished(job, GIVEN_BACK, error)
+                    return
         self._jobs.put(job)
 
     def stop(self, job: WorkerJob, why: str) -> None:

@@ -111,6 +111,12 @@ struct Changing : ScriptServer {
     const std::vector<Bytes> args(words.begin(), words.end());
     return session.run(std::span(args));
   }
+  // What DUMP replies.
+  std::string dump(const std::string& key) {
+    const std::string reply = run({"DUMP", key});
+    const size_t begin = reply.find("\r\n") + 2;
+    return reply.substr(begin, reply.size() - begin - 2);
+  }
   bool refuses(std::vector<std::string> words) {
     const Lsn before = journal.last_lsn();
     const std::string reply = run(std::move(words));
@@ -166,6 +172,30 @@ TEST_CASE("a value is renamed by its name alone, or refused where the journal ne
     server.journal.take_moves(true);
     CHECK(server.run({"RENAME", from, "new"}) == "+OK\r\n");
   }
+}
+
+TEST_CASE("what is removed, restored or moved within a list at a word is limited, too") {
+  Changing server;
+  CHECK(server.refuses({"ZREMRANGEBYRANK", "zset:large", "0", "45"}));
+  CHECK(server.refuses({"SPOP", "set:large", "45"}));
+  CHECK(server.refuses({"LREM", "list:large", "1", "100" + std::string(97, 'x')}));
+  CHECK(server.refuses({"LINSERT", "list:large", "AFTER", "100" + std::string(97, 'x'), "v"}));
+  CHECK(server.run({"ZREMRANGEBYRANK", "zset:large", "0", "9"}) == ":10\r\n");
+  CHECK(server.run({"SPOP", "set:large", "10"}).starts_with("*10\r\n"));
+  // What a payload holds counts, as it may be compressed.
+  server.engine.options().max_change_bytes.store(0);
+  const std::string payload = server.dump("string:large");
+  server.engine.options().max_change_bytes.store(kMost);
+  CHECK(server.refuses({"RESTORE", "restored", "0", payload}));
+  CHECK(server.run({"EXISTS", "restored"}) == ":0\r\n");
+}
+
+TEST_CASE("a command of a script counts with what the script has changed before") {
+  Changing server;
+  const std::string script =
+      "redis.call('SET', KEYS[1], '1') return redis.call('SET', KEYS[1], string.rep('x', 5000))";
+  CHECK(server.session.eval(script, {"k"}).find("would have more than 4000") != std::string::npos);
+  CHECK(server.run({"GET", "k"}) == "$1\r\n1\r\n");
 }
 
 TEST_CASE(

@@ -81,5 +81,8 @@ function readable(read: () => string): string {
 
 function cut(text: string): string {
   const bytes = Buffer.from(text)
-  return bytes.length <= MOST_ERROR_BYTES ? text : bytes.subarray(0, MOST_ERROR_BYTES).toString()
+  if (bytes.length <= MOST_ERROR_BYTES) return text
+  let end = MOST_ERROR_BYTES
+  while (((bytes[end] ?? 0) & 0xc0) === 0x80) --end  // not within a character
+  return bytes.subarray(0, end).toString()
 }
