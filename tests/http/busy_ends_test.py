@@ -41,7 +41,7 @@ ROUTES = {
 def serve_two_threads(options):
     # What is used after it was freed shows at once.
     environment = {**os.environ, "MALLOC_CONF": "junk:true"}
-    server = serve(options, {"busy-reply-threshold": "300",
+    server = serve(options, {"busy-reply-threshold": "1000",
                              "user": f"carol on >{PASSWORD} ~* +@all"}, environment=environment)
     with server.connect() as connection:
         connection.pipeline([("Q.ADD", key, "j", "x") for key in KEYS])
