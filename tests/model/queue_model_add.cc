@@ -137,7 +137,7 @@ RespValue QueueModel::add(const Words& words, const RespValue& observed) {
       return find(need)->state != "completed";
     });
     const bool needed = std::any_of(jobs_.begin(), jobs_.end(), [&](const ModelJob& job) {
-      return job.needs.contains(spec.id);
+      return job.waiting() && job.needs.contains(spec.id);
     });
     const bool itself =
         std::find(spec.needs.begin(), spec.needs.end(), spec.id) != spec.needs.end();
