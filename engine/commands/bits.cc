@@ -257,7 +257,7 @@ void bitop_command(Call& call) {
     for (char& byte : result) byte = static_cast<char>(~byte);
   }
   const KeyRef key(call.args[2]);
-  if (!journal_takes(call, key.key, 1, size)) return;
+  if (!journal_takes(call, key.key, 1, [&] { return size; })) return;
   Database database = call.database(key);
   Entry* old = database.find(key);
   if (size != 0) {

@@ -34,12 +34,10 @@ void pop_many(Call& call, const KeyRef& key, Entry* entry, uint64_t count) {
   if (all) {
     for (const Member* member : members_in_order(set)) names.emplace_back(member->bytes());
   } else {
-    uint64_t bytes = 0;
     for (const Member* member : choose_random(set.members, count, true)) {
       names.emplace_back(member->bytes());
-      bytes += member->bytes().size();
     }
-    if (!journal_takes(call, key.key, names.size(), bytes)) return;
+    if (!journal_takes_texts(call, key.key, names)) return;
   }
   database.notify(KeyEvent::kSPop, key.key);
   if (all) {

@@ -110,9 +110,12 @@ void set_algebra_store(Call& call, SetOperation operation) {
   SetResult result;
   compute(operation, sets, result);
   const KeyRef key(call.args[1]);
-  uint64_t bytes = 0;
-  result.set.members.for_each([&](const Member* member) { bytes += member->bytes().size(); });
-  if (!journal_takes(call, key.key, result.set.members.size(), bytes)) return;
+  const auto bytes_of_members = [&] {
+    uint64_t bytes = 0;
+    result.set.members.for_each([&](const Member* member) { bytes += member->bytes().size(); });
+    return bytes;
+  };
+  if (!journal_takes(call, key.key, result.set.members.size(), bytes_of_members)) return;
   Database database = call.database(key);
   Entry* old = database.find(key);
   if (result.set.members.size() != 0) {

@@ -212,9 +212,7 @@ void store_sorted(Call& call, const SortRequest& request, std::vector<SortElemen
     }
   }
   const KeyRef key(request.destination);
-  uint64_t bytes = 0;
-  for (const std::string& item : items) bytes += item.size();
-  if (!journal_takes(call, key.key, items.size(), bytes)) return;
+  if (!journal_takes_texts(call, key.key, items)) return;
   Database database = call.database(key);
   Entry* old = database.find(key);
   if (!items.empty()) {

@@ -266,9 +266,11 @@ bool fits_listpack(std::span<const std::pair<std::string, double>> result) {
 
 bool journal_takes_scored(const Call& call, Bytes key,
                           std::span<const std::pair<std::string, double>> result) {
-  uint64_t bytes = result.size() * sizeof(double);
-  for (const auto& [member, score] : result) bytes += member.size();
-  return journal_takes(call, key, result.size(), bytes);
+  return journal_takes(call, key, result.size(), [&] {
+    uint64_t bytes = result.size() * sizeof(double);
+    for (const auto& [member, score] : result) bytes += member.size();
+    return bytes;
+  });
 }
 
 void store_scored_members(Call& call, size_t argument,

@@ -217,12 +217,13 @@ void range_generic(Call& call, RangeRequest request, bool fixed_by, bool fixed_d
 // Each member that is removed is a record.
 bool journal_takes_removal(const Call& call, Bytes key, const SortedSet& sorted,
                            const Ranks& ranks) {
-  if (!limits_changes(call)) return true;
-  uint64_t bytes = 0;
-  for (uint64_t i = 0; i < ranks.size(); ++i) {
-    bytes += sorted.order.at(ranks.first + i).value()->bytes().size();
-  }
-  return journal_takes(call, key, ranks.size(), bytes);
+  return journal_takes(call, key, ranks.size(), [&] {
+    uint64_t bytes = 0;
+    for (uint64_t i = 0; i < ranks.size(); ++i) {
+      bytes += sorted.order.at(ranks.first + i).value()->bytes().size();
+    }
+    return bytes;
+  });
 }
 
 void remove_generic(Call& call, By by, KeyEvent event) {

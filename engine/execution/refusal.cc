@@ -162,19 +162,24 @@ Status refuse_change_by_limit(uint64_t limit) {
                  " bytes in the journal, which takes no more at once (journal-log-bytes)");
 }
 
-bool journal_takes(const Call& call, Bytes key, uint64_t elements, uint64_t bytes) {
-  const uint64_t records = bytes + elements * (key.size() + kRecordBytes);
+bool journal_takes(const Call& call, Bytes key, uint64_t elements,
+                   const std::function<uint64_t()>& bytes) {
+  if (call.engine.options().max_change_bytes.load(std::memory_order_relaxed) == 0) return true;
+  const uint64_t records = bytes() + elements * (key.size() + kRecordBytes);
   const Status status = refuse_large_change(call.engine, call.unit.changed_bytes() + records);
   return status.ok() || fail(call, status.message());
 }
 
-bool limits_changes(const Call& call) {
-  return call.engine.options().max_change_bytes.load(std::memory_order_relaxed) != 0;
+bool journal_takes_texts(const Call& call, Bytes key, std::span<const std::string> texts) {
+  return journal_takes(call, key, texts.size(), [&] {
+    uint64_t bytes = 0;
+    for (const std::string& text : texts) bytes += text.size();
+    return bytes;
+  });
 }
 
 bool journal_takes_whole(const Call& call, Bytes key, const Entry& entry) {
-  return !limits_changes(call) ||
-         journal_takes(call, key, collection_size(entry), contents_bytes(entry));
+  return journal_takes(call, key, collection_size(entry), [&] { return contents_bytes(entry); });
 }
 
 namespace {

@@ -2,6 +2,7 @@
 // each has texts of its own. Also the texts for a command that does not exist.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 
@@ -65,11 +66,13 @@ inline Status refuse_large_change(Engine& engine, uint64_t bytes) {
   const uint64_t limit = engine.options().max_change_bytes.load(std::memory_order_relaxed);
   return limit != 0 && bytes > limit ? refuse_change_by_limit(limit) : Status();
 }
-// The same for a command that makes a value of others, with what its request has changed before:
-// so many elements at this key, of so many bytes together. Replies the refusal, and returns false.
-bool journal_takes(const Call& call, Bytes key, uint64_t elements, uint64_t bytes);
-// Whether there is such a limit: without one nothing has to be counted.
-bool limits_changes(const Call& call);
+// The same for a command whose change is larger than its arguments, with what its request has
+// changed before: so many elements at this key, and `bytes()` of them together, which is called
+// only if there is a limit. Replies the refusal, and returns false.
+bool journal_takes(const Call& call, Bytes key, uint64_t elements,
+                   const std::function<uint64_t()>& bytes);
+// Elements that are these texts.
+bool journal_takes_texts(const Call& call, Bytes key, std::span<const std::string> texts);
 // A whole value once more, at this key.
 bool journal_takes_whole(const Call& call, Bytes key, const Entry& entry);
 

@@ -7,8 +7,6 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "net/admin/api.h"
 
