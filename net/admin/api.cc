@@ -9,6 +9,7 @@
 #include "engine/execution/engine.h"
 #include "engine/queue/field_help.h"
 #include "engine/queue/job_id.h"
+#include "engine/queue/queue_error.h"
 #include "net/admin/group_state.h"
 #include "net/http/http_service.h"
 #include "net/http/stream_budget.h"
@@ -142,6 +143,10 @@ json cursor_json(const std::string& cursor) { return cursor == "0" ? json(nullpt
 
 void respond_count(Exchange& exchange, int64_t count, const std::string& cursor, bool dry_run) {
   respond_json(exchange, {{"count", count}, {"cursor", cursor_json(cursor)}, {"dry_run", dry_run}});
+}
+
+HttpResponse changed_problem(Bytes field, Bytes value) {
+  return problem_of_error(QueueError("CHANGED").with("field", field).with("value", value).text());
 }
 
 void JsonList::put(const json& members) {

@@ -81,6 +81,9 @@ nlohmann::json cursor_json(const std::string& cursor);
 // How many jobs a command has changed, or would change, and the cursor with which it continues.
 void respond_count(Exchange& exchange, int64_t count, const std::string& cursor, bool dry_run);
 
+// 412: something is not as a condition says; what it is now.
+HttpResponse changed_problem(Bytes field, Bytes value);
+
 // The problem, if the reply is an error. The reply must be that of the command that the exchange
 // ran last.
 std::optional<HttpResponse> problem_of_reply(Exchange& exchange, const RespValue& reply);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "engine/queue/job_id.h"
-#include "engine/queue/queue_error.h"
 #include "engine/queue/selector.h"
 #include "net/admin/job_answer.h"
 #include "net/admin/routes.h"
@@ -68,8 +67,7 @@ std::optional<JobAnswer> refused_change(Exchange& exchange, const std::string& i
                         "must have members of a job that are texts or numbers, or its end");
     }
     if (*now == was[i + 1]) continue;
-    const QueueError changed = QueueError("CHANGED").with("field", was[i]).with("value", *now);
-    return refused_answer(problem_of_error(changed.text()));
+    return refused_answer(changed_problem(was[i], *now));
   }
   return std::nullopt;
 }

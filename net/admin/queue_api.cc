@@ -12,7 +12,6 @@
 #include "engine/execution/queue_names.h"
 #include "engine/queue/field_help.h"
 #include "engine/queue/queue_config_fields.h"
-#include "engine/queue/queue_error.h"
 #include "engine/queue/queue_stats.h"
 #include "net/admin/api.h"
 #include "net/admin/queue_list.h"
@@ -211,22 +210,19 @@ bool is_shown_as(const std::string& value, const std::string& shown) {
   return number && number == parse_double(shown);
 }
 
-// The error if `shown`, a reply of Q.CONFIG … GET, is not what `was` says: fields and values. A
+// The problem if `shown`, a reply of Q.CONFIG … GET, is not what `was` says: fields and values. A
 // rule may set nothing else.
-std::optional<std::string> changed_since(const RespValue& shown, const Words& was, bool is_rule) {
-  const auto changed = [](const std::string& field, const std::string& value) {
-    return QueueError("CHANGED").with("field", field).with("value", value).text();
-  };
+std::optional<HttpResponse> changed_since(const RespValue& shown, const Words& was, bool is_rule) {
   std::set<std::string> named;
   for (size_t i = 0; i < was.size(); i += 2) {
     const RespValue* now = shown.find(was[i]);
     const std::string value = now == nullptr ? "" : now->text;
-    if (!is_shown_as(value, was[i + 1])) return changed(was[i], value);
+    if (!is_shown_as(value, was[i + 1])) return changed_problem(was[i], value);
     named.insert(was[i]);
   }
   for (size_t i = 0; is_rule && i < shown.items.size(); i += 2) {
     const std::string& field = shown.items[i].text;
-    if (!named.contains(field)) return changed(field, shown.items[i + 1].text);
+    if (!named.contains(field)) return changed_problem(field, shown.items[i + 1].text);
   }
   return std::nullopt;
 }
@@ -245,19 +241,25 @@ void reset_config(Exchange& exchange) {
   }
   const bool is_rule = words.size() > 2;
   const std::string& queue = exchange.path("queue");
-  words.emplace_back("GET");
+  const auto run = [&](const char* verb) {
+    Words command = words;
+    command.emplace_back(verb);
+    return exchange.run_if_queue(queue, command);
+  };
   RespValue reply;
-  std::optional<std::string> changed;
-  exchange.run_together([&] {
-    if (!was.empty()) reply = exchange.run_if_queue(queue, words);
-    if (reply.is_map()) changed = changed_since(reply, was, is_rule);
-    words.back() = "RESET";
-    if (was.empty() || (reply.is_map() && !changed)) reply = exchange.run_if_queue(queue, words);
-  });
-  if (changed) return exchange.respond(problem_of_error(*changed));
+  std::optional<HttpResponse> changed;
+  if (was.empty()) {
+    reply = run("RESET");
+  } else {
+    exchange.run_together([&] {
+      reply = run("GET");
+      if (reply.is_map()) changed = changed_since(reply, was, is_rule);
+      if (reply.is_map() && !changed) reply = run("RESET");
+    });
+  }
+  if (changed) return exchange.respond(std::move(*changed));
   if (respond_error(exchange, reply)) return;
   if (reply.is_null()) return respond_no_queue(exchange, ".");
-  words.pop_back();
   respond_config(exchange, words);
 }
 
