@@ -14,6 +14,7 @@ from harness.certificates import Certificates
 from harness.etcd import EtcdCluster
 from harness.group import Node
 from harness.log_talk import NEXT_TAKEN, READY, TAKEN, LogTalk
+from harness.relay import Relay
 
 PREFIX = "/sluice/test/g/1/"
 NOBODY = "127.0.0.1:1"  # a port that refuses
@@ -99,6 +100,25 @@ def test_leader_killed(options):
 def test_leader_stopped(options):
     """SIGSTOP of etcd's leader: nothing that was acknowledged is lost, and writes go on"""
     fault_of_leader(options, EtcdCluster.pause, EtcdCluster.resume)
+
+
+def test_leader_cut_off(options):
+    """etcd's leader cannot be reached from here, but from its followers: these pass writes on"""
+    with EtcdCluster(3) as cluster:
+        leader = cluster.wait_for_leader()
+        with Relay(cluster.ports[leader][0]) as relay:
+            endpoints = cluster.endpoints()
+            endpoints[leader] = f"http://127.0.0.1:{relay.port}"
+            with LogTalk(options, endpoints) as log:
+                fence = log.lead()
+                with Writer(log, fence) as writer:
+                    writer.goes_on()
+                    relay.cut()
+                    writer.goes_on()
+                    require_equal(cluster.wait_for_leader(), leader, "the leader")
+                    relay.heal()
+                    writer.goes_on()
+                require_equal(log.all_seqs(), writer.acknowledged, "acknowledged frames")
 
 
 def test_majority_gone(options):

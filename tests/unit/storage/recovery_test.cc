@@ -108,11 +108,22 @@ void append_units(const std::string& directory, const std::vector<Lsn>& lsns, Ls
   if (mark != 0) CHECK(log->set_mark(mark).ok());
 }
 
-// A checkpoint without pieces, whatever its summary says.
-void put_checkpoint(const std::string& directory, const CheckpointSummary& summary) {
+struct NumberedPiece {
+  uint32_t number = 0;
+  PieceHeader header;
+};
+
+// A checkpoint with these pieces of one record each, whatever its summary says.
+void put_checkpoint(const std::string& directory, const CheckpointSummary& summary,
+                    const std::vector<NumberedPiece>& pieces = {}) {
   const std::unique_ptr<Log> log = open_log(directory);
   auto writer = log->start_checkpoint(summary.checkpoint);
   REQUIRE(writer.ok());
+  for (const NumberedPiece& piece : pieces) {
+    std::string bytes = std::string(kPieceHeaderBytes, '\0') + encode_record(1, 1);
+    seal_piece(bytes.data(), bytes.size(), piece.header);
+    REQUIRE((*writer)->add_piece(piece.number, bytes).ok());
+  }
   REQUIRE((*writer)->finish(summary).ok());
   REQUIRE((*writer)->commit().ok());
 }
@@ -396,6 +407,27 @@ TEST_CASE("a checkpoint with fewer pieces or records than its summary lists is r
     const ReadBack back = read_back(directory.path());
     CHECK(back.status.code() == StatusCode::kDamaged);
     CHECK(back.status.message().find("has 0 pieces with 0 records") != std::string::npos);
+  }
+}
+
+TEST_CASE("a checkpoint whose pieces are not numbered from 0 on is refused") {
+  // The second piece; the first one is as it should be.
+  const std::vector<NumberedPiece> seconds = {
+      {1, {1, 1, 1}}, {2, {1, 2, 1}}, {1, {1, 2, 1}}, {1, {1, 0, 1}}, {1, {2, 1, 1}}};
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    CAPTURE(i);
+    TempDirectory directory;
+    append_units(directory.path(), {1, 2, 3}, 0);
+    put_checkpoint(directory.path(),
+                   {.checkpoint = 1, .begin_lsn = 2, .end_lsn = 3, .pieces = 2, .records = 2},
+                   {{0, {1, 0, 1}}, seconds[i]});
+    const ReadBack back = read_back(directory.path());
+    if (i == 0) {
+      CHECK_MESSAGE(back.status.ok(), back.status.message());
+      continue;
+    }
+    CHECK(back.status.code() == StatusCode::kDamaged);
+    CHECK(back.status.message().find("checkpoint 1: piece 1 is missing") != std::string::npos);
   }
 }
 

@@ -1,5 +1,5 @@
 // When a job would start: what MAXWAIT, ETA and retry_after_ms tell. How exact an ETA is, is tested
-// in tests/model/queue_eta_test.cc.
+// in tests/model/queue_forecast_test.cc.
 #include <string>
 #include <vector>
 
