@@ -31,9 +31,11 @@ struct ListEnds {
     database.remove_if_empty(key, entry);
   }
 
+  // Many are one record, without the items.
+  static bool takes(const Call&, const KeyRef&, const Entry&, bool, uint64_t) { return true; }
+
   static void pop_many(Call& call, const KeyRef& key, Entry* entry, bool front, uint64_t count) {
     const uint64_t size = collection_size(*entry);
-    count = std::min(count, size);
     call.reply.array(count);
     const PackedList& items = entry->object<List>().items;
     auto at = front ? items.begin() : items.last();
@@ -67,7 +69,8 @@ void list_pop_generic(Call& call, bool front) {
   if (entry == nullptr) return has_count ? call.reply.null_array() : call.reply.null();
   if (!has_count) return ListEnds::pop_one(call, key, entry, front);
   if (count == 0) return call.reply.array(0);
-  ListEnds::pop_many(call, key, entry, front, static_cast<uint64_t>(count));
+  const uint64_t popped = std::min(static_cast<uint64_t>(count), collection_size(*entry));
+  ListEnds::pop_many(call, key, entry, front, popped);
 }
 
 // --- Moves from one list to another ---

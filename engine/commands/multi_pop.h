@@ -5,9 +5,11 @@
 //   kType, kFirst and kSecond (the words for the two ends), kParts (the parts of one reply of a
 //   blocking form, with the key);
 //   pop_one(call, key, entry, first) writes the parts of one element and removes it;
-//   pop_many(call, key, entry, first, count) writes an array of up to `count` and removes them.
+//   pop_many(call, key, entry, first, count) writes an array of `count` and removes them;
+//   takes(call, key, entry, first, count): whether the journal does. Otherwise replies the refusal.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -75,9 +77,11 @@ void blocking_pop(Call& call) {
 
 template <class Ends>
 void reply_multi_pop(Call& call, const KeyRef& key, Entry* entry, const MultiPopRequest& request) {
+  const uint64_t count = std::min(request.count, collection_size(*entry));
+  if (!Ends::takes(call, key, *entry, request.first_word, count)) return;
   call.reply.array(2);
   call.reply.bulk(key.key);
-  Ends::pop_many(call, key, entry, request.first_word, request.count);
+  Ends::pop_many(call, key, entry, request.first_word, count);
 }
 
 template <class Ends>

@@ -36,6 +36,10 @@ void store_scored_members(Call& call, size_t argument,
 bool journal_takes_scored(const Call& call, Bytes key,
                           std::span<const std::pair<std::string, double>> result);
 
+// The same of the removal of so many members from this rank on: each is a record.
+bool journal_takes_removal(const Call& call, Bytes key, const Entry& entry, uint64_t first,
+                           uint64_t count);
+
 // sorted_sets.cc: single members
 void zadd_command(Call& call);
 void zincrby_command(Call& call);

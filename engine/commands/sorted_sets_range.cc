@@ -214,18 +214,6 @@ void range_generic(Call& call, RangeRequest request, bool fixed_by, bool fixed_d
   });
 }
 
-// Each member that is removed is a record.
-bool journal_takes_removal(const Call& call, Bytes key, const SortedSet& sorted,
-                           const Ranks& ranks) {
-  return journal_takes(call, key, ranks.size(), [&] {
-    uint64_t bytes = 0;
-    for (uint64_t i = 0; i < ranks.size(); ++i) {
-      bytes += sorted.order.at(ranks.first + i).value()->bytes().size();
-    }
-    return bytes;
-  });
-}
-
 void remove_generic(Call& call, By by, KeyEvent event) {
   RangeRequest request;
   request.by = by;
@@ -236,7 +224,7 @@ void remove_generic(Call& call, By by, KeyEvent event) {
   if (entry == nullptr) return call.reply.integer(0);
   Database database = call.database(key);
   const Ranks ranks = select(entry->object<SortedSet>(), request);
-  if (!journal_takes_removal(call, key.key, entry->object<SortedSet>(), ranks)) return;
+  if (!journal_takes_removal(call, key.key, *entry, ranks.first, ranks.size())) return;
   for (uint64_t i = 0; i < ranks.size(); ++i) {
     const SortedSet& sorted = entry->object<SortedSet>();
     database.sorted_remove(key, entry, sorted.order.at(ranks.first).value());
@@ -262,6 +250,16 @@ RangeRequest fixed(By by, bool reverse) {
 }
 
 }  // namespace
+
+bool journal_takes_removal(const Call& call, Bytes key, const Entry& entry, uint64_t first,
+                           uint64_t count) {
+  return journal_takes(call, key, count, [&] {
+    const auto& order = entry.object<SortedSet>().order;
+    uint64_t bytes = 0;
+    for (uint64_t i = 0; i < count; ++i) bytes += order.at(first + i).value()->bytes().size();
+    return bytes;
+  });
+}
 
 void zcount_command(Call& call) {
   ScoreRange range;

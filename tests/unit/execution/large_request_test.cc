@@ -180,6 +180,13 @@ TEST_CASE("what is removed, restored or moved within a list at a word is limited
   CHECK(server.refuses({"SPOP", "set:large", "45"}));
   CHECK(server.refuses({"LREM", "list:large", "1", "100" + std::string(97, 'x')}));
   CHECK(server.refuses({"LINSERT", "list:large", "AFTER", "100" + std::string(97, 'x'), "v"}));
+  for (const char* command : {"ZPOPMIN", "ZPOPMAX"}) {
+    CHECK(server.refuses({command, "zset:large", "45"}));
+  }
+  CHECK(server.refuses({"ZMPOP", "1", "zset:large", "MAX", "COUNT", "45"}));
+  CHECK(server.refuses({"BZMPOP", "0", "1", "zset:large", "MIN", "COUNT", "45"}));
+  CHECK(server.run({"ZPOPMAX", "zset:large", "1"}).starts_with("*2\r\n"));
+  CHECK(server.run({"ZMPOP", "1", "zset:large", "MIN", "COUNT", "9"}).starts_with("*2\r\n"));
   CHECK(server.run({"ZREMRANGEBYRANK", "zset:large", "0", "9"}) == ":10\r\n");
   CHECK(server.run({"SPOP", "set:large", "10"}).starts_with("*10\r\n"));
   // What a payload holds counts, as it may be compressed.
