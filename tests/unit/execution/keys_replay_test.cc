@@ -1,6 +1,7 @@
 // All changes of whole keys and of parts of strings are journaled: an engine that replays another
 // one's units, or a fuzzy checkpoint and the units since its beginning, has the same keys.
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <random>
 #include <string>
@@ -313,6 +314,33 @@ TEST_CASE("places of databases that are none are refused") {
   run(session, {"SELECT", "3"});
   run(session, {"SET", "a", "1"});
   CHECK(engine.key_count(3) == 1);
+}
+
+TEST_CASE("parts that no value can have, and times and tokens that are none, are refused") {
+  QuietServer server;
+  CompleteEngine engine(server, 7);
+  const auto replay = engine.begin_replay();
+  const auto apply = [&](const std::function<void(EffectEncoder)>& encode) {
+    ByteBuffer records;
+    encode(EffectEncoder(records));
+    return replay->apply(records.view(), 1);
+  };
+  const auto write = [&](size_t offset, Bytes bytes, size_t size) {
+    return apply([&](EffectEncoder to) { to.write_string(0, "s", offset, bytes, size); });
+  };
+  CHECK(write(2, "cd", 4));
+  CHECK_FALSE(write(3, "cd", 4));
+  CHECK_FALSE(write(5, "", 4));
+  const auto put = [&](int64_t first, uint64_t size, int64_t index) {
+    return apply([&](EffectEncoder to) { to.list_put(0, "l", first, size, index, "item"); });
+  };
+  CHECK(put(-1, 2, 0));
+  CHECK_FALSE(put(-1, 2, 1));
+  CHECK_FALSE(put(-1, 2, -2));
+  CHECK_FALSE(apply([](EffectEncoder to) { to.sorted_put(0, "z", std::nan(""), "m"); }));
+  CHECK_FALSE(apply([](EffectEncoder to) { to.token_floor(uint64_t{1} << 63); }));
+  CHECK_FALSE(apply([](EffectEncoder to) { to.queue_time(-1); }));
+  CHECK_FALSE(apply([](EffectEncoder to) { to.queue_time(kMaxRecordedTime + 1); }));
 }
 
 }  // namespace sluice::test

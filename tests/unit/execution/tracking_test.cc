@@ -6,6 +6,7 @@
 
 #include "engine/clients/tracking.h"
 #include "engine/commands/complete_engine.h"
+#include "engine/keyspace/events.h"
 #include "tests/support/engine_session.h"
 #include "tests/support/quiet_server.h"
 #include "tests/support/test.h"
@@ -241,6 +242,47 @@ TEST_CASE("by prefix, the keys of one hold of locks come in one message") {
   CHECK(server.inbox->take() == "*2\r\n$2\r\na1\r\n$2\r\na2\r\n");
   reader.run({"SET", "a1", "2"});
   CHECK(server.inbox->take().empty());
+}
+
+TEST_CASE("who has read a key hears of its expiry, also if nobody has sent a command since") {
+  Server server;
+  EngineSession reader(server.engine, server.execution);
+  reader.client.port = server.inbox;
+  reader.client.protocol = 3;
+  reader.run({"CLIENT", "TRACKING", "ON"});
+  server.writer.run({"SET", "a", "1", "PX", "10"});
+  CHECK(reader.run({"GET", "a"}) == "$1\r\n1\r\n");
+  server.execution.run_timers(Times::agreeing(1'000'010));
+  server.execution.finish();
+  CHECK(server.inbox->take() == kToldOfA);
+}
+
+TEST_CASE("with NOLOOP, who was served while waiting hears of the changes that follow") {
+  Server server;
+  EngineSession reader(server.engine, server.execution);
+  reader.client.port = server.inbox;
+  reader.client.protocol = 3;
+  reader.run({"CLIENT", "TRACKING", "ON", "BCAST", "NOLOOP"});
+  CHECK(reader.run({"BLPOP", "list", "0"}).empty());
+  server.writer.run({"RPUSH", "list", "x"});
+  CHECK(server.inbox->take().find("list") != std::string::npos);
+  server.engine.end_waiter(reader.client);
+  server.writer.run({"SET", "a", "1"});
+  CHECK(server.inbox->take() == kToldOfA);
+}
+
+TEST_CASE("tracking goes on when the notified events are changed") {
+  Server server;
+  EngineSession reader(server.engine, server.execution);
+  reader.client.port = server.inbox;
+  reader.client.protocol = 3;
+  reader.run({"CLIENT", "TRACKING", "ON"});
+  for (const uint32_t events : {kEventKeyevent | kEventAll, uint32_t{0}}) {
+    reader.run({"GET", "a"});
+    server.engine.set_notified_events(events);
+    server.writer.run({"SET", "a", "1"});
+    CHECK(server.inbox->take() == kToldOfA);
+  }
 }
 
 }  // namespace

@@ -229,6 +229,21 @@ TEST_CASE("the records of a large active set that is gone are dropped in slices"
   }
 }
 
+TEST_CASE("a lease of a member that went with its key brings nothing back") {
+  Adopted q(std::string(kFive) + "LEASE 1000");
+  fill(q, kAddActive, "set", 3000);
+  q.say("RENAME set act");
+  q.run_timers();
+  CHECK(records(q) == 3000);
+  q.say("DEL act");
+  CHECK(records(q) == 2000);
+  // The leases of those that are left end before all of them have been looked at.
+  q.pass(1000);
+  CHECK(records(q) == 0);
+  CHECK(q.say("EXISTS act p:normal") == "0");
+  CHECK(q.stat("pending") == "0");
+}
+
 TEST_CASE("a member that comes with a large active set has lost its lease before") {
   Adopted q(std::string(kFive) + "LEASE 1000");
   q.say("ZADD p:high " + q.at_s(0) + " 7");

@@ -1,12 +1,14 @@
 // Q.ADOPT and the queue's own key: what happens to an adoption when RENAME or MOVE brings the queue
-// to a place where it could not have adopted.
+// to a place where it could not have adopted. And which keys belong to an adoption, and where.
 #include <string>
+#include <vector>
 
 #include "tests/support/queue_talk.h"
 #include "tests/support/test.h"
 
 namespace {
 
+using sluice::test::EngineSession;
 using sluice::test::QueueTalk;
 
 constexpr const char* kAdopt = "Q.ADOPT q PENDING urgent PENDING normal ACTIVE act PAYLOAD ev:";
@@ -100,6 +102,32 @@ TEST_CASE("an adoption that ends leaves those of other queues alone, also in the
       "running");
   CHECK(q.stat("active") == "1");
   CHECK(q.stat("started") == "1");
+}
+
+TEST_CASE("a key that a queue adopts no longer is not its own, and free for another queue") {
+  QueueTalk q;
+  CHECK(q.say("Q.ADOPT q PENDING p PENDING left ACTIVE act") == "OK");
+  CHECK(q.say("Q.ADOPT q PENDING p ACTIVE act") == "OK");
+  CHECK(q.engine().adopted().queues.load() == 1);
+  q.say("ZADD left 1 x");
+  CHECK(q.stat("added") == "0");
+  CHECK(q.say("Q.ADOPT other PENDING left ACTIVE running") == "OK");
+  CHECK(q.say("Q.STATS other", "pending") == "1");
+  CHECK(q.engine().adopted().queues.load() == 2);
+}
+
+TEST_CASE("on a standby that has heard of an adoption a reader locks the shards of all keys") {
+  QueueTalk q;
+  q.begin_following();
+  CHECK(q.say(kAdopt) == "OK");
+  q.follow();
+  sluice::Execution execution(q.standby());
+  execution.set_times(q.times());
+  EngineSession reader(q.standby(), execution);
+  const std::vector<sluice::Bytes> stats = {"Q.STATS", "q"};
+  reader.run_unfinished(stats);
+  CHECK(execution.locked() == sluice::kAllShards);
+  execution.finish();
 }
 
 }  // namespace

@@ -152,6 +152,15 @@ TEST_CASE("Q.MOVE between keys, and to bands that are not there") {
   CHECK(q.say("Q.MOVE q a PRI 5") == "-BADFIELD field=pri");
   CHECK(q.say("Q.MOVE q a DELAY 5") == "-ADOPTED");
   CHECK(q.say("Q.MOVE q a BOOST 5") == "-ADOPTED");
+  CHECK(q.say("Q.MOVE q a AT 1700000009000") == "-ADOPTED");
+}
+
+TEST_CASE("Q.MOVE BACK to a band without members goes to that band") {
+  Adopted q(kUnit);
+  q.say("ZADD pend " + q.at_ms(1, 0) + " a " + q.at_ms(2, 0) + " b " + q.at_ms(2, 9) + " c");
+  CHECK(q.say("Q.MOVE q a PRI LOW BACK") == "2");
+  CHECK(q.say("ZSCORE pend a") == q.at_ms(3, 0));
+  CHECK(q.job("a", {"pri"}) == "LOW");
 }
 
 TEST_CASE("Q.MOVE goes past scores that one more or one less does not change") {
@@ -215,6 +224,15 @@ TEST_CASE("members have no tags, keys, workers or errors: who selects by them se
     CHECK_MESSAGE(q.say(std::string("Q.CANCEL q WHERE ") + selector) == "[0 0]", selector);
   }
   CHECK(q.list() == "a b");
+}
+
+TEST_CASE("a member whose score is no time is selected by no time") {
+  Adopted q(kFive);
+  q.say("ZADD p:low 5 unknown " + q.at_s(0) + " known");
+  CHECK(q.list("WHERE SINCE 1600000000000") == "known");
+  CHECK(q.list("WHERE UNTIL 1800000000000") == "known");
+  CHECK(q.say("Q.CANCEL q WHERE SINCE 1600000000000") == "[0 1]");
+  CHECK(q.list() == "unknown");
 }
 
 TEST_CASE("what needs a queue of its own answers ADOPTED; raw commands stay as they are") {

@@ -1,9 +1,11 @@
 // Many waiting pops are served in slices: in order, whatever happens in between.
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "tests/support/queue_talk.h"
 #include "tests/support/test.h"
@@ -369,6 +371,31 @@ TEST_CASE_FIXTURE(Fixture, "queues take turns") {
     CHECK(std::stoul(got[i]) % kQueues == i % kQueues);
     CHECK((std::stoul(got[i]) < kQueues) == (i < kQueues || i == kQueues));
   }
+}
+
+TEST_CASE_FIXTURE(Fixture, "queues of different shards take turns") {
+  std::string other = "r";
+  while (KeyRef(other).shard == KeyRef("q").shard) other += "r";
+  const auto queue_of = [&](size_t i) { return i % 2 == 0 ? std::string("q") : other; };
+  for (size_t i = 1; i <= kWaiting; ++i) {
+    REQUIRE(say_as(i, "Q.POP 1 " + queue_of(i) + " BLOCK 0") == "(waits)");
+  }
+  say("MULTI");
+  for (size_t i = 1; i <= kWaiting; ++i) {
+    say("Q.ADD " + queue_of(i) + " " + std::to_string(i) + " payload");
+  }
+  say("EXEC");
+  take();
+  const auto served = [&](size_t rest) {
+    return std::count_if(got.begin(), got.end(),
+                         [&](const auto& reply) { return reply.first % 2 == rest; });
+  };
+  const auto before = std::pair(served(0), served(1));
+  step();
+  CHECK(served(0) > before.first);
+  CHECK(served(1) > before.second);
+  settle();
+  CHECK(got.size() == kWaiting);
 }
 
 TEST_CASE_FIXTURE(Fixture, "pops of many kinds, and of many jobs, make shorter slices") {

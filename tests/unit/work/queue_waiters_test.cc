@@ -348,6 +348,21 @@ TEST_CASE_FIXTURE(Fixture, "REQID: the same request once more ends the older wai
   CHECK(ask({"Q.POP", "1", "q", "REQID", "1"}) == "-BADFIELD field=worker");
 }
 
+TEST_CASE_FIXTURE(Fixture, "names of a pop are told apart wherever one ends and the next begins") {
+  wait_pop(1, {"WORKER", "w1", "REQID", "23"});
+  wait_pop(2, {"WORKER", "w12", "REQID", "3"});
+  CHECK(served().empty());
+  wait_pop(3, {"MATCH", "arm gpu"});
+  wait_pop(4, {"MATCH", "arm", "MATCH", "gpu"});
+  add("a");
+  add("b");
+  CHECK(served() == "1=a 2=b");
+  add("c", {"KEY", "gpu"});
+  CHECK(served() == "4=c");
+  add("d", {"KEY", "arm gpu"});
+  CHECK(served() == "3=d");
+}
+
 TEST_CASE_FIXTURE(Fixture, "REQID finds its jobs again in whichever queue they were") {
   ask({"Q.ADD", "r", "a", ""});
   const Words pop{"Q.POP", "2", "q", "r", "WORKER", "w", "REQID", "1"};
