@@ -1,6 +1,7 @@
 #include "engine/base/bytes.h"
 
 #include <algorithm>
+#include <ctime>
 #include <random>
 #include <string>
 
@@ -27,6 +28,26 @@ TEST_CASE("words are equal without regard to the case of ASCII letters, and of n
       REQUIRE(equals_ignore_case(a, b) == same);
     }
   }
+}
+
+// `text` so many times.
+static std::string repeated(const std::string& text, size_t times) {
+  std::string out;
+  for (size_t i = 0; i < times; ++i) out += text;
+  return out;
+}
+
+TEST_CASE("a glob with any number of stars needs no more than the thread's stack") {
+  CHECK(glob_match(repeated("*a", 900), repeated("a", 900)));
+  // Beyond a thousand of them nothing matches, as in Redis.
+  CHECK_FALSE(glob_match(repeated("*a", 1'000'000), repeated("a", 1'000'000)));
+}
+
+TEST_CASE("a glob with several stars that matches nothing takes no time") {
+  const std::clock_t begin = std::clock();
+  CHECK_FALSE(glob_match(repeated("*a", 5) + "*b", repeated("a", 100)));
+  // Processor time; each way to place the stars would take ten seconds.
+  CHECK((std::clock() - begin) / CLOCKS_PER_SEC < 1);
 }
 
 }  // namespace sluice::test

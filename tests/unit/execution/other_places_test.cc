@@ -1,5 +1,5 @@
-// What a value keeps under another name, what it costs in the journal and in memory, and what
-// random choices take of it.
+// What a value keeps under another name, the order of its members, what it costs in the journal and
+// in memory, and what random choices take of it.
 #include <cstdint>
 #include <set>
 #include <string>
@@ -129,6 +129,23 @@ TEST_CASE("a key that has been idle for longer than can be counted is the longes
     CHECK(q.run(0, {"RESTORE", "r", "0", payload, "REPLACE", "IDLETIME", idle_s})->show() == "OK");
     CHECK(q.say("OBJECT IDLETIME r") == "33554431");
   }
+}
+
+// --- Order ---
+
+TEST_CASE("members with equal scores are in the order of all of their bytes") {
+  QueueTalk q;
+  // Their first eight bytes are the same.
+  for (const char* end : {"2", "10", "", "1", "3"}) {
+    q.say("ZADD jobs 5 job:2026-" + std::string(end));
+    q.say("ZADD names 0 job:2026-" + std::string(end));
+  }
+  q.say("ZADD jobs 4 job:2026-9 6 job:2026-0");
+  CHECK(q.say("ZRANGE jobs 0 -1") ==
+        "[job:2026-9 job:2026- job:2026-1 job:2026-10 job:2026-2 job:2026-3 job:2026-0]");
+  CHECK(q.say("ZRANK jobs job:2026-10") == "3");
+  CHECK(q.say("ZRANGEBYLEX names (job:2026-1 [job:2026-2") == "[job:2026-10 job:2026-2]");
+  CHECK(q.say("ZLEXCOUNT names - (job:2026-2") == "3");
 }
 
 // --- Memory ---

@@ -90,6 +90,15 @@ TEST_CASE("a script catches the error of memory as any other") {
                             "return cjson.encode({1, {}})") == "$6\r\n[1,{}]\r\n");
 }
 
+TEST_CASE("what an encoder has written before it fails takes no memory any more") {
+  Server server;
+  server.limit(8 * kMegabyte);
+  const std::string reply = server.eval(kText + "return cjson.encode({s, s, s, next})");
+  CHECK_MESSAGE(contains(reply, "Cannot serialise function: type not supported"), reply);
+  CHECK(server.eval("collectgarbage() return 1") == ":1\r\n");
+  CHECK(server.machine_bytes() < 2 * kMegabyte);
+}
+
 TEST_CASE("what was replied before the limit is taken back") {
   Server server;
   server.limit(4 * kMegabyte);

@@ -1,5 +1,5 @@
 // What a stream remembers besides its entries: when consumers were seen, what was delivered to them
-// and how often; and ids that begin anew (XSETID).
+// and how often; ids that begin anew (XSETID), and ids that are none.
 #include <functional>
 #include <string>
 #include <utility>
@@ -110,6 +110,33 @@ TEST_CASE("ids that begin anew with XSETID are found, also after a restart") {
     CHECK(q.say("XRANGE s - +") == "[[1-0 [b 2]]]");
     CHECK(q.say("XINFO STREAM s FULL") == info);
   }
+}
+
+TEST_CASE("XINFO STREAM FULL tells of each consumer what it has not acknowledged") {
+  QueueTalk q;
+  for (const char* id : {"1-0", "2-0", "3-0"}) q.say("XADD s " + std::string(id) + " a 1");
+  q.say("XGROUP CREATE s g 0");
+  q.say("XREADGROUP GROUP g alice COUNT 2 STREAMS s >");
+  q.say("XREADGROUP GROUP g bob STREAMS s >");
+  const std::string info = q.say("XINFO STREAM s FULL");
+  CAPTURE(info);
+  for (const char* part : {"pel-count=3 pending=[[1-0 alice ", "pel-count=2 pending=[[1-0 17",
+                           "pel-count=1 pending=[[3-0 17"}) {
+    CHECK(info.find(part) != std::string::npos);
+  }
+}
+
+TEST_CASE("an id of any length is refused, and not copied past the room for one") {
+  QueueTalk q;
+  q.say("XADD s 1-1 a 1");
+  for (const size_t digits : {100, 127, 128, 10'000'000}) {
+    CAPTURE(digits);
+    const std::string id(digits, '1');
+    for (const std::string& line : {"XADD s " + id + " a 1", "XRANGE s - " + id, "XDEL s " + id}) {
+      CHECK(q.say(line) == "-ERR Invalid stream ID specified as stream command argument");
+    }
+  }
+  CHECK(q.say("XLEN s") == "1");
 }
 
 }  // namespace
