@@ -339,13 +339,14 @@ std::string time_of(Log& log, Lsn last) {
 // Recovers the directory as a server would, so that the lsn is what the server will find.
 int lead(const Arguments& arguments) {
   const std::string& directory = arguments.directory;
+  // First: in the middle of an install the data have no name in the directory.
+  if (const Status status = finish_copy(directory); !status.ok()) {
+    std::printf("%s\n", status.message().c_str());
+    return 1;
+  }
   if (!holds_data(directory)) {
     std::printf("%s holds no data; a group begins with an empty directory by itself\n",
                 directory.c_str());
-    return 1;
-  }
-  if (const Status status = finish_copy(directory); !status.ok()) {
-    std::printf("%s\n", status.message().c_str());
     return 1;
   }
   std::optional<Opened> opened = open_log(directory, false);

@@ -105,6 +105,9 @@ ROOMS = {
     "storage/etcd/": ["etcd_rules_test", "tests/group/*_test.py"],
     "tools/cli/": ["tests/cli/*_test.py"],
     "tools/import/": ["tests/operations/import_test.py"],
+    "tools/import_main": ["tests/operations/import_test.py", "tests/group/bootstrap_test.py"],
+    "tools/journal_main": ["tests/operations/journal_tool_test.py",
+                           "tests/group/refusals_test.py"],
 }
 
 # Scripts that run for every mutant not found by the tests of its room, with their arguments.

@@ -191,23 +191,26 @@ def test_a_file_is_imported_whole(options):
 
 def test_a_running_redis_is_imported(options):
     """The same from a running server, by a user that may only read, while others write: what is
-    there all the time is met as it is. A user that may not read expiries imports nothing."""
+    there all the time is met as it is. A user that may not read expiries, or not select a database,
+    imports nothing."""
     with Server("redis-server") as redis, harness.scratch() as scratch:
         with redis.connect() as connection:
             fill(connection)
             rights = ["on", ">secret", "~*", "+@read", "+info", "+select", "+function|dump"]
             must(connection, "ACL", "SETUSER", "reader", *rights)
             must(connection, "ACL", "SETUSER", "timeless", *rights, "-pexpiretime")
+            must(connection, "ACL", "SETUSER", "fixed", *rights, "-select")
         directory = os.path.join(scratch, "data")
         address = f"127.0.0.1:{redis.port}"
         code, _, err = run_import(options, "--redis", address, "--user", "reader", directory,
                                   REDISCLI_AUTH="wrong")
         require_equal(code, 1, "a wrong password")
         require("WRONGPASS" in err, err)
-        code, _, err = run_import(options, "--redis", address, "--user", "timeless", directory,
-                                  REDISCLI_AUTH="secret")
-        require_equal(code, 1, "expiries that may not be read")
-        require("NOPERM" in err and "pexpiretime" in err and "Nothing was imported" in err, err)
+        for user, command in (("timeless", "pexpiretime"), ("fixed", "select")):
+            code, _, err = run_import(options, "--redis", address, "--user", user, directory,
+                                      REDISCLI_AUTH="secret")
+            require_equal(code, 1, f"a user who may not {command}")
+            require("NOPERM" in err and command in err and "Nothing was imported" in err, err)
         ended = threading.Event()
 
         def write():
@@ -257,6 +260,18 @@ def test_a_running_redis_before_version_7(options):
             require_equal(ours.call("PTTL", "stays").value, -1, "no expiry")
             ahead_ms = ours.call("PTTL", "expires").value - theirs.call("PTTL", "expires").value
             require(abs(ahead_ms) < 60_000, f"the expiry is {ahead_ms} ms late")
+
+
+def test_a_database_that_is_not_here(options):
+    """Keys of a database that only the running Redis has are not left out: the import ends."""
+    with Server("redis-server", {"databases": "20"}) as redis, harness.scratch() as scratch, \
+            redis.connect() as connection:
+        must(connection, "SET", "k", "v")
+        must(connection, "SELECT", 18)
+        must(connection, "SET", "k", "v")
+        code, _, err = run_import(options, "--redis", f"127.0.0.1:{redis.port}",
+                                  os.path.join(scratch, "data"))
+        require(code == 1 and "only 16 databases are supported" in err, err)
 
 
 def run_on_terminal(options, *arguments):
@@ -439,10 +454,35 @@ def test_what_is_not_here_is_named(options):
         require(not os.path.exists(nowhere), "a directory for nothing")
         with options.server() as server, server.connect() as connection:
             must(connection, "Q.ADD", "exec", "a", "1")
+            # What follows can be imported: it ends all the same.
+            must(connection, "SELECT", 1)
+            must(connection, "SET", "k", "v")
             code, _, err = run_import(options, "--redis", f"127.0.0.1:{server.port}",
                                       os.path.join(scratch, "data"))
         require(code == 1 and 'the key "exec" of database 0: ' in err and "`sluice backup`" in err,
                 err)
+
+
+def test_a_checkpoint_that_cannot_be_written(options):
+    """Where the data do not fit the import fails, though everything was read; later it succeeds."""
+    size = 4 << 20
+    value = random.Random(7).randbytes(size)
+    with harness.scratch() as scratch:
+        path = os.path.join(scratch, "large.rdb")
+        with open(path, "wb") as file:
+            file.write(rdb_file(10, b"\x00" + text(b"large") + b"\x80" + struct.pack(">I", size) +
+                                value))
+        directory = os.path.join(scratch, "data")
+        # No file grows beyond two megabytes: an error of that write, not the end of the process.
+        limited = "trap '' XFSZ; ulimit -f 2048; exec \"$@\""
+        done = subprocess.run(["sh", "-c", limited, "sh", program(options), path, directory],
+                              capture_output=True, text=True, timeout=60, check=False)
+        require_equal(done.returncode, 1, done.stdout + done.stderr)
+        require("Nothing was imported" in done.stderr, done.stderr)
+        code, _, err = run_import(options, path, directory)
+        require_equal(code, 0, err)
+        with options.server(KEPT, directory=directory) as server, server.connect() as connection:
+            require_equal(connection.call("GET", "large").value, value, "the value")
 
 
 def test_the_version(options):

@@ -136,6 +136,15 @@ def test_lead(options):
         second = tool.ask("print", "--no-records", says=("begins group other",))
         ids = [re.search(r"cluster id ([0-9a-f]{40})\n", text)[1] for text in (first, second)]
         require(ids[0] != ids[1], f"each group has an id of its own: {ids}")
+        # A crash has cut off the install of a copy, as the old data were out of the way.
+        incoming = os.path.join(server.directory, "incoming-copy")
+        os.mkdir(incoming)
+        for part in ("FORMAT", "high-water-mark", "log"):
+            os.rename(os.path.join(server.directory, part), os.path.join(incoming, part))
+        with open(os.path.join(incoming, "install"), "w", encoding="utf-8"):
+            pass
+        tool.ask("lead", says=("begins group 1", f"up to lsn {KEYS}, written 2"))
+        require(not os.path.exists(incoming), "the copy is not in place")
         server.start()
         with server.connect() as connection:
             require_equal(connection.call("DBSIZE").value, KEYS)

@@ -77,6 +77,7 @@ class GroupNodeRun final : private GroupHost {
 
   bool leads() const { return alive && role() == GroupRole::kPrimary; }
   bool answers_reads() const { return leads() && lease_.holds(now_); }
+  int64_t lease_ms() const { return lease_.remaining_ms(now_); }
   GroupRole role() const { return node_->view()->role; }
   GroupNode& node() { return *node_; }
   Lsn last() const { return last_; }

@@ -4,6 +4,7 @@
 
 #include "storage/copy_writer.h"
 #include "storage/data_directory.h"
+#include "storage/group_mark.h"
 #include "tests/support/copy_source.h"
 #include "tests/support/fake_remote_log.h"
 #include "tests/support/test.h"
@@ -323,6 +324,31 @@ TEST_CASE("data of another cluster are refused, and nothing of them stays") {
   CHECK(bootstrap.run().code() == StatusCode::kCancelled);
   CHECK(group.said.find("cluster id") != std::string::npos);
   CHECK(!group.has_data());
+}
+
+// Its commits still have their places in the log of the group that was lost.
+TEST_CASE("the copy of a node that has begun a new group, and written nothing since, is taken") {
+  Group group;
+  for (uint64_t seq = 1; 2 * seq <= kCopiedLast; ++seq) group.service.erase_frame(seq);
+  EpochValue epoch;
+  epoch.cluster_id = "new";
+  epoch.epoch = 2;
+  epoch.ready = true;
+  epoch.base_lsn = kCopiedLast;
+  group.service.put_epoch(encode_epoch(epoch));
+  const LogPosition mark = {"new", "1", 0, 0, kCopiedLast, 0};
+  TempDirectory source(true);
+  const std::unique_ptr<Log> log = make_copied_log(source.path());
+  const auto reader = CopyReader::open(*log, encode_position(mark));
+  REQUIRE(reader.ok());
+  group.copy = join_items(items_of(**reader));
+  group.add_node("standby", false, 11, 1002);
+  group.patience = 40;
+  Bootstrap bootstrap(group.log(), group.options());
+  const Status status = bootstrap.run();
+  REQUIRE_MESSAGE(status.ok(), status.message());
+  CHECK(bootstrap.has_loaded());
+  CHECK(*read_lead_mark(group.directory.path() + "/data") == mark);
 }
 
 TEST_CASE("old data stay until new ones are there, and are replaced only when that is asked for") {

@@ -319,6 +319,35 @@ TEST_CASE("a primary whose TAKE was late acknowledges nothing before the old lea
   }
 }
 
+TEST_CASE("a beat that is answered late extends the lease of reads from when it was sent") {
+  GroupRun group(24);
+  GroupNodeRun& a = group.add("a");
+  REQUIRE(group.until([&] { return a.answers_reads(); }).has_value());
+  group.run(300);
+  group.service.set_stalled(true);
+  group.run(500);
+  const int64_t left_ms = a.lease_ms();
+  REQUIRE(left_ms > 0);
+  group.service.set_stalled(false);
+  REQUIRE(group.until([&] { return a.lease_ms() > left_ms; }).has_value());
+  // It was sent within the first 200 ms.
+  CHECK(a.lease_ms() <= kFailoverTimeoutMs * 9 / 10 - 250);
+}
+
+TEST_CASE("a primary has no lease of reads from the moment at which it gives its epoch away") {
+  GroupRun group(25);
+  GroupNodeRun& a = group.add_primary();
+  group.add_standby();
+  group.run(300);
+  REQUIRE(a.lease_ms() > 500);
+  group.service.set_stalled(true);
+  a.node().resign("b", kFencedExitCode, INT64_MAX);
+  CHECK(group.until([&] { return a.lease_ms() == 0; }, 100).has_value());
+  CHECK(!a.ended.has_value());
+  group.service.set_stalled(false);
+  CHECK(group.until([&] { return a.ended == kFencedExitCode; }).has_value());
+}
+
 TEST_CASE("a primary that resigns hands over to a node that may lead") {
   GroupRun group(20);
   group.begin_three(false);

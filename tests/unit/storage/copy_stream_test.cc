@@ -235,6 +235,24 @@ TEST_CASE("items that are missing, repeated or out of order are refused") {
   }
 }
 
+TEST_CASE("a copy of a later version, or of a directory of a later format, is refused in words") {
+  TempDirectory source(true);
+  const std::unique_ptr<Log> log = make_copied_log(source.path());
+  const std::string whole = copy_items(*log)[0];
+  for (const size_t field : {4, 8}) {
+    std::string head = whole;
+    ++head[kCopyItemBytes + field];
+    const uint32_t body_crc = crc32c(Bytes(head).substr(kCopyItemBytes));
+    std::memcpy(head.data() + 4, &body_crc, 4);
+    const uint32_t header_crc = crc32c(Bytes(head).substr(4, kCopyItemBytes - 4));
+    std::memcpy(head.data(), &header_crc, 4);
+    CopyChecker checker(nullptr);
+    const Status status = checker.take(head);
+    CHECK(status.code() == StatusCode::kUnsupported);
+    CHECK(status.message().find("this version of Sluice supports") != std::string::npos);
+  }
+}
+
 // The numbers of the items are right, so that only what they hold is wrong.
 TEST_CASE("a log that lacks commits is refused, where the copy is read or where it arrives") {
   const auto copy_of = [](const std::vector<Lsn>& firsts) {

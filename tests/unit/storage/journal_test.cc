@@ -207,6 +207,24 @@ TEST_CASE("a sync counts when a checkpoint has made the journal count, and never
   CHECK(eventually([&] { return refused == 2; }));
 }
 
+TEST_CASE("never attached, the mark says where the last checkpoint that was committed ends") {
+  TempDirectory directory;
+  StoreOptions options = store_options(directory.path(), SyncMode::kEverySecond);
+  options.journal.attached = false;
+  auto store = open_store(options);
+  GroupCommitJournal& journal = store->journal();
+  MapEngine engine(&journal);
+  for (uint32_t i = 1; i <= 3; ++i) {
+    journal.begin_checkpoint();
+    const Lsn lsn = engine.set(i, i);
+    const std::optional<Lsn> end = journal.finish_walk();
+    REQUIRE(end == lsn);
+    CHECK(mark_in(directory) == lsn - 1);
+    journal.end_checkpoint(end);
+    CHECK(mark_in(directory) == lsn);
+  }
+}
+
 TEST_CASE("what is appended while the journal is switched off is durable when it is off") {
   TempDirectory directory;
   auto store = open_store(store_options(directory.path(), SyncMode::kEverySecond));

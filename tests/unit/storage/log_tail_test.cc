@@ -197,6 +197,10 @@ TEST_CASE("what does not follow is refused, names its place, and can be read aga
         "frame 2 of the replicated log: its commit, byte 0: cut short");
   CHECK(refused({2, encode_frame(header, "")}) ==
         "frame 2 of the replicated log: its commit ends at lsn 1 instead of 2");
+  std::string misnumbered(kUnitHeaderBytes, '\0');
+  encode_unit_header(misnumbered.data(), crc32c(""), 0, 3, 1, 0, 0);
+  CHECK(refused({2, encode_frame(header, misnumbered)}) ==
+        "frame 2 of the replicated log: lsn 3 found in place of 2");
   REQUIRE(reader.add_all(writer.commit(1)));
   CHECK(reader.tail.position() == writer.at());
 }

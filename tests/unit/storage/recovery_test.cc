@@ -453,6 +453,28 @@ TEST_CASE("a log that cannot be read to its end is refused, whatever is behind a
   }
 }
 
+TEST_CASE("records that cannot be read are refused with their place, in the log and in a piece") {
+  const std::string cut = encode_record(1, 1).substr(1);
+  for (const bool in_log : {true, false}) {
+    CAPTURE(in_log);
+    Contents contents;
+    if (in_log) {
+      contents.commits = {{1, unit_of(1, encode_record(1, 1))}, {2, unit_of(2, cut)}};
+    } else {
+      std::string piece = std::string(kPieceHeaderBytes, '\0') + cut;
+      seal_piece(piece.data(), piece.size(), {1, 0, 1});
+      contents.pieces = {piece};
+      contents.summary = CheckpointSummary{1, 0, 0, 1, 2, 1, 1, piece.size()};
+    }
+    ContentsLog log(contents);
+    MapReplay replay;
+    const Status status = recover(log, replay, {}).status();
+    CHECK(status.code() == StatusCode::kDamaged);
+    CHECK(status.message() == (in_log ? "log, commit 2, byte 0: invalid records"
+                                      : "checkpoint 1, piece 0: invalid records"));
+  }
+}
+
 TEST_CASE("recovery reports its progress and can be cancelled") {
   TempDirectory directory;
   History history;

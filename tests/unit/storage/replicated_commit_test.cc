@@ -578,3 +578,18 @@ TEST_CASE("a commit that takes several values of the local log has its place beh
   leader.end();
   CHECK(read_back(directory.path()).recovered.position == encode_position(position));
 }
+
+TEST_CASE("a sync that is asked for comes when the replicated log has the units, in any mode") {
+  std::atomic<int> synced{0};
+  TempDirectory directory;
+  Leader leader(group_options(directory.path(), SyncMode::kNever));
+  GroupCommitJournal& journal = leader.store->journal();
+  for (int i = 1; i <= 10; ++i) {
+    leader.service.set_stalled(true);
+    leader.engine->set(1, static_cast<uint64_t>(i));
+    journal.flush();
+    journal.when_synced([&](bool is_synced) { synced += is_synced ? 1 : 100; });
+    leader.service.set_stalled(false);
+    REQUIRE(eventually([&] { return synced == i; }));
+  }
+}
