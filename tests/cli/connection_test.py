@@ -19,6 +19,7 @@ from harness.http_client import ADMIN_TOKEN
 from harness.proxy import DROP, PASS, Proxy
 from harness.sentinels import Sentinel
 from harness.servers import LOOPBACK, steady_port
+from harness.surroundings import NOTED_CALLS, preload
 
 ANOTHER_HOST = "127.0.0.2"
 PIDFD_GETFD = 438  # the number of the system call
@@ -208,6 +209,24 @@ def test_a_backup_finds_the_port(options):
         sluice.must("backup", path, SLUICE_HTTP_TOKEN=ADMIN_TOKEN)
         require_equal(os.listdir(directory), ["backup"], "files")
         require_equal(oct(stat.S_IMODE(os.stat(path).st_mode)), "0o600", "who may read it")
+
+
+def test_a_backup_is_synced(options):
+    """A backup is on the disk before it takes its name, and its name before the program says so."""
+    with scratch() as directory, scratch() as beside:
+        environment = preload(beside, options, "calls", NOTED_CALLS)
+        calls = os.path.join(beside, "calls")
+        server, sluice = serve(options, {**DURABLE, "http-port": "auto",
+                                         "http-token": f"admin >{ADMIN_TOKEN}"})
+        with server.connect() as connection:
+            connection.call("SAVE")
+        path = os.path.join(directory, "backup")
+        sluice.must("backup", path, SLUICE_HTTP_TOKEN=ADMIN_TOKEN, NOTED_CALLS=calls,
+                    LD_PRELOAD=environment["LD_PRELOAD"])
+        with open(calls, encoding="ascii") as file:
+            noted = [line.split() for line in file]
+        require_equal(noted, [["fsync", path + ".part", "-"], ["rename", path + ".part", path],
+                              ["fsync", directory, "-"]], "calls")
 
 
 def test_a_backup_by_sentinel(options):

@@ -43,6 +43,37 @@ int fdatasync(int file) {
 }
 """
 
+# What is synced and renamed, and which rights are given, is noted in the file NOTED_CALLS.
+NOTED_CALLS = """
+static void note(const char* what, const char* first, const char* second) {
+  char line[1024];
+  const int size = snprintf(line, sizeof(line), "%s %s %s\\n", what, first, second);
+  const int file = open(getenv("NOTED_CALLS"), O_WRONLY | O_APPEND | O_CREAT, 0600);
+  if (write(file, line, size) != size) abort();
+  close(file);
+}
+static void note_file(const char* what, int file, const char* second) {
+  char link[64], path[512] = "";
+  snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
+  if (readlink(link, path, sizeof(path) - 1) > 0) note(what, path, second);
+}
+int fsync(int file) {
+  note_file("fsync", file, "-");
+  return ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(file);
+}
+int fchmod(int file, mode_t mode) {
+  struct stat before;
+  char rights[16] = "?";
+  if (fstat(file, &before) == 0) snprintf(rights, sizeof(rights), "%o", before.st_mode & 0777);
+  note_file("fchmod", file, rights);
+  return ((int (*)(int, mode_t))dlsym(RTLD_NEXT, "fchmod"))(file, mode);
+}
+int rename(const char* from, const char* to) {
+  note("rename", from, to);
+  return ((int (*)(const char*, const char*))dlsym(RTLD_NEXT, "rename"))(from, to);
+}
+"""
+
 # The limit of open files stays as the shell has set it.
 FIXED_LIMIT = """
 int setrlimit(__rlimit_resource_t what, const struct rlimit* limit) {

@@ -14,7 +14,7 @@ import time
 
 import harness
 from harness import closes, info, require, require_equal, scratch, wait_until
-from harness.surroundings import preload, refuse_sanitizers, wrapped
+from harness.surroundings import NOTED_CALLS, preload, refuse_sanitizers, wrapped
 from harness.wall_clock import WallClock
 
 JOURNAL_FAILED = 75
@@ -33,35 +33,6 @@ int pthread_create(pthread_t* handle, const pthread_attr_t* attributes, void* (*
 }
 """
 
-NOTED_CALLS = """
-static void note(const char* what, const char* first, const char* second) {
-  char line[1024];
-  const int size = snprintf(line, sizeof(line), "%s %s %s\\n", what, first, second);
-  const int file = open(getenv("NOTED_CALLS"), O_WRONLY | O_APPEND | O_CREAT, 0600);
-  if (write(file, line, size) != size) abort();
-  close(file);
-}
-static void note_file(const char* what, int file, const char* second) {
-  char link[64], path[512] = "";
-  snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
-  if (readlink(link, path, sizeof(path) - 1) > 0) note(what, path, second);
-}
-int fsync(int file) {
-  note_file("fsync", file, "-");
-  return ((int (*)(int))dlsym(RTLD_NEXT, "fsync"))(file);
-}
-int fchmod(int file, mode_t mode) {
-  struct stat before;
-  char rights[16] = "?";
-  if (fstat(file, &before) == 0) snprintf(rights, sizeof(rights), "%o", before.st_mode & 0777);
-  note_file("fchmod", file, rights);
-  return ((int (*)(int, mode_t))dlsym(RTLD_NEXT, "fchmod"))(file, mode);
-}
-int rename(const char* from, const char* to) {
-  note("rename", from, to);
-  return ((int (*)(const char*, const char*))dlsym(RTLD_NEXT, "rename"))(from, to);
-}
-"""
 
 def starts_or_says_why(arguments, ready, **options):
     """Whether it starts; if not, it has to end by itself, and to say that a thread is missing."""

@@ -197,4 +197,13 @@ TEST_CASE("what is written is read as the same") {
   }
 }
 
+TEST_CASE("a name that looks like one in base64 is written so that it is read as the same") {
+  const auto queues =
+      read_config_file("f", R"({"queues": {"base64:YmFzZTY0Oi93PT0=": {"retry": 3}}})");
+  REQUIRE(queues.contains("base64:/w=="));
+  const auto again = read_config_file("g", write_config_file(queues));
+  CHECK(again.size() == 1);
+  CHECK(again.contains("base64:/w=="));
+}
+
 }  // namespace

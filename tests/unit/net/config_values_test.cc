@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/storage_support.h"
 #include "tests/support/test.h"
 
 namespace sluice {
@@ -175,6 +176,36 @@ TEST_CASE("a file may come from a Redis that was built with more") {
   CHECK_EQ(config.warnings()[0],
            "directives of Redis that have no effect here: activedefrag "
            "tls-cluster tls-replication");
+}
+
+TEST_CASE("a size is the same after CONFIG REWRITE, whatever unit it has in the file") {
+  const test::TempDirectory directory;
+  const std::string path = directory.path() + "/a.conf";
+  for (const char* size : {"3gb", "1500mb", "7mb", "1500kb", "9kb", "1025"}) {
+    CAPTURE(size);
+    test::write_file(path, "maxmemory 1gb\n");
+    Config config;
+    REQUIRE_FALSE(config.apply_arguments({path}).has_value());
+    CHECK_EQ(set_one(config, "maxmemory", size), "");
+    CHECK_EQ(config.rewrite(std::nullopt).message(), "");
+    Config again;
+    REQUIRE_FALSE(again.apply_arguments({path}).has_value());
+    CHECK_EQ(value(again, "maxmemory"), value(config, "maxmemory"));
+  }
+}
+
+TEST_CASE("an error in a line with a password or token does not show it") {
+  for (const std::string line :
+       {"requirepass hidden twice", "requirepass \"hidden", "user ann on >hidden nonsense",
+        "http-token read >hidden", "tls-key-file-pass hidden twice",
+        "otlp-header Authorization hidden twice"}) {
+    CAPTURE(line);
+    Config config;
+    const std::string error = load(config, line + "\n");
+    const std::string begin = "test.conf:1: '" + line.substr(0, line.find(' ')) + " (redacted)': ";
+    CHECK_EQ(error.substr(0, begin.size()), begin);
+    CHECK(error.find("hidden") == std::string::npos);
+  }
 }
 
 }  // namespace

@@ -328,6 +328,22 @@ TEST_CASE("the log of changes tells users, tokens and databases apart") {
   for (const Change& change : changes) CHECK_EQ(change.count, 2);
 }
 
+TEST_CASE("the log of changes tells queues and options apart") {
+  ChangeLog log;
+  const Principal principal{Role::kOperate, user_of_role(Role::kOperate), hash_password("a")};
+  for (const char* queue : {"q", "r"}) {
+    for (const char* reason : {"x", "y"}) {
+      for (const char* job : {"1", "2"}) {
+        log.add(principal, 0, std::vector<std::string>{"Q.CANCEL", queue, job, "REASON", reason}, 1,
+                0);
+      }
+    }
+  }
+  const std::vector<Change> changes = log.newest();
+  CHECK_EQ(changes.size(), 4);
+  for (const Change& change : changes) CHECK_EQ(change.count, 2);
+}
+
 TEST_CASE("an endpoint: host, port, path, and what it may not be") {
   const auto parsed = [](Bytes url) {
     const Result<HttpEndpoint> endpoint = parse_http_endpoint(url, {"", "4318", "/v1/metrics"});

@@ -121,6 +121,17 @@ TEST_CASE("wrong passwords are forgotten after a while") {
   CHECK(sessions.may_try("10.0.0.1"));
 }
 
+TEST_CASE("addresses whose wrong passwords are forgotten leave room for others") {
+  constexpr std::chrono::milliseconds kWindow{500};
+  LoginSessions sessions(kLong, kWindow);
+  for (size_t i = 0; i < LoginSessions::kMostAddresses; ++i) {
+    sessions.note_failure("10.1.0." + std::to_string(i));
+  }
+  std::this_thread::sleep_for(kWindow);
+  for (size_t i = 0; i < LoginSessions::kMostFailures; ++i) sessions.note_failure("10.2.0.1");
+  CHECK(sessions.may_try("10.3.0.1"));
+}
+
 TEST_CASE("wrong passwords count by address, and beyond many addresses together") {
   LoginSessions sessions(kLong);
   for (size_t i = 0; i < LoginSessions::kMostFailures; ++i) {

@@ -55,5 +55,17 @@ TEST_CASE("the time above the soft limit counts from the last moment below it") 
   CHECK_FALSE(output.exceeds(limit));
 }
 
+TEST_CASE("the hard limit holds at once for who is above the soft limit too") {
+  OutputLimit limit;
+  limit.hard_bytes = 200;
+  limit.soft_bytes = 100;
+  limit.soft_s = 1'000'000;
+  OutputBuffer output;
+  append(output, 200);
+  CHECK_FALSE(output.exceeds(limit));
+  append(output, 1);
+  CHECK(output.exceeds(limit));
+}
+
 }  // namespace
 }  // namespace sluice

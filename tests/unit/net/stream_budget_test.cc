@@ -78,6 +78,17 @@ TEST_CASE("a quiet time saves up twenty milliseconds, however long it was") {
   CHECK_FALSE(thread.budget.allows());
 }
 
+TEST_CASE("a part that waits long, as for a script, is paid for within a second") {
+  Thread thread;
+  thread.pass(kSecond, 0);
+  REQUIRE(thread.budget.allows());
+  const StreamBudget::Begin begin = thread.budget.begin();
+  thread.pass(10 * kSecond, 0);
+  thread.budget.spend_since(begin);
+  thread.pass(kSecond, 0);
+  CHECK(thread.budget.allows());
+}
+
 TEST_CASE("asking often loses no fractions") {
   Thread often;
   Thread seldom;

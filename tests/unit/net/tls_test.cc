@@ -4,17 +4,20 @@
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "net/config/config.h"
+#include "net/tls/tls_client.h"
 #include "net/tls/tls_context.h"
 #include "tests/support/certificates.h"
 #include "tests/support/test.h"
@@ -310,6 +313,30 @@ TEST_CASE("a certificate that has expired is used, with a warning") {
   const auto context = TlsContext::load(settings_of(directory, "old"), TlsAuthClients::kNo);
   REQUIRE(context.ok());
   CHECK_EQ((*context)->warning(), "has expired");
+}
+
+// How many certificates a connection sends besides its own.
+int others_sent(const TlsState& state) {
+  STACK_OF(X509)* chain = nullptr;
+  REQUIRE_EQ(SSL_get0_chain_certs(state.get(), &chain), 1);
+  return sk_X509_num(chain);
+}
+
+TEST_CASE("authorities behind a certificate in its file are sent with it, by both sides") {
+  Directory directory;
+  test::write_certificate(directory.file("own"));
+  test::write_certificate(directory.file("authority"));
+  std::ofstream(directory.file("own.crt"), std::ios::app)
+      << std::ifstream(directory.file("authority.crt")).rdbuf();
+  const auto server = TlsContext::load(settings_of(directory, "own"), TlsAuthClients::kNo);
+  REQUIRE(server.ok());
+  CHECK_EQ(others_sent((*server)->open()), 1);
+  TlsClientRules rules;
+  rules.certificate_file = directory.file("own.crt");
+  rules.key_file = directory.file("own.key");
+  const auto client = TlsClientContext::load(rules);
+  REQUIRE(client.ok());
+  CHECK_EQ(others_sent((*client)->open("localhost")), 1);
 }
 
 TEST_CASE("the ports of TLS are off unless they are given") {
