@@ -73,6 +73,16 @@ def test_records(options):
                    what="the record is back")
 
 
+def test_ended_lease(options):
+    """a record comes back after its lease has ended, as that of a process that was stopped"""
+    with EtcdCluster() as cluster, LogTalk(options, cluster.endpoints()) as log:
+        log.done("put", "node", "n1", "run1", "its record")
+        heading, lease = cluster.ctl("lease", "list").splitlines()
+        require_equal(heading, "found 1 leases", "leases")
+        cluster.ctl("lease", "revoke", lease)
+        wait_until(lambda: log.done("records", "node").more == ["n1=its record"], what="the record")
+
+
 def test_dropped_record(options):
     """a record that was dropped does not come back when its lease would have been renewed"""
     with EtcdCluster() as cluster, LogTalk(options, cluster.endpoints()) as log:
