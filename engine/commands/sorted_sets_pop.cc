@@ -29,7 +29,7 @@ void pop_members(Call& call, const KeyRef& key, Entry* entry, bool lowest, uint6
   database.remove_if_empty(key, entry);
 }
 
-// Of a single member the limit of requests says enough.
+// A single member is never larger than a request may be.
 bool journal_takes_pop(const Call& call, const KeyRef& key, const Entry& entry, bool lowest,
                        uint64_t count) {
   const uint64_t first = lowest ? 0 : collection_size(entry) - count;
