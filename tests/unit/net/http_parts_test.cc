@@ -79,6 +79,36 @@ TEST_CASE("a head is found and judged by its bytes") {
   }
 }
 
+// Beast refuses some of these behind it.
+TEST_CASE("a request has one host, and one way to say where its body ends") {
+  using Headers = std::vector<std::pair<std::string, std::string>>;
+  const auto status_of = [](Headers headers, bool http_1_1 = true) {
+    HttpRequest request;
+    request.http_1_1 = http_1_1;
+    request.headers = std::move(headers);
+    return check_framing(request).status;
+  };
+  const std::pair<std::string, std::string> host{"host", "h"};
+  const std::pair<std::string, std::string> length{"content-length", "4"};
+  const std::pair<std::string, std::string> chunked{"transfer-encoding", "Chunked"};
+  for (const Headers& good : {Headers{host}, {host, length}, {host, chunked}}) {
+    CHECK_EQ(status_of(good), 0);
+  }
+  for (const Headers& bad : {Headers{},
+                             {host, host},
+                             {host, length, length},
+                             {host, length, chunked},
+                             {host, chunked, chunked},
+                             {host, {"content-length", ""}},
+                             {host, {"content-length", "4x"}}}) {
+    CHECK_EQ(status_of(bad), 400);
+  }
+  CHECK_EQ(status_of({host, {"transfer-encoding", "gzip"}}), 501);
+  CHECK_EQ(status_of({host, chunked}, false), 400);
+  CHECK_EQ(status_of({host, host}, false), 400);
+  CHECK_EQ(status_of({}, false), 0);
+}
+
 TEST_CASE("chunks are decoded the same, whole or in any two pieces") {
   const std::string good = "3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\nnext";
   for (size_t cut = 0; cut <= good.size(); ++cut) {
