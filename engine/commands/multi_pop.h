@@ -14,6 +14,7 @@
 #include <span>
 
 #include "engine/execution/call.h"
+#include "engine/keyspace/collections.h"
 
 namespace sluice {
 

@@ -12,6 +12,7 @@
 namespace sluice {
 
 struct Call;
+class Entry;
 enum class KeyEvent : uint8_t;
 
 // The options of ZADD before its pairs.
