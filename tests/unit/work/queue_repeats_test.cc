@@ -72,6 +72,17 @@ TEST_CASE("a worker's new request forgets the one before, also if it gets nothin
   CHECK(q.pop("WORKER w REQID r1") == "a");
 }
 
+TEST_CASE("what is recorded of an older run later does not make its request the last one") {
+  QueueTalk q;
+  q.add("a b");
+  CHECK(q.pop("WORKER w REQID r1") == "a");
+  CHECK(q.pop("WORKER w REQID r2") == "b");
+  CHECK(q.ack("b") == "OK");
+  q.say("Q.TOUCH q a " + q.lease("a") + " PROGRESS half");
+  q.restart(4);
+  CHECK(q.pop("WORKER w REQID r1") == "null");
+}
+
 TEST_CASE("DEBUG RELOAD keeps the request of a pop that got nothing") {
   QueueTalk q;
   q.engine().options().debug_access = sluice::DebugAccess::kEverybody;
