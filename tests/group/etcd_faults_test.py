@@ -15,6 +15,7 @@ from harness.etcd import EtcdCluster
 from harness.group import Node
 from harness.log_talk import NEXT_TAKEN, READY, TAKEN, LogTalk
 from harness.relay import Relay
+from harness.servers import LOOPBACK
 
 PREFIX = "/sluice/test/g/1/"
 NOBODY = "127.0.0.1:1"  # a port that refuses
@@ -108,7 +109,7 @@ def test_leader_cut_off(options):
         leader = cluster.wait_for_leader()
         with Relay(cluster.ports[leader][0]) as relay:
             endpoints = cluster.endpoints()
-            endpoints[leader] = f"http://127.0.0.1:{relay.port}"
+            endpoints[leader] = f"http://{LOOPBACK}:{relay.port}"
             with LogTalk(options, endpoints) as log:
                 fence = log.lead()
                 with Writer(log, fence) as writer:
