@@ -29,13 +29,6 @@ void pop_members(Call& call, const KeyRef& key, Entry* entry, bool lowest, uint6
   database.remove_if_empty(key, entry);
 }
 
-// A single member is never larger than a request may be.
-bool journal_takes_pop(const Call& call, const KeyRef& key, const Entry& entry, bool lowest,
-                       uint64_t count) {
-  const uint64_t first = lowest ? 0 : collection_size(entry) - count;
-  return count <= 1 || journal_takes_removal(call, key.key, entry, first, count);
-}
-
 struct SortedEnds {
   static constexpr Type kType = Type::kSortedSet;
   static constexpr Bytes kFirst = "MIN";
@@ -46,9 +39,11 @@ struct SortedEnds {
     pop_members(call, key, entry, lowest, 1, false);
   }
 
+  // A single member is never larger than a request may be.
   static bool takes(const Call& call, const KeyRef& key, const Entry& entry, bool lowest,
                     uint64_t count) {
-    return journal_takes_pop(call, key, entry, lowest, count);
+    const uint64_t first = lowest ? 0 : collection_size(entry) - count;
+    return count <= 1 || journal_takes_removal(call, key.key, entry, first, count);
   }
 
   static void pop_many(Call& call, const KeyRef& key, Entry* entry, bool lowest, uint64_t count) {
@@ -67,7 +62,7 @@ void sorted_pop_generic(Call& call, bool lowest) {
   if (entry.refused()) return;
   if (entry == nullptr || count == 0) return call.reply.array(0);
   const uint64_t popped = std::min(static_cast<uint64_t>(count), collection_size(*entry));
-  if (!journal_takes_pop(call, key, *entry, lowest, popped)) return;
+  if (!SortedEnds::takes(call, key, *entry, lowest, popped)) return;
   // RESP3 nests the pairs only if a count was given.
   const bool nested_pairs = has_count && call.reply.protocol() == 3;
   call.reply.array(nested_pairs ? popped : popped * 2);
