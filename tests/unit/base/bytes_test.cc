@@ -38,14 +38,14 @@ static std::string repeated(const std::string& text, size_t times) {
 }
 
 TEST_CASE("a glob with any number of stars needs no more than the thread's stack") {
-  CHECK(glob_match(repeated("*a", 900), repeated("a", 900)));
+  CHECK(glob_match(repeated("*a", 900), std::string(900, 'a')));
   // Beyond a thousand of them nothing matches, as in Redis.
-  CHECK_FALSE(glob_match(repeated("*a", 1'000'000), repeated("a", 1'000'000)));
+  CHECK_FALSE(glob_match(repeated("*a", 1'000'000), std::string(1'000'000, 'a')));
 }
 
 TEST_CASE("a glob with several stars that matches nothing takes no time") {
   const std::clock_t begin = std::clock();
-  CHECK_FALSE(glob_match(repeated("*a", 5) + "*b", repeated("a", 100)));
+  CHECK_FALSE(glob_match(repeated("*a", 5) + "*b", std::string(100, 'a')));
   // Processor time; each way to place the stars would take ten seconds.
   CHECK((std::clock() - begin) / CLOCKS_PER_SEC < 1);
 }

@@ -37,13 +37,19 @@ struct Server {
   Server() { execution.set_now_ms(1'000'000); }
 };
 
+// A connection with RESP3, whose messages go to the inbox.
+struct Reader : EngineSession {
+  explicit Reader(Server& server) : EngineSession(server.engine, server.execution) {
+    client.port = server.inbox;
+    client.protocol = 3;
+  }
+};
+
 constexpr Bytes kToldOfA = "*1\r\n$1\r\na\r\n";
 
 TEST_CASE("a key that was read is told once, and leaves the table") {
   Server server;
-  EngineSession reader(server.engine, server.execution);
-  reader.client.port = server.inbox;
-  reader.client.protocol = 3;
+  Reader reader(server);
   reader.run({"CLIENT", "TRACKING", "ON"});
   CHECK(server.engine.observing.load() == kObserveTracking);
   reader.run({"MGET", "a", "b"});
@@ -112,9 +118,7 @@ TEST_CASE("the table is empty when the last one has gone") {
 
 TEST_CASE("what dead connections have read does not pile up beside a living one") {
   Server server;
-  EngineSession living(server.engine, server.execution);
-  living.client.port = server.inbox;
-  living.client.protocol = 3;
+  Reader living(server);
   living.run({"CLIENT", "TRACKING", "ON"});
   living.run({"GET", "a"});
   for (int i = 0; i < 200; ++i) {
@@ -191,9 +195,7 @@ TEST_CASE("the buckets go with the last one who tracks, also if its keys have ch
 
 TEST_CASE("who tracks again is told of what was read since then") {
   Server server;
-  EngineSession reader(server.engine, server.execution);
-  reader.client.port = server.inbox;
-  reader.client.protocol = 3;
+  Reader reader(server);
   for (int i = 0; i < 3; ++i) {
     reader.run({"CLIENT", "TRACKING", "ON"});
     reader.run({"GET", "a"});
@@ -210,9 +212,7 @@ TEST_CASE("who tracks again is told of what was read since then") {
 TEST_CASE("a full table forgets keys as if they had changed") {
   Server server;
   server.engine.options().tracking_table_max_keys.store(1);
-  EngineSession reader(server.engine, server.execution);
-  reader.client.port = server.inbox;
-  reader.client.protocol = 3;
+  Reader reader(server);
   reader.run({"CLIENT", "TRACKING", "ON"});
   CHECK(reader.run({"GET", "a"}) == "_\r\n");
   CHECK(reader.run({"GET", "b"}).starts_with("_\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\n"));
@@ -234,9 +234,7 @@ TEST_CASE("who changes the protocol is told of a flush in the new one") {
 
 TEST_CASE("by prefix, the keys of one hold of locks come in one message") {
   Server server;
-  EngineSession reader(server.engine, server.execution);
-  reader.client.port = server.inbox;
-  reader.client.protocol = 3;
+  Reader reader(server);
   reader.run({"CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", "a", "NOLOOP"});
   server.writer.run({"MSET", "a2", "1", "b", "1", "a1", "1"});
   CHECK(server.inbox->take() == "*2\r\n$2\r\na1\r\n$2\r\na2\r\n");
@@ -246,9 +244,7 @@ TEST_CASE("by prefix, the keys of one hold of locks come in one message") {
 
 TEST_CASE("who has read a key hears of its expiry, also if nobody has sent a command since") {
   Server server;
-  EngineSession reader(server.engine, server.execution);
-  reader.client.port = server.inbox;
-  reader.client.protocol = 3;
+  Reader reader(server);
   reader.run({"CLIENT", "TRACKING", "ON"});
   server.writer.run({"SET", "a", "1", "PX", "10"});
   CHECK(reader.run({"GET", "a"}) == "$1\r\n1\r\n");
@@ -259,9 +255,7 @@ TEST_CASE("who has read a key hears of its expiry, also if nobody has sent a com
 
 TEST_CASE("with NOLOOP, who was served while waiting hears of the changes that follow") {
   Server server;
-  EngineSession reader(server.engine, server.execution);
-  reader.client.port = server.inbox;
-  reader.client.protocol = 3;
+  Reader reader(server);
   reader.run({"CLIENT", "TRACKING", "ON", "BCAST", "NOLOOP"});
   CHECK(reader.run({"BLPOP", "list", "0"}).empty());
   server.writer.run({"RPUSH", "list", "x"});
@@ -273,9 +267,7 @@ TEST_CASE("with NOLOOP, who was served while waiting hears of the changes that f
 
 TEST_CASE("tracking goes on when the notified events are changed") {
   Server server;
-  EngineSession reader(server.engine, server.execution);
-  reader.client.port = server.inbox;
-  reader.client.protocol = 3;
+  Reader reader(server);
   reader.run({"CLIENT", "TRACKING", "ON"});
   for (const uint32_t events : {kEventKeyevent | kEventAll, uint32_t{0}}) {
     reader.run({"GET", "a"});
