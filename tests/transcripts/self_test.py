@@ -132,6 +132,18 @@ class DifferenceTest(unittest.TestCase):
             self.assertEqual(one, other)
         self.assertEqual(Command(["GET", "k"]).text(), "GET k")
 
+    def test_no_key_survives_a_pop_at_random(self):
+        pops = 0
+        for family in generate.FAMILIES:
+            for number in range(20):
+                commands = generate.make_round(family, f"{family}:{number}", 3)
+                for command, following in zip(commands, commands[1:]):
+                    for word, key in zip(command.arguments, command.arguments[1:]):
+                        if word.upper() == b"SPOP":
+                            pops += 1
+                            self.assertEqual(following.arguments, [b"DEL", key], command.text())
+        self.assertGreater(pops, 100)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=1)

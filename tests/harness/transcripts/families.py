@@ -3,7 +3,8 @@
 Each family is a list of (weight, function of a `Pool`); a function answers one command's words.
 """
 
-from harness.transcripts.pools import BAD_INTEGERS, CANNOT_MUTATE, FAR_MS, Command, Pool
+from harness.transcripts.pools import (BAD_INTEGERS, CANNOT_MUTATE, FAR_MS, Command, Pool,
+                                       to_bytes)
 
 SHORT_TIMEOUTS = ["0.001", "0.002", "0.001", "-1", "abc", "", "-0.5", "1e400", "nan"]
 
@@ -560,6 +561,14 @@ def unit_of(family, pool, connection=1, in_multi=False):
     return around_random(Command(words, connection=connection, in_multi=in_multi))
 
 
+def cleared_after(command, words):
+    """What follows `command`, whose words or whose script's are `words`: the servers pop different
+    members at random, so the key goes with the rest of them."""
+    if not words or to_bytes(words[0]).upper() != b"SPOP" or len(words) < 2:
+        return []
+    return [Command(["DEL", words[1]], connection=command.connection, in_multi=command.in_multi)]
+
+
 def around_random(command):
     """What answers at random gets a list of the allowed answers before it, and leaves no trace."""
     lister = LISTERS.get(command.name)
@@ -570,9 +579,7 @@ def around_random(command):
     if not command.in_multi:
         unit.insert(0, Command(lister(key), connection=command.connection))
         command.members = True
-    if command.name == "SPOP":
-        unit.append(Command(["DEL", key], connection=command.connection, in_multi=command.in_multi))
-    return unit
+    return unit + cleared_after(command, command.arguments)
 
 
 def simple_round(family, pool, count):

@@ -4,7 +4,7 @@ notifications."""
 import fnmatch
 import hashlib
 
-from harness.transcripts.families import TABLES, around_random, words_of
+from harness.transcripts.families import TABLES, around_random, cleared_after, words_of
 from harness.transcripts.packing import packing_round
 from harness.transcripts.pools import (BAD_INTEGERS, MEMBERS, SCORES, Command, Pool, mode_of,
                                        to_bytes)
@@ -164,10 +164,7 @@ def script_of_call(mixed):
     keys = [mixed.key() for _ in range(mixed.random.randrange(3))]
     command = Command([mixed.pick("EVAL", "EVAL", "EVAL", "EVAL", "EVAL_RO"), script, len(keys),
                        *keys, *words], mode)
-    # Whatever it popped at random must not tell the two servers apart afterwards.
-    if words[0].upper() == "SPOP" and len(words) > 1:
-        return [command, Command(["DEL", words[1]])]
-    return [command]
+    return [command, *cleared_after(command, words)]
 
 
 def script_by_hash(mixed):
@@ -253,11 +250,9 @@ def function_call(mixed):
     # What a function that is not there or fails has counted is in no key.
     keys = [mixed.key() for _ in range(mixed.random.randrange(3))]
     count = mixed.random.choice(BAD_INTEGERS) if mixed.chance(0.03) else len(keys)
-    unit = [Command([mixed.pick("FCALL", "FCALL", "FCALL", "FCALL_RO"), function, count, *keys,
-                     *words], mode)]
-    if words[:1] and words[0].upper() == "SPOP" and len(words) > 1:
-        unit.append(Command(["DEL", words[1]]))
-    return unit
+    command = Command([mixed.pick("FCALL", "FCALL", "FCALL", "FCALL_RO"), function, count, *keys,
+                       *words], mode)
+    return [command, *cleared_after(command, words)]
 
 
 def functions_round(random, count, _protocol):
@@ -386,7 +381,8 @@ def notified_unit(mixed):
         return [Command(["MULTI"]), *queued, Command(["EXEC"], "exec")]
     words = mixed.words(mistakes=0)
     # What a script replies of it is the scripts' own family.
-    return [Command(["EVAL", "redis.pcall(unpack(ARGV)) return 1", "0", *words])]
+    command = Command(["EVAL", "redis.pcall(unpack(ARGV)) return 1", "0", *words])
+    return [command, *cleared_after(command, words)]
 
 
 def notifications_round(random, count, _protocol):
