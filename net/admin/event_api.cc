@@ -42,7 +42,7 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
       : exchange_(exchange.shared_from_this()),
         filters_(std::move(filters)),
         after_(std::move(after)),
-        timer_(exchange.engine().thread().context()) {}
+        timer_(exchange.engine().thread().executor()) {}
 
   void begin() {
     wait();

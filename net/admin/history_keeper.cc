@@ -79,7 +79,7 @@ class HistoryKeeper::Sampler final : public IoThreadGuest {
         history_(keeper.history_),
         thread_(thread),
         user_(user_of_role(Role::kRead)),
-        timer_(thread.context()) {}
+        timer_(thread.executor()) {}
 
   void start() {
     if (closed_) return;

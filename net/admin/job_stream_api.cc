@@ -62,7 +62,7 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
       : exchange_(exchange.shared_from_this()),
         place_(std::move(place)),
         options_(std::move(options)),
-        timer_(exchange.engine().thread().context()) {}
+        timer_(exchange.engine().thread().executor()) {}
 
   void begin() {
     // Before the job is read, so that no event is missed.

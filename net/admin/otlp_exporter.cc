@@ -122,9 +122,9 @@ class OtlpExporter::Export : public std::enable_shared_from_this<Export> {
 OtlpExporter::Export::Export(OtlpExporter& exporter, std::string body)
     : exporter_(&exporter),
       endpoint_(exporter.target_.endpoint),
-      socket_(exporter.thread_.context()),
-      deadline_(exporter.thread_.context()),
-      poll_(exporter.thread_.context()) {
+      socket_(exporter.thread_.executor()),
+      deadline_(exporter.thread_.executor()),
+      poll_(exporter.thread_.executor()) {
   request_.method(http::verb::post);
   request_.target(endpoint_.target);
   request_.set(http::field::host, endpoint_.authority());
@@ -238,7 +238,7 @@ OtlpExporter::OtlpExporter(IoThread& thread, OtlpTarget target, const HttpServic
       target_(std::move(target)),
       http_(http),
       user_(user_of_role(Role::kRead)),
-      timer_(thread.context()) {}
+      timer_(thread.executor()) {}
 
 OtlpExporter::~OtlpExporter() { CHECK(export_ == nullptr); }
 

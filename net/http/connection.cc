@@ -78,7 +78,7 @@ HttpConnection::HttpConnection(HttpThread& keeper, int fd, Endpoints endpoints)
       socket_(std::make_unique<Socket>(thread_, fd, endpoints)),
       engine_(std::make_unique<EngineClient>(thread_, endpoints.address)),
       endpoints_(std::move(endpoints)),
-      timer_(thread_.context()) {}
+      timer_(thread_.executor()) {}
 
 HttpConnection::~HttpConnection() { CHECK(at_ == At::kClosed); }
 

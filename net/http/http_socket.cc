@@ -11,7 +11,7 @@ namespace sluice {
 
 HttpSocket::HttpSocket(IoThread& thread, int fd, bool version_6, std::unique_ptr<TlsStream> tls)
     : thread_(thread),
-      stream_(thread.context(), version_6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), fd),
+      stream_(thread.executor(), version_6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), fd),
       tls_(std::move(tls)) {}
 
 void HttpSocket::read_some(asio::mutable_buffer buffer, Done done) {

@@ -14,7 +14,7 @@ constexpr auto kNestedRetry = std::chrono::milliseconds(20);
 
 }  // namespace
 
-DueTimer::DueTimer(IoThread& thread) : thread_(thread), timer_(thread.context()) {}
+DueTimer::DueTimer(IoThread& thread) : thread_(thread), timer_(thread.executor()) {}
 
 void DueTimer::wake() {
   thread_.post([this] { arm(); });

@@ -45,7 +45,7 @@ EngineClient::EngineClient(IoThread& thread, std::string address)
     : thread_(thread),
       client_(std::make_shared<Client>()),
       port_(std::make_shared<Port>(*this)),
-      timer_(thread.context()) {
+      timer_(thread.executor()) {
   client_->id = thread.state().next_client_id.fetch_add(1, std::memory_order_relaxed);
   client_->address = std::move(address);
   client_->protocol = 3;

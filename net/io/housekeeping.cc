@@ -12,7 +12,7 @@ namespace {
 constexpr auto kInterval = std::chrono::seconds(1);
 }  // namespace
 
-Housekeeping::Housekeeping(IoThread& thread) : thread_(thread), timer_(thread.context()) {}
+Housekeeping::Housekeeping(IoThread& thread) : thread_(thread), timer_(thread.executor()) {}
 
 void Housekeeping::need() {
   if (armed_) return;

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <boost/asio/post.hpp>
+#include <future>
 #include <utility>
 
 #include "net/group/serving_gate.h"
@@ -22,11 +24,12 @@ constexpr size_t kMaxEventsPerTurn = 256;
 IoThread::IoThread(ServerState& state, unsigned index, bool hold_shards)
     : state_(state),
       index_(index),
-      sockets_(handlers_.context()),
       signals_(*this, sockets_.poller()),
+      tasks_(signals_),
+      executor_(state.asio.context(), tasks_),
       clock_(state.clocks),
       levels_(*state.engine, hold_shards),
-      gate_(state, clock_, signals_, handlers_),
+      gate_(state, clock_, signals_, executor_),
       mailbox_(signals_, gate_),
       sessions_(state, gate_),
       strangers_(std::make_unique<Strangers<Session>>(*this)),
@@ -52,7 +55,7 @@ void IoThread::run() {
     sessions_.close_ended();
     sessions_.sweep();
   }
-  // Handlers that did not fit into the last turn run below; no session may begin there.
+  // Tasks that did not fit into the last turn run below; no session may begin there.
   stopping_ = true;
   // Here and not in the destructor: sessions notify the engine, which must still be intact.
   sessions_.for_each([](Session& session) { session.close(); });
@@ -61,11 +64,23 @@ void IoThread::run() {
   sessions_.sweep();
   gate_.forget_waits();
   for (const auto& guest : guests_) guest->close_all();
-  // Its handlers have been cancelled, and release what they hold.
-  handlers_.run_all();
+  run_last_tasks();
   CHECK(sessions_.count() == 0);
   current_thread = nullptr;
   ended_.store(true, std::memory_order_release);
+}
+
+// What was cancelled has handlers, which are on their way from Asio's thread and release what they
+// hold. They may cancel or begin something in turn.
+void IoThread::run_last_tasks() {
+  size_t others = 0;
+  do {
+    // Asio's thread passes this on after what was cancelled before.
+    const auto passed = std::make_shared<std::promise<void>>();
+    asio::post(state_.asio.context(), [passed] { passed->set_value(); });
+    passed->get_future().wait();
+    others = tasks_.run_all();
+  } while (others != 0);
 }
 
 void IoThread::begin_stop() {
@@ -82,13 +97,8 @@ void IoThread::join() {
 
 // --- Turns ---
 
-void IoThread::post(std::function<void()> task) {
-  asio::post(handlers_.context(), std::move(task));
-  signals_.raise(ThreadSignals::kTaskPosted);
-}
-
 bool IoThread::has_work() const {
-  return sockets_.has_continuing() || handlers_.expected() || gate_.has_work() ||
+  return sockets_.has_continuing() || tasks_.expected() || gate_.has_work() ||
          sessions_.some_to_close() || signals_.any();
 }
 
@@ -99,14 +109,13 @@ void IoThread::turn(bool block) {
   // Replies released by a sync come first: their clients may join the next sync.
   take_signals();
   sockets_.run({events.data(), count});
-  if (sockets_.poller().take_reactor_ready()) handlers_.expect();
-  handlers_.run();
+  tasks_.run();
 }
 
 void IoThread::take_signals() {
   const uint32_t signals = signals_.take();
   if ((signals & ThreadSignals::kStop) != 0) stop_wanted_ = true;
-  if ((signals & ThreadSignals::kTaskPosted) != 0) handlers_.expect();
+  if ((signals & ThreadSignals::kTaskPosted) != 0) tasks_.expect();
   if ((signals & ThreadSignals::kDurableMoved) != 0) gate_.on_durable_moved();
   if ((signals & ThreadSignals::kMailWaits) != 0) deliver_mail();
 }
@@ -120,10 +129,9 @@ void IoThread::deliver_mail() {
 // --- Connections ---
 
 void IoThread::adopt(int fd, Endpoints endpoints) {
-  asio::post(handlers_.context(), [this, fd, moved = std::move(endpoints)]() mutable {
+  post([this, fd, moved = std::move(endpoints)]() mutable {
     take_connection(fd, std::move(moved));
   });
-  signals_.raise(ThreadSignals::kTaskPosted);
 }
 
 void IoThread::take_connection(int fd, Endpoints endpoints) {
@@ -205,7 +213,6 @@ void IoThread::poll_nested() {
 void IoThread::after_nested() {
   nested_polled_ = false;
   levels_.run_put_off();
-  handlers_.expect();
   deliver_mail();
   timeouts_.run();
 }

@@ -1,8 +1,7 @@
-// IoThread: a thread with one io_context, one Execution, and the sessions that belong to it for
-// life.
+// IoThread: a thread with one Execution, and the sessions that belong to it for life.
 //
 // A turn: all readable sockets (net/io/poller.h) are read and their requests run, session by
-// session; then sessions that had more requests than fit into a turn, and Asio's handlers; then the
+// session; then sessions that had more requests than fit into a turn, and tasks; then the
 // journal is flushed once for all of them; then the replies are written. Replies that must wait for
 // a sync are sent when the journal reports it (durable_moved).
 //
@@ -18,7 +17,7 @@
 #include <vector>
 
 #include "engine/base/thread.h"
-#include "net/io/asio_handlers.h"
+#include "net/io/asio_types.h"
 #include "net/io/execution_levels.h"
 #include "net/io/housekeeping.h"
 #include "net/io/journal_gate.h"
@@ -33,7 +32,7 @@
 
 namespace sluice {
 
-// A component on an I/O thread besides its sessions, on its Asio context. Called by that thread.
+// A component on an I/O thread besides its sessions, with Asio's objects. Called by that thread.
 class IoThreadGuest {
  public:
   virtual ~IoThreadGuest() = default;
@@ -59,7 +58,7 @@ class IoThread {
   // Takes ownership of a connected, non-blocking socket.
   void adopt(int fd, Endpoints endpoints);
   // Runs `task` on this thread. For rare tasks.
-  void post(std::function<void()> task);
+  void post(std::function<void()> task) { tasks_.post(std::move(task)); }
   Mailbox& mailbox() { return mailbox_; }
   // The journal's durable lsn has moved. Several calls before it is processed cause one wake-up.
   void durable_moved() { signals_.raise(ThreadSignals::kDurableMoved); }
@@ -99,7 +98,9 @@ class IoThread {
   // --- The own thread ---
   ServerState& state() const { return state_; }
   Engine& engine() const { return *state_.engine; }
-  asio::io_context& context() { return handlers_.context(); }
+  // For Asio's objects of this thread.
+  const IoExecutor& executor() const { return executor_; }
+  TaskQueue& tasks() { return tasks_; }
   SocketTurn& sockets() { return sockets_; }
   TurnClock& clock() { return clock_; }
   ExecutionLevels& levels() { return levels_; }
@@ -130,12 +131,14 @@ class IoThread {
   void take_connection(int fd, Endpoints endpoints);
   void deliver_mail();
   void after_nested();
+  void run_last_tasks();
 
   ServerState& state_;
   const unsigned index_;
-  AsioHandlers handlers_;
   SocketTurn sockets_;
   ThreadSignals signals_;
+  TaskQueue tasks_;
+  const IoExecutor executor_;
   TurnClock clock_;
   ExecutionLevels levels_;
   JournalGate gate_;

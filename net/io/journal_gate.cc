@@ -3,7 +3,6 @@
 #include <chrono>
 #include <utility>
 
-#include "net/io/asio_handlers.h"
 #include "net/io/session.h"
 #include "net/io/thread_signals.h"
 #include "net/io/turn_clock.h"
@@ -20,12 +19,8 @@ constexpr auto kPausedRetry = std::chrono::milliseconds(2);
 }  // namespace
 
 JournalGate::JournalGate(ServerState& state, TurnClock& clock, ThreadSignals& signals,
-                         AsioHandlers& handlers)
-    : state_(state),
-      clock_(clock),
-      signals_(signals),
-      handlers_(handlers),
-      paused_timer_(handlers.context()) {}
+                         const IoExecutor& executor)
+    : state_(state), clock_(clock), signals_(signals), paused_timer_(executor) {}
 
 bool JournalGate::congested() const {
   const GroupCommitJournal* journal = state_.journal.load(std::memory_order_relaxed);
@@ -70,7 +65,6 @@ void JournalGate::tell_durable() {
       durable_waits_.push_back(std::move(wait));
     } else {
       wait.then(true);
-      handlers_.expect();  // it may have started something on the context
     }
   }
 }

@@ -15,14 +15,14 @@
 
 namespace sluice {
 
-class AsioHandlers;
 class Session;
 class ThreadSignals;
 class TurnClock;
 
 class JournalGate {
  public:
-  JournalGate(ServerState& state, TurnClock& clock, ThreadSignals& signals, AsioHandlers& handlers);
+  JournalGate(ServerState& state, TurnClock& clock, ThreadSignals& signals,
+              const IoExecutor& executor);
 
   Lsn durable_lsn() const {
     const GroupCommitJournal* journal = state_.journal.load(std::memory_order_relaxed);
@@ -69,7 +69,6 @@ class JournalGate {
   ServerState& state_;
   TurnClock& clock_;
   ThreadSignals& signals_;
-  AsioHandlers& handlers_;
   std::vector<Session*> gated_;
   // The same for sessions that were given something by mail: Session::Places::gated covers both.
   std::deque<Session*> mailed_;

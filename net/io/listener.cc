@@ -93,7 +93,7 @@ void turn_away(int fd, Bytes reason) {
 }  // namespace
 
 Listener::Door::Door(IoThread& thread, int fd, int door_family)
-    : descriptor(thread.context(), fd), retry_timer(thread.context()), family(door_family) {}
+    : descriptor(thread.executor(), fd), retry_timer(thread.executor()), family(door_family) {}
 
 Listener::~Listener() { close_all(); }
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/detail/epoll_reactor.hpp>
 #include <cerrno>
 
 #include "engine/base/check.h"
@@ -21,39 +20,21 @@ constexpr int kMaxCredit = 32;
 constexpr unsigned kSleepsPerTrial = 32;
 constexpr auto kLongTurn = std::chrono::microseconds(40);
 
-using Reactor = asio::detail::epoll_reactor;
-
-// Asio does not expose the descriptor of its epoll set. An explicit instantiation may name a
-// private member, which is the only legal way to get it; if a later Boost renames it, this does not
-// compile.
-template <int Reactor::*Member>
-struct ReactorMember {
-  friend int descriptor_of(const Reactor& reactor) { return reactor.*Member; }
-};
-int descriptor_of(const Reactor& reactor);
-template struct ReactorMember<&Reactor::epoll_fd_>;
-
 }  // namespace
 
-Poller::Poller(asio::io_context& context)
+Poller::Poller()
     : set_fd_(::epoll_create1(EPOLL_CLOEXEC)), wake_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   CHECK(set_fd_ >= 0 && wake_fd_ >= 0);
+  epoll_event event{};
   // Each write is a new edge, so nobody needs to read it.
-  add_own(wake_fd_, EPOLLIN | EPOLLET, &wake_fd_);
-  // Level-triggered: reported again until Asio has handled everything.
-  add_own(descriptor_of(asio::use_service<Reactor>(context)), EPOLLIN, &reactor_ready_);
+  event.events = EPOLLIN | EPOLLET;
+  event.data.ptr = &wake_fd_;
+  CHECK(::epoll_ctl(set_fd_, EPOLL_CTL_ADD, wake_fd_, &event) == 0);
 }
 
 Poller::~Poller() {
   ::close(set_fd_);
   ::close(wake_fd_);
-}
-
-void Poller::add_own(int fd, uint32_t events, void* name) {
-  epoll_event event{};
-  event.events = events;
-  event.data.ptr = name;
-  CHECK(::epoll_ctl(set_fd_, EPOLL_CTL_ADD, fd, &event) == 0);
 }
 
 bool Poller::add(int fd, Session& session) {
@@ -72,11 +53,7 @@ size_t Poller::wait(std::span<epoll_event> events, bool block) {
   size_t kept = 0;
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<size_t>(i)];
-    if (event.data.ptr == &reactor_ready_) {
-      reactor_ready_ = true;
-    } else if (event.data.ptr != &wake_fd_) {
-      events[kept++] = event;
-    }
+    if (event.data.ptr != &wake_fd_) events[kept++] = event;
   }
   return kept;
 }

@@ -1,13 +1,10 @@
-// Poller: the events an I/O thread waits for: an epoll set with the sockets of its sessions, Asio's
-// reactor, and wake-ups by other threads.
+// Poller: the events an I/O thread waits for: an epoll set with the sockets of its sessions, and
+// wake-ups by other threads.
 //
-// Sockets are not in Asio's reactor, for two reasons. Its async_read_some tries to read
+// These sockets are not in Asio's reactor, for two reasons. Its async_read_some tries to read
 // immediately, before the client can have replied, so every request would cost a useless recv().
 // And it has no notion of a turn (everything that is ready now), which the journal's flush and the
-// order "read all, then write all" require. So Asio's own epoll set is one more descriptor in this
-// set, and Asio runs (timers, listeners, others) when it is readable. A turn then costs one system
-// call for waiting, as in Redis. (With this set inside Asio's it cost three: Asio's wait, its
-// epoll_ctl to wait again, and the poll of this set.)
+// order "read all, then write all" require. A turn costs one system call for waiting, as in Redis.
 //
 // Socket events are edge-triggered: an event is reported once, and the session remembers what it
 // has not used. Threads: used by the I/O thread, except wake(). Does not own the sockets; a closed
@@ -19,9 +16,6 @@
 #include <chrono>
 #include <cstdint>
 #include <span>
-#include <utility>
-
-#include "net/io/asio_types.h"
 
 namespace sluice {
 
@@ -29,7 +23,7 @@ class Session;
 
 class Poller {
  public:
-  explicit Poller(asio::io_context& context);
+  Poller();
   ~Poller();
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
@@ -44,8 +38,6 @@ class Poller {
   static Session& session_of(const epoll_event& event) {
     return *static_cast<Session*>(event.data.ptr);
   }
-  // Whether the last waits reported something for Asio; resets it.
-  bool take_reactor_ready() { return std::exchange(reactor_ready_, false); }
 
   // The total time spent waiting.
   std::chrono::microseconds idle() const {
@@ -60,11 +52,9 @@ class Poller {
 
   int take(std::span<epoll_event> events, int timeout_ms);
   int look_before_sleep(std::span<epoll_event> events, Clock::time_point now);
-  void add_own(int fd, uint32_t events, void* name);
 
   int set_fd_;
   int wake_fd_;
-  bool reactor_ready_ = false;
   int looks_paid_ = 0;  // credit for polling before a sleep
   unsigned sleeps_ = 0;
   Clock::time_point turn_began_;

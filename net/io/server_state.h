@@ -14,6 +14,7 @@
 #include "engine/base/log_pace.h"
 #include "engine/execution/engine.h"
 #include "net/config/settings.h"
+#include "net/io/asio_thread.h"
 #include "net/process/clocks.h"
 #include "storage/group_commit.h"
 
@@ -69,6 +70,7 @@ struct OtlpCounters {
 class Listener;
 
 struct ServerState {
+  AsioThread asio;
   Engine* engine = nullptr;
   // Null if no port uses TLS.
   TlsService* tls = nullptr;

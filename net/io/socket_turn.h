@@ -15,8 +15,6 @@ class Session;
 
 class SocketTurn {
  public:
-  explicit SocketTurn(asio::io_context& context) : poller_(context) {}
-
   Poller& poller() { return poller_; }
   const Poller& poller() const { return poller_; }
   // Sessions are running: replies are sent at the end of the turn.

@@ -16,7 +16,7 @@ constexpr int64_t kMaxTimeoutMs = 86'400'000;
 
 }  // namespace
 
-Timeouts::Timeouts(IoThread& thread) : thread_(thread), timer_(thread.context()) {}
+Timeouts::Timeouts(IoThread& thread) : thread_(thread), timer_(thread.executor()) {}
 
 void Timeouts::add(int64_t at_ms, Session& session) {
   entries_.emplace(at_ms, &session);

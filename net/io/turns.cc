@@ -17,7 +17,7 @@ constexpr auto kPause = std::chrono::milliseconds(1);
 class Turns : public std::enable_shared_from_this<Turns> {
  public:
   Turns(IoThread& thread, std::function<bool()> piece)
-      : piece_(std::move(piece)), pause_(thread.context()) {}
+      : piece_(std::move(piece)), pause_(thread.executor()) {}
 
   void go_on() {
     using std::chrono::steady_clock;

@@ -145,12 +145,13 @@ void Server::make_threads(const Settings& settings) {
 Status Server::start_threads() {
   try {
     if (shared_.history != nullptr) shared_.history->start();
+    shared_.state.asio.start();
     for (const auto& thread : shared_.io_threads) thread->start();
     control_ = Thread("sluice-control", [this] { run_control(); });
   } catch (const std::system_error& failure) {
     shared_.state.stopping.store(true);
     for (const auto& thread : shared_.io_threads) thread->stop();
-    for (const auto& thread : shared_.io_threads) thread->join();
+    join_threads();
     return io_error(no_thread(failure));
   }
   shared_.io_threads[0]->post([this] { listeners_.start(); });
@@ -358,7 +359,12 @@ void Server::end_sessions() {
     static_cast<void>(script_engine(*shared_.engine).kill(functions));
   }
   if (!stop_threads() && exit_when_stuck_) exit_stuck();
+  join_threads();
+}
+
+void Server::join_threads() {
   for (const auto& thread : shared_.io_threads) thread->join();
+  shared_.state.asio.stop();
 }
 
 void Server::exit_stuck() {

@@ -86,6 +86,7 @@ class Server {
   void end_sessions();
   bool wait_for_threads(int64_t looks, bool (IoThread::*done)() const);
   bool stop_threads();
+  void join_threads();
   [[noreturn]] void exit_stuck();
 
   ServerShared shared_;

@@ -29,8 +29,10 @@ TEST_CASE("a connection that arrives in a thread's last turn is closed") {
   state.connected_clients = 1;
   thread.adopt(ends[0], {});
   thread.stop();
+  state.asio.start();
   thread.start();
   thread.join();
+  state.asio.stop();
   CHECK(thread.sessions().count() == 0);
   CHECK(state.connected_clients == 0);
   char byte = 0;

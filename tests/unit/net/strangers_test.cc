@@ -63,7 +63,7 @@ struct Door {
   void authenticate_all() {
     for (const auto& one : all) strangers->remove(*one);
   }
-  void run_tasks() { thread->context().poll(); }
+  void run_tasks() { thread->tasks().run_all(); }
 };
 
 TEST_CASE("a further connection comes in for one that gives way") {
