@@ -496,19 +496,24 @@ void HttpConnection::drain() {
 }
 
 void HttpConnection::set_deadline(int64_t wait_ms) {
-  ++deadlines_;
-  if (wait_ms == 0) {
-    timer_.cancel();
-    return;
-  }
-  timer_.expires_after(std::chrono::milliseconds(wait_ms));
-  timer_.async_wait([self = shared_from_this(), number = deadlines_](const error_code& error) {
-    if (!error && number == self->deadlines_) self->on_deadline();
+  deadline_ms_ = wait_ms == 0 ? kNeverMs : Clocks::steady_ms() + wait_ms;
+  if (deadline_ms_ < armed_ms_) arm_timer();
+}
+
+// A request moves the deadline several times. The timer is only set when it would expire too late:
+// otherwise it looks again when it expires.
+void HttpConnection::arm_timer() {
+  armed_ms_ = deadline_ms_;
+  if (armed_ms_ == kNeverMs) return;
+  timer_.expires_after(std::chrono::milliseconds(armed_ms_ - Clocks::steady_ms()));
+  timer_.async_wait([self = shared_from_this()](const error_code& error) {
+    if (error || self->at_ == At::kClosed) return;
+    Clocks::steady_ms() < self->deadline_ms_ ? self->arm_timer() : self->on_deadline();
   });
 }
 
 void HttpConnection::on_deadline() {
-  if (at_ == At::kClosed) return;
+  deadline_ms_ = armed_ms_ = kNeverMs;
   if (at_ == At::kHandling) return rights_changed();
   const bool partial = at_ == At::kHead || at_ == At::kBody;
   if (socket_->stream.in_handshake()) {
@@ -557,7 +562,6 @@ void HttpConnection::close() {
   at_ = At::kClosed;
   keeper_.strangers().remove(*this);
   cut_exchange();
-  ++deadlines_;
   timer_.cancel();
   engine_->close();
   const std::string failure = socket_->stream.tls_failure();

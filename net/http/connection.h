@@ -91,7 +91,9 @@ class HttpConnection final : public ExchangeTransport,
   void drain();
 
   int64_t patience_ms();
+  // On `wait_ms` from now; 0: never.
   void set_deadline(int64_t wait_ms);
+  void arm_timer();
   void on_deadline();
   void cut_exchange();
   // If this is called from inside a command of the present request, which waits for a script, puts
@@ -105,7 +107,8 @@ class HttpConnection final : public ExchangeTransport,
   std::unique_ptr<EngineClient> engine_;
   const Endpoints endpoints_;
   SteadyTimer timer_;
-  uint64_t deadlines_ = 0;  // number of the timer's deadline
+  int64_t deadline_ms_ = kNeverMs;  // by the steady clock
+  int64_t armed_ms_ = kNeverMs;     // when the timer expires: at the deadline or before
   At at_ = At::kIdle;
   int64_t idle_since_ms_ = 0;
 

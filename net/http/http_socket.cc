@@ -12,7 +12,10 @@ namespace sluice {
 HttpSocket::HttpSocket(IoThread& thread, int fd, bool version_6, std::unique_ptr<TlsStream> tls)
     : thread_(thread),
       stream_(thread.executor(), version_6 ? asio::ip::tcp::v6() : asio::ip::tcp::v4(), fd),
-      tls_(std::move(tls)) {}
+      tls_(std::move(tls)) {
+  error_code ignored;
+  stream_.non_blocking(true, ignored);
+}
 
 void HttpSocket::read_some(asio::mutable_buffer buffer, Done done) {
   if (is_tls()) return read_tls(buffer, std::move(done));
@@ -21,7 +24,13 @@ void HttpSocket::read_some(asio::mutable_buffer buffer, Done done) {
 
 void HttpSocket::write_all(asio::const_buffer bytes, Done done) {
   if (is_tls()) return write_tls(bytes, std::move(done));
-  asio::async_write(stream_, bytes, std::move(done));
+  // The buffer of the socket has room for most responses, which then do not wait for Asio's thread.
+  error_code error;
+  const size_t count = stream_.write_some(bytes, error);
+  if (error == asio::error::would_block || (!error && count != bytes.size())) {
+    return asio::async_write(stream_, bytes + count, std::move(done));
+  }
+  thread_.post([error, count, then = std::move(done)] { then(error, count); });
 }
 
 void HttpSocket::wait_readable(Done done) {

@@ -1,7 +1,7 @@
 // HttpSocket: the socket of one HTTP connection, with or without TLS.
 //
-// At most one read, one write and one wait may be in progress. Each calls `done` once, from a
-// handler of the thread's context and never from within the call. close() makes operations fail.
+// At most one read, one write and one wait may be in progress. Each calls `done` once, from a task
+// of the thread and never from within the call. close() makes operations fail.
 // The owner must live until `done` is called, so `done` should keep it alive.
 //
 // Threads: one I/O thread.

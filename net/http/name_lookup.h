@@ -1,8 +1,7 @@
 // NameLookup: resolves a host name with the system's resolver, which may take any time.
 //
-// Asio's resolver is not used, because it does not wake an I/O thread's context
-// (net/io/io_thread.h) and its destructor waits for a lookup that hangs. This uses a separate
-// detached thread, which owns nothing but the result.
+// Asio's resolver is not used, because its destructor waits for a lookup that hangs. This uses a
+// separate detached thread, which owns nothing but the result.
 //
 // Threads: any.
 #pragma once
