@@ -496,7 +496,8 @@ void HttpConnection::drain() {
 }
 
 void HttpConnection::set_deadline(int64_t wait_ms) {
-  deadline_ms_ = wait_ms == 0 ? kNeverMs : Clocks::steady_ms() + wait_ms;
+  // Rounded up: what ends at the deadline must have ended when it comes.
+  deadline_ms_ = wait_ms == 0 ? kNeverMs : Clocks::steady_ms() + 1 + wait_ms;
   if (deadline_ms_ < armed_ms_) arm_timer();
 }
 

@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <boost/asio/post.hpp>
-#include <future>
 #include <utility>
 
 #include "net/group/serving_gate.h"
@@ -64,23 +62,11 @@ void IoThread::run() {
   sessions_.sweep();
   gate_.forget_waits();
   for (const auto& guest : guests_) guest->close_all();
-  run_last_tasks();
+  // What was cancelled has handlers, which release what they hold.
+  tasks_.finish(state_.asio.context());
   CHECK(sessions_.count() == 0);
   current_thread = nullptr;
   ended_.store(true, std::memory_order_release);
-}
-
-// What was cancelled has handlers, which are on their way from Asio's thread and release what they
-// hold. They may cancel or begin something in turn.
-void IoThread::run_last_tasks() {
-  size_t others = 0;
-  do {
-    // Asio's thread passes this on after what was cancelled before.
-    const auto passed = std::make_shared<std::promise<void>>();
-    asio::post(state_.asio.context(), [passed] { passed->set_value(); });
-    passed->get_future().wait();
-    others = tasks_.run_all();
-  } while (others != 0);
 }
 
 void IoThread::begin_stop() {
@@ -130,19 +116,15 @@ void IoThread::deliver_mail() {
 
 void IoThread::adopt(int fd, Endpoints endpoints) {
   post([this, fd, moved = std::move(endpoints)]() mutable {
-    take_connection(fd, std::move(moved));
+    if (stopping_) {
+      ::close(fd);
+      state_.connected_clients.fetch_sub(1, std::memory_order_relaxed);
+      return;
+    }
+    Session& session = sessions_.add(std::make_unique<Session>(*this, fd, std::move(moved)));
+    if (state_.limits.idle_timeout_s.load(std::memory_order_relaxed) != 0) housekeeping_.need();
+    session.start();
   });
-}
-
-void IoThread::take_connection(int fd, Endpoints endpoints) {
-  if (stopping_) {
-    ::close(fd);
-    state_.connected_clients.fetch_sub(1, std::memory_order_relaxed);
-    return;
-  }
-  Session& session = sessions_.add(std::make_unique<Session>(*this, fd, std::move(endpoints)));
-  if (state_.limits.idle_timeout_s.load(std::memory_order_relaxed) != 0) housekeeping_.need();
-  session.start();
 }
 
 void IoThread::journal_failed() {

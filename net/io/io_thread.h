@@ -57,7 +57,7 @@ class IoThread {
   void start();
   // Takes ownership of a connected, non-blocking socket.
   void adopt(int fd, Endpoints endpoints);
-  // Runs `task` on this thread. For rare tasks.
+  // Runs `task` on this thread.
   void post(std::function<void()> task) { tasks_.post(std::move(task)); }
   Mailbox& mailbox() { return mailbox_; }
   // The journal's durable lsn has moved. Several calls before it is processed cause one wake-up.
@@ -128,10 +128,8 @@ class IoThread {
   bool has_work() const;
   void turn(bool block);
   void take_signals();
-  void take_connection(int fd, Endpoints endpoints);
   void deliver_mail();
   void after_nested();
-  void run_last_tasks();
 
   ServerState& state_;
   const unsigned index_;

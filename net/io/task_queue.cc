@@ -1,6 +1,9 @@
 #include "net/io/task_queue.h"
 
+#include <boost/asio/post.hpp>
 #include <chrono>
+#include <future>
+#include <memory>
 #include <utility>
 
 #include "net/io/thread_signals.h"
@@ -50,6 +53,18 @@ size_t TaskQueue::run_all() {
   size_t count = 0;
   while (run_one()) ++count;
   return count;
+}
+
+void TaskQueue::finish(boost::asio::io_context& context) {
+  // A handler may cancel or begin something in turn.
+  do {
+    // What Asio's thread had in hand when it took the first of these comes before the second.
+    const auto passed = std::make_shared<std::promise<void>>();
+    boost::asio::post(context, [passed, &context] {
+      boost::asio::post(context, [passed] { passed->set_value(); });
+    });
+    passed->get_future().wait();
+  } while (run_all() != 0);
 }
 
 }  // namespace sluice

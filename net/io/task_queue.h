@@ -2,6 +2,7 @@
 // handlers of its Asio objects (net/io/asio_types.h).
 #pragma once
 
+#include <boost/asio/io_context.hpp>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -25,8 +26,11 @@ class TaskQueue {
   bool expected() const { return expected_; }
   // Runs as many tasks as fit into a turn.
   void run();
-  // Runs all tasks, at the end of the thread. Returns how many.
+  // Runs all tasks. Returns how many.
   size_t run_all();
+  // At the end of the thread: runs all tasks, also the handlers that Asio's thread, which runs
+  // `context`, has not passed on yet.
+  void finish(boost::asio::io_context& context);
 
  private:
   bool run_one();

@@ -15,7 +15,7 @@
 namespace sluice {
 namespace {
 
-// Holds something of an I/O thread, and lets go of it when the thread ends.
+// Holds something of an I/O thread, and frees it when the thread ends.
 class Holder final : public IoThreadGuest {
  public:
   explicit Holder(std::optional<SteadyTimer>& timer) : timer_(timer) {}
