@@ -505,18 +505,24 @@ void EtcdClient::judge(size_t endpoint, const std::string& version, const std::s
     const MutexLock lock(mutex_);
     fault = endpoints_.fault_of(endpoint);
   }
-  std::string said = fault.empty() ? judge_etcd_version(version).warning : fault;
+  const EtcdVersionVerdict verdict = judge_etcd_version(version);
+  std::string said = fault.empty() ? verdict.warning : fault;
   LogLevel level = fault.empty() ? LogLevel::kWarning : LogLevel::kError;
   if (!alarms.empty()) {
     level = LogLevel::kError;
     said = "alarm:" + alarms + (said.empty() ? "" : "; " + said);
   }
+  bool hints = false;
+  bool news = false;
   {
     const MutexLock lock(mutex_);
-    if (said_[endpoint] == said) return;
+    hints = !verdict.hint.empty() && !std::exchange(hinted_, true);
+    news = said_[endpoint] != said;
     said_[endpoint] = said;
   }
-  if (options_.log)
+  if (!options_.log) return;
+  if (hints) options_.log(LogLevel::kInfo, at + verdict.hint);
+  if (news)
     options_.log(said.empty() ? LogLevel::kInfo : level,
                  at + (said.empty() ? "no alarm any more" : said));
 }

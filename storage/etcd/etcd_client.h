@@ -121,6 +121,7 @@ class EtcdClient {
   bool closing_ GUARDED_BY(mutex_) = false;
   EtcdEndpoints endpoints_ GUARDED_BY(mutex_);
   std::vector<std::string> said_ GUARDED_BY(mutex_);  // what was last logged of each
+  bool hinted_ GUARDED_BY(mutex_) = false;            // at what etcd does not tell
   EtcdPace pace_ GUARDED_BY(mutex_);
   std::string refused_ GUARDED_BY(mutex_);  // the last refusal that was logged
   Clock::time_point refused_at_ GUARDED_BY(mutex_);

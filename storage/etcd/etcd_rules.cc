@@ -29,11 +29,18 @@ EtcdVersionVerdict judge_etcd_version(const std::string& version) {
     return {.refusal =
                 "version " + version + " may lose data (3.5.0 to 3.5.2): use 3.5.28 or newer"};
   }
+  EtcdVersionVerdict verdict;
   if (minor == 4 || (minor == 5 && patch < 28) || (minor == 6 && patch < 9)) {
-    return {.warning =
-                "version " + version + " is for tests; in production use 3.5.28, 3.6.9 or newer"};
+    verdict.warning =
+        "version " + version + " is for tests; in production use 3.5.28, 3.6.9 or newer";
   }
-  return {};
+  if (minor <= 5) {
+    verdict.hint = "version " + version +
+                   " needs --snapshot-count 1000: with more, such as the default of 100,000, it "
+                   "may take 20 GB of memory. It tells nobody what it has; docs/operating.md says "
+                   "how to look";
+  }
+  return verdict;
 }
 
 }  // namespace sluice

@@ -28,10 +28,12 @@ class EtcdPace {
   int64_t deadline_ms_ = kMostMs;
 };
 
-// Why a version of etcd must not be used, or should not be: nothing if there is no reason.
+// Why a version of etcd must not be used, or should not be: nothing if there is no reason. And what
+// its operator has to set, since no client can ask for it.
 struct EtcdVersionVerdict {
   std::string refusal = {};
   std::string warning = {};
+  std::string hint = {};
 };
 EtcdVersionVerdict judge_etcd_version(const std::string& version);
 

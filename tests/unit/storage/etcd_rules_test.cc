@@ -65,5 +65,13 @@ TEST_CASE("versions with known bugs are warned of, good ones are not") {
   }
 }
 
+TEST_CASE("versions that keep many changes in memory come with the flag that bounds them") {
+  for (const char* version : {"3.4.23", "3.5.3", "3.5.28"}) {
+    INFO(version);
+    CHECK(judge_etcd_version(version).hint.find("--snapshot-count 1000") != std::string::npos);
+  }
+  for (const char* version : {"3.6.9", "3.7.0"}) CHECK(judge_etcd_version(version).hint.empty());
+}
+
 }  // namespace
 }  // namespace sluice
