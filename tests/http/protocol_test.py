@@ -251,8 +251,12 @@ def test_limits(options):
 
 
 def test_slow_clients_are_ended(options):
-    """A head or body that trickles in gets 408; other clients are served meanwhile."""
+    """A head or body that trickles in gets 408; other clients are served meanwhile, also one whose
+    connection is idle for longer than that between two requests."""
     server = serve(options, {"http-timeout": "1"})
+    idle = Raw(server)
+    idle.send(b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n")
+    require_equal(idle.answer().status, 200)
     begins = [b"GET /healthz HTTP/1.1\r\n", b"G",
               JOBS + AUTHORIZED + b"Content-Length: 16\r\n\r\n", JOBS + CHUNKED + b"\r\n1"]
     slow = [Raw(server) for _ in begins]
@@ -269,6 +273,9 @@ def test_slow_clients_are_ended(options):
         require_problem(raw.answer(), 408, "TIMEOUT")
         require(raw.at_end(), "408 leaves it open")
         raw.close()
+    idle.send(b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n")
+    require_equal(idle.answer().status, 200)
+    idle.close()
 
 
 def test_a_reader_that_does_not_read_is_ended(options):
