@@ -64,6 +64,18 @@ HOSTILE = {
 }
 
 
+def need_sandbox():
+    """The judge's module of that name; where nobody may make namespaces the test says so."""
+    need_program("bwrap")
+    sys.path.insert(0, str(JUDGE))
+    import sandbox  # pylint: disable=import-outside-toplevel
+    try:
+        sandbox.require_sandbox()
+    except sandbox.NoSandbox as reason:
+        raise Skipped(f"NOT RUN: {reason}") from reason
+    return sandbox
+
+
 def judge(*arguments, environment, **others):
     return subprocess.run([sys.executable, JUDGE / "judge.py", *arguments], env=environment,
                           capture_output=True, text=True, timeout=TIMEOUT_S, check=False, **others)
@@ -75,7 +87,7 @@ def log_of(connection, job):
 
 def test_judge(options):
     """A program's result; programs that try to get out are stopped, and the judge works on."""
-    need_program("bwrap")
+    need_sandbox()
     with options.server() as server, server.connect() as connection, \
             tempfile.TemporaryDirectory() as name:
         environment = environment_for(server)
@@ -96,9 +108,7 @@ def test_judge(options):
 
 def test_judge_limits(options):
     """Time and output are bounded, and a cancel ends a running program."""
-    need_program("bwrap")
-    sys.path.insert(0, str(JUDGE))
-    import sandbox  # pylint: disable=import-outside-toplevel
+    sandbox = need_sandbox()
     forever = "while True: pass"
     outcome, _ = sandbox.collect("python", forever, sandbox.Limits(wall_s=0.5))
     require_equal(outcome, sandbox.Outcome(None, "wall time"))
