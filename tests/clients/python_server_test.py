@@ -14,6 +14,7 @@ import redis
 
 from harness import require, require_equal, run, scratch
 from harness.certificates import Certificates
+from harness.proxy import REFUSALS, Proxy, refusing_repeats
 from harness.python_client import raised, url_of
 from harness.servers import LOOPBACK, steady_port
 
@@ -159,6 +160,25 @@ def test_tls(options):
             require(text in str(raised(errors.Unreachable, worker.run)), "a worker, too")
         with Queue(EXEC, url_of(running.ports["tls-port"]), patience=0.1) as queue:
             raised((errors.Unknown, errors.Unreachable), queue.add, 1)
+
+
+def test_refused_repeats(options):
+    """A server that refuses the repeat of an add, or its connection, does not say that an earlier
+    try has added nothing: that is Unknown, and its cause says why."""
+    for user, rule, refusal in REFUSALS:
+        for many in (False, True):
+            with options.server({"user": "u on >x ~* +@all"}) as running, \
+                    running.connect() as connection, \
+                    Proxy(running.port, refusing_repeats(connection, b"Q.ADD", *rule)) as proxy, \
+                    Queue(EXEC, f"redis://{user}{LOOPBACK}:{proxy.port}") as queue:
+                if many:
+                    error, other = queue.add_many([{"payload": 1}, {"payload": 2}])
+                    require_equal(type(other), errors.Unknown)
+                else:
+                    error = raised(errors.Unknown, queue.add, 1)
+                require_equal(type(error.__cause__).__name__, refusal)
+                require(connection.call("Q.GET", EXEC, error.id).value, "the job is there")
+                require_equal(type(raised(errors.ServerError, queue.add, 2)).__name__, refusal)
 
 
 def test_decoding_clients(options):
