@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Heartbeats of the Python client's worker: what they cost a lease, and what they carry."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -75,9 +76,10 @@ def test_long_logs(options):
         native.close()
 
 
-def test_child_that_does_not_read(_options):
-    """A child that does not read its job, as one that is still starting, holds up nobody who stops
-    that; the handler hears it later."""
+@contextlib.contextmanager
+def deaf_child():
+    """A child that does not read, as one that is still starting, and the job that it is sent; and
+    the future of the run."""
     codec = codec_of("raw")
     lease = Lease(b"q", b"x", 1, 1, bytes(16 << 20), 30.0, {})  # more than a pipe holds
     job = WorkerJob(lease, codec)
@@ -85,17 +87,38 @@ def test_child_that_does_not_read(_options):
     try:
         child.wait_begun(lambda: False)
         os.kill(child._process.pid, signal.SIGSTOP)
-        with ThreadPoolExecutor(2) as threads:
-            run_ = threads.submit(child.run, job, 60)
-            wait_until(lambda: child._job is job, what="it is sent")
-            job._stop("enough")
+        with ThreadPoolExecutor(1) as thread:
+            run_ = thread.submit(child.run, job, 60)
             try:
-                threads.submit(child.stop, job, 60).result(20)
+                wait_until(lambda: child._job is job, what="it is sent")
+                yield child, job, run_
             finally:
-                os.kill(child._process.pid, signal.SIGCONT)
-            require_equal(run_.result(60), GIVEN_BACK)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child._process.pid, signal.SIGCONT)
     finally:
         child.close()
+
+
+def test_child_that_does_not_read(_options):
+    """A child that does not read its job holds up nobody who stops that; the handler hears it
+    later."""
+    with deaf_child() as (child, job, run_):
+        job._stop("enough")
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(child.stop, job, 60).result(20)
+        require(not run_.done(), "it is not killed")
+        os.kill(child._process.pid, signal.SIGCONT)
+        require_equal(run_.result(60), GIVEN_BACK)
+        require(child.alive, "it has ended its job by itself")
+
+
+def test_child_that_never_reads(_options):
+    """A child that does not read its job is killed after grace, if that is to stop."""
+    with deaf_child() as (child, job, run_):
+        job._stop("enough")
+        child.stop(job, 0.3)
+        require_equal(run_.result(20), GIVEN_BACK)
+        require(not child.alive, "it is killed")
 
 
 if __name__ == "__main__":

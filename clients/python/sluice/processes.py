@@ -12,8 +12,11 @@ import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
+import pickle
+import select
 import threading
 import time
+import traceback
 from typing import Any, Callable, Optional
 
 from sluice import forks, signals
@@ -116,19 +119,26 @@ class ProcessSlots(ThreadSlots):
             return outcome, result
 
 
+class _Killed(Exception):
+    """The child was killed: its job was to stop, and had not ended after grace."""
+
+
 class Child:
     """A child process, and the job that it runs."""
 
     def __init__(self, handler: Callable[[WorkerJob], Any], codec: Codec) -> None:
         self._pipe, theirs = _spawn.Pipe()
+        jobs, self._jobs = _spawn.Pipe(duplex=False)
+        os.set_blocking(self._jobs.fileno(), False)
         self._lock = threading.Lock()
         self._job: Optional[WorkerJob] = None
-        self._sent = False  # It has the job.
         self._runs = 0
         self._kill_at: Optional[float] = None
-        self._process = _spawn.Process(target=_serve, args=(theirs, handler, codec), daemon=True)
+        self._process = _spawn.Process(target=_serve, args=(theirs, jobs, handler, codec),
+                                       daemon=True)
         self._process.start()
         theirs.close()
+        jobs.close()
 
     @property
     def alive(self) -> bool:
@@ -170,8 +180,7 @@ class Child:
         with self._lock, contextlib.suppress(OSError):
             if self._job is job:  # not the next one
                 self._kill_at = min(self._kill_at or kill_at, kill_at)
-                if self._sent:
-                    self._pipe.send(("stop", (job._why, job.cancelled, job.lost)))
+                self._pipe.send(("stop", (job._why, job.cancelled, job.lost)))
 
     def run(self, job: WorkerJob, grace: float) -> Outcome:
         lease = job._held
@@ -179,26 +188,41 @@ class Child:
                  lease.extra)
         try:
             with self._lock:
-                self._job, self._kill_at, self._sent = job, None, False
+                self._job, self._kill_at = job, None
                 self._runs += 1
-            # Without the lock: a child that does not read would hold up the worker's heartbeats.
-            self._pipe.send(("job", (self._runs, parts)))
-            with self._lock:
-                self._sent = True
+                self._pipe.send(("job", self._runs))
             if job._stopped.is_set():  # before it could be told
                 self.stop(job, grace)
+            self._write(pickle.dumps(parts))
             return self._wait(lease.notes)
+        except _Killed:
+            return GIVEN_BACK
         except (EOFError, OSError):
             return Outcome("FAIL", error=self._end())
         finally:
             with self._lock:
                 self._job = None
 
+    def _write(self, data: bytes) -> None:
+        """More than a pipe holds, to a child that may not read."""
+        left = memoryview(data)
+        room = select.poll()
+        room.register(self._jobs, select.POLLOUT)
+        while left:
+            self._kill_in_time()
+            if room.poll(POLL * 1000):
+                left = left[os.write(self._jobs.fileno(), left):]
+            elif not self.alive:
+                raise EOFError
+
+    def _kill_in_time(self) -> None:
+        if self._kill_at is not None and time.monotonic() >= self._kill_at:
+            self.close()
+            raise _Killed
+
     def _wait(self, notes: Notes) -> Outcome:
         while True:
-            if self._kill_at is not None and time.monotonic() >= self._kill_at:
-                self.close()
-                return GIVEN_BACK
+            self._kill_in_time()
             if not self._speaks():
                 continue
             kind, run, value = self._pipe.recv()
@@ -231,7 +255,8 @@ class _SentNotes(Notes):
         self._send("log", self._run, data)
 
 
-def _serve(pipe: multiprocessing.connection.Connection, handler: Callable[[WorkerJob], Any],
+def _serve(pipe: multiprocessing.connection.Connection,
+           jobs: multiprocessing.connection.Connection, handler: Callable[[WorkerJob], Any],
            codec: Codec) -> None:
     """Runs jobs until the parent ends. Signals of a process group are the parent's business."""
     _deaf = signals.Handler(lambda *_: None)
@@ -244,24 +269,30 @@ def _serve(pipe: multiprocessing.connection.Connection, handler: Callable[[Worke
             pipe.send((kind, run, value))
 
     def receive() -> None:
-        while True:
-            try:
+        with open(jobs.fileno(), "rb", closefd=False) as parts:
+            while True:
                 kind, value = pipe.recv()
-            except (EOFError, OSError):
-                os._exit(1)  # The parent has ended.
-            if kind == "job":
-                run, parts = value
-                job = WorkerJob(Lease(*parts), codec)
-                job._held.notes = _SentNotes(send, run)
-                runs[:] = [(run, job)]
-                more.release()
-            elif runs:
-                job = runs[0][1]
-                why, job._held.stop, job._held.lost = value
-                job._stop(why)
+                if kind == "job":
+                    job = WorkerJob(Lease(*pickle.load(parts)), codec)
+                    job._held.notes = _SentNotes(send, value)
+                    runs[:] = [(value, job)]
+                    more.release()
+                elif runs:
+                    job = runs[0][1]
+                    why, job._held.stop, job._held.lost = value
+                    job._stop(why)
+
+    def receive_all() -> None:
+        try:
+            receive()
+        except (EOFError, OSError):
+            pass  # The parent has ended.
+        except BaseException:  # The machine is full: nothing would hear what it is to do.
+            traceback.print_exc()
+        os._exit(1)
 
     slots = ThreadSlots(handler, codec, lambda *_: None)
-    threading.Thread(target=receive, daemon=True).start()
+    threading.Thread(target=receive_all, daemon=True).start()
     send("begun", 0, None)
     while True:
         more.acquire()
