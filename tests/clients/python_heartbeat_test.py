@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Heartbeats of the Python client's worker: what they cost a lease, and what they carry."""
+"""Heartbeats of the Python client's worker: what they cost a lease, and what they carry; and
+children that do not read, or cannot."""
 
 import contextlib
 import os
@@ -7,6 +8,7 @@ import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 from harness import require, require_equal, run, wait_until
 from harness.native_queue import Native
@@ -16,9 +18,9 @@ from harness.python_client import url_of
 import handlers
 from sluice import Queue, Worker, WorkerJob
 from sluice.codec import codec_of
-from sluice.outcome import GIVEN_BACK
+from sluice.outcome import GIVEN_BACK, Outcome
 from sluice.plan import Lease
-from sluice.processes import Child
+from sluice.processes import Child, ProcessSlots
 
 EXEC = "exec"
 
@@ -119,6 +121,22 @@ def test_child_that_never_reads(_options):
         child.stop(job, 0.3)
         require_equal(run_.result(20), GIVEN_BACK)
         require(not child.alive, "it is killed")
+
+
+def test_child_without_memory(_options):
+    """A job that cannot be sent to its child, or whose result cannot be read, fails alone: the next
+    one gets another child."""
+    codec, ended = codec_of("raw"), []
+    jobs = [WorkerJob(Lease(b"q", id_, 1, 1, b"x", 30.0, {}), codec) for id_ in (b"a", b"b")]
+    slots = ProcessSlots(handlers.echo, codec, lambda *end: ended.append(end[1]), 60, lambda: False)
+    try:
+        with mock.patch.object(Child, "run", side_effect=MemoryError("full")):
+            slots.start(jobs[0])
+            wait_until(lambda: ended == [Outcome("FAIL", error="MemoryError: full")], what="it")
+        slots.start(jobs[1])
+        wait_until(lambda: ended[1:] == [Outcome("ack", result=b"x")], 60, what="the next one")
+    finally:
+        slots.close()
 
 
 if __name__ == "__main__":

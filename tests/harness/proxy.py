@@ -51,7 +51,7 @@ def refusing_repeats(connection, name, *rule):
     return decide
 
 
-# Who adds, the rule that refuses the repeat, and the class of that error.
+# The user and password of a client, the rule that refuses its repeat, and the class of that error.
 REFUSALS = (("u:x@", ("u", "resetpass", ">y"), "WrongPassword"),
             ("u:x@", ("u", "-q.add"), "NoPermission"),
             ("", ("default", "resetpass", ">y"), "NotAuthenticated"))

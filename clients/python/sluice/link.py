@@ -255,8 +255,8 @@ class Link:
 
 
 def _open(connection: Any) -> None:
-    """Connects. Who needs a password hears so at a short command: at a long one the server hangs
-    up, and whether that was run would not be known."""
+    """Connects. A server that asks for a password says so to a short command. At a long one it
+    hangs up: whether that was run would not be known."""
     connection.connect()
     connection.send_command("CLIENT", "ID", check_health=False)
     with contextlib.suppress(redis.ResponseError):  # The user may not use it.

@@ -104,6 +104,9 @@ class ProcessSlots(ThreadSlots):
             child.close()
         try:
             outcome = child.run(job, self._grace)
+        except Exception as error:  # Likewise. It may have read a half of what the child says.
+            child.close()
+            return outcome_of_error(error, job._stopped.is_set()), error
         finally:
             del self._children[job]
             if not child.alive:
@@ -184,8 +187,8 @@ class Child:
 
     def run(self, job: WorkerJob, grace: float) -> Outcome:
         lease = job._held
-        parts = (lease.queue, lease.id, lease.token, lease.attempt, lease.payload, lease.term,
-                 lease.extra)
+        parts = pickle.dumps((lease.queue, lease.id, lease.token, lease.attempt, lease.payload,
+                              lease.term, lease.extra))
         try:
             with self._lock:
                 self._job, self._kill_at = job, None
@@ -193,7 +196,7 @@ class Child:
                 self._pipe.send(("job", self._runs))
             if job._stopped.is_set():  # before it could be told
                 self.stop(job, grace)
-            self._write(pickle.dumps(parts))
+            self._write(parts)
             return self._wait(lease.notes)
         except _Killed:
             return GIVEN_BACK
@@ -285,7 +288,7 @@ def _serve(pipe: multiprocessing.connection.Connection,
     def receive_all() -> None:
         try:
             receive()
-        except (EOFError, OSError):
+        except (EOFError, OSError, pickle.UnpicklingError):
             pass  # The parent has ended.
         except BaseException:  # The machine is full: nothing would hear what it is to do.
             traceback.print_exc()
