@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Heartbeats of the Python client's worker: what they cost a lease, and what they carry; and
-children that do not read, or cannot."""
+children that do not read, stop or have gone."""
 
 import contextlib
 import os
+import pathlib
 import signal
 import sys
 import time
@@ -121,6 +122,43 @@ def test_child_that_never_reads(_options):
         child.stop(job, 0.3)
         require_equal(run_.result(20), GIVEN_BACK)
         require(not child.alive, "it is killed")
+
+
+def test_child_that_stops_amid_its_words(_options):
+    """A child that stops while it says something is killed after grace, if its job is to stop."""
+    codec = codec_of("raw")
+    job = WorkerJob(Lease(b"q", b"x", 1, 1, b"", 30.0, {}), codec)
+    child = Child(handlers.stop_amid, codec)
+    try:
+        child.wait_begun(lambda: False)
+        with ThreadPoolExecutor(1) as thread:
+            run_ = thread.submit(child.run, job, 60)
+            status = pathlib.Path(f"/proc/{child._process.pid}/status")
+            wait_until(lambda: "State:\tT" in status.read_text(), what="it is stopped")
+            job._stop("enough")
+            child.stop(job, 0.3)
+            require_equal(run_.result(20), GIVEN_BACK)
+    finally:
+        child.close()
+
+
+def test_children_of_a_program_that_hears_of_no_end(_options):
+    """A child that has exited is replaced, also in a program that ignores SIGCHLD."""
+    codec, ended = codec_of("json"), []
+    jobs = [WorkerJob(Lease(b"q", b"x", 1, 1, codec.encode(payload), 30.0, {}), codec)
+            for payload in ("exit", "next")]
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    slots = ProcessSlots(handlers.crash, codec, lambda *end: ended.append(end[1].kind), 60,
+                         lambda: False)
+    try:
+        for job in jobs:
+            job._decode()
+            slots.start(job)
+            wait_until(lambda count=len(ended) + 1: len(ended) == count, 60, what="the end")
+        require_equal(ended, ["FAIL", "ack"])
+    finally:
+        slots.close()
+        signal.signal(signal.SIGCHLD, before)
 
 
 def test_child_without_memory(_options):

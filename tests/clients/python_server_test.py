@@ -3,6 +3,7 @@
 
 import contextlib
 import functools
+import multiprocessing
 import os
 import socket
 import sys
@@ -18,7 +19,8 @@ from harness.proxy import REFUSALS, Proxy, refusing_repeats
 from harness.python_client import raised, url_of
 from harness.servers import LOOPBACK, steady_port
 
-from sluice import Queue, Worker, errors, server  # noqa: I100
+import handlers
+from sluice import Queue, Worker, errors, link, server  # noqa: I100
 from sluice.codec import encode, RawCodec
 
 EXEC = "exec"
@@ -121,6 +123,32 @@ def test_worker_without_a_server(options):
             require_equal(queue.add(limit).result(60), limit)
             worker.stop()
             thread.join(60)
+
+
+def test_clients_that_cannot_be_made(options):
+    """What makes connections may raise: for the first one run() raises that, and leaves no child;
+    for the one that waits for jobs the other is used."""
+    def cannot(**_):
+        raise KeyError("no host")
+
+    raised(KeyError, Worker(EXEC, handlers.echo, cannot, processes=True).run)
+    require_equal(multiprocessing.active_children(), [])
+    opened = link._open
+
+    def open_one(connection):
+        if threading.current_thread().name == "sluice-pop":
+            raise RuntimeError("no password")
+        opened(connection)
+
+    with options.server() as running, Queue(EXEC, url_of(running.port)) as queue, \
+            mock.patch.object(link, "_open", open_one):
+        worker = Worker(EXEC, handlers.echo, url_of(running.port))
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        require_equal([queue.add(n).result(60) for n in range(3)], [0, 1, 2])
+        worker.stop()
+        thread.join(60)
+        require(not thread.is_alive(), "it ends")
 
 
 @contextlib.contextmanager

@@ -10,13 +10,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import multiprocessing
-import multiprocessing.connection
 import os
 import pickle
 import select
 import threading
 import time
 import traceback
+from multiprocessing.connection import Connection
 from typing import Any, Callable, Optional
 
 from sluice import forks, signals
@@ -29,6 +29,8 @@ from sluice.plan import Lease
 from sluice.slots import Finished, ThreadSlots
 
 POLL = 0.25  # seconds between two looks whether a child is to be killed
+
+_SIZE = 8  # bytes of the number before what a child says
 
 _spawn = multiprocessing.get_context("spawn")
 
@@ -94,9 +96,10 @@ class ProcessSlots(ThreadSlots):
             child: Optional[Child] = getattr(self._own, "child", None)
             with contextlib.suppress(IndexError):
                 child = child or self._spare.pop()
-            if child is None or not child.alive:
-                child = self._start()
-            self._own.child = child
+            if child is not None and not child.alive:  # It has ended without a job.
+                self._started.discard(child)
+                child = None
+            self._own.child = child = child or self._start()
         except Exception as error:  # The machine is full.
             return outcome_of_error(error, job._stopped.is_set()), error
         self._children[job] = child
@@ -130,51 +133,84 @@ class Child:
     """A child process, and the job that it runs."""
 
     def __init__(self, handler: Callable[[WorkerJob], Any], codec: Codec) -> None:
-        self._pipe, theirs = _spawn.Pipe()
+        orders, self._orders = _spawn.Pipe(duplex=False)
         jobs, self._jobs = _spawn.Pipe(duplex=False)
+        self._words, words = _spawn.Pipe(duplex=False)
         os.set_blocking(self._jobs.fileno(), False)
+        self._room, self._spoken = select.poll(), select.poll()
+        self._room.register(self._jobs, select.POLLOUT)
+        self._spoken.register(self._words, select.POLLIN)
         self._lock = threading.Lock()
         self._job: Optional[WorkerJob] = None
         self._runs = 0
         self._kill_at: Optional[float] = None
-        self._process = _spawn.Process(target=_serve, args=(theirs, jobs, handler, codec),
+        self._has_ended = False
+        self._process = _spawn.Process(target=_serve, args=(orders, jobs, words, handler, codec),
                                        daemon=True)
         self._process.start()
-        theirs.close()
-        jobs.close()
+        for theirs in (orders, jobs, words):
+            theirs.close()
 
     @property
     def alive(self) -> bool:
-        return self._process.is_alive()
+        # A program that ignores SIGCHLD does not hear of the end.
+        return not self._has_ended and self._process.is_alive()
 
     def wait_begun(self, stopping: Callable[[], bool]) -> None:
         """Until it can run a job, or nobody wants that any more. Raises ChildError if it ends
         before: what it says is on stderr."""
         try:
             while not stopping():
-                if self._speaks():
-                    self._pipe.recv()
+                if self._is_ready(self._spoken):
+                    self._hear()
                     return
         except (EOFError, OSError):
             raise ChildError(f"a child cannot begin: {self._end()}") from None
 
-    def _speaks(self) -> bool:
-        """Whether there is something to read, which it waits for. Raises EOFError if it has ended.
-        """
-        if not self._pipe.poll(POLL):
-            if not self.alive and not self._pipe.poll():
-                raise EOFError  # A fork of the child still has the pipe.
-            return False
-        return True
+    def _is_ready(self, pipe: select.poll) -> bool:
+        """Waits for that, but no longer than POLL. Raises EOFError if the child has ended; and
+        _Killed, once it has killed it."""
+        if self._kill_at is not None and time.monotonic() >= self._kill_at:
+            self.close()
+            raise _Killed
+        if pipe.poll(POLL * 1000):
+            return True
+        if not self.alive and not pipe.poll(0):
+            raise EOFError  # A fork of the child still has the pipe.
+        return False
+
+    def _write(self, data: bytes) -> None:
+        """More than a pipe holds, to a child that may not read."""
+        left = memoryview(data)
+        while left:
+            if self._is_ready(self._room):
+                left = left[os.write(self._jobs.fileno(), left):]
+
+    def _hear(self) -> Any:
+        """The next words of a child that may stop amid them."""
+        return pickle.loads(self._read(int.from_bytes(self._read(_SIZE), "big")))
+
+    def _read(self, size: int) -> bytearray:
+        data = bytearray(size)
+        left = memoryview(data)
+        while left:
+            if self._is_ready(self._spoken):
+                count = os.readv(self._words.fileno(), [left])
+                if count == 0:
+                    raise EOFError
+                left = left[count:]
+        return data
 
     def _end(self) -> str:
         self._process.join()
+        self._has_ended = True
         code = self._process.exitcode or 0
         return f"exit {128 - code if code < 0 else code}"
 
     def close(self) -> None:
         self._process.kill()
         self._process.join()
+        self._has_ended = True
 
     def stop(self, job: WorkerJob, grace: float) -> None:
         """The handler knows what this process knows by now. The child is killed if the job has not
@@ -183,7 +219,7 @@ class Child:
         with self._lock, contextlib.suppress(OSError):
             if self._job is job:  # not the next one
                 self._kill_at = min(self._kill_at or kill_at, kill_at)
-                self._pipe.send(("stop", (job._why, job.cancelled, job.lost)))
+                self._orders.send(("stop", (job._why, job.cancelled, job.lost)))
 
     def run(self, job: WorkerJob, grace: float) -> Outcome:
         lease = job._held
@@ -193,7 +229,7 @@ class Child:
             with self._lock:
                 self._job, self._kill_at = job, None
                 self._runs += 1
-                self._pipe.send(("job", self._runs))
+                self._orders.send(("job", self._runs))
             if job._stopped.is_set():  # before it could be told
                 self.stop(job, grace)
             self._write(parts)
@@ -206,29 +242,9 @@ class Child:
             with self._lock:
                 self._job = None
 
-    def _write(self, data: bytes) -> None:
-        """More than a pipe holds, to a child that may not read."""
-        left = memoryview(data)
-        room = select.poll()
-        room.register(self._jobs, select.POLLOUT)
-        while left:
-            self._kill_in_time()
-            if room.poll(POLL * 1000):
-                left = left[os.write(self._jobs.fileno(), left):]
-            elif not self.alive:
-                raise EOFError
-
-    def _kill_in_time(self) -> None:
-        if self._kill_at is not None and time.monotonic() >= self._kill_at:
-            self.close()
-            raise _Killed
-
     def _wait(self, notes: Notes) -> Outcome:
         while True:
-            self._kill_in_time()
-            if not self._speaks():
-                continue
-            kind, run, value = self._pipe.recv()
+            kind, run, value = self._hear()
             if run != self._runs:
                 continue  # A thread that an earlier handler has left behind says something.
             if kind == "progress":
@@ -258,9 +274,8 @@ class _SentNotes(Notes):
         self._send("log", self._run, data)
 
 
-def _serve(pipe: multiprocessing.connection.Connection,
-           jobs: multiprocessing.connection.Connection, handler: Callable[[WorkerJob], Any],
-           codec: Codec) -> None:
+def _serve(orders: Connection, jobs: Connection, words: Connection,
+           handler: Callable[[WorkerJob], Any], codec: Codec) -> None:
     """Runs jobs until the parent ends. Signals of a process group are the parent's business."""
     _deaf = signals.Handler(lambda *_: None)
     lock = threading.Lock()
@@ -268,13 +283,16 @@ def _serve(pipe: multiprocessing.connection.Connection,
     more = threading.Semaphore(0)
 
     def send(kind: str, run: int, value: Any) -> None:
+        data = pickle.dumps((kind, run, value))
+        left = memoryview(len(data).to_bytes(_SIZE, "big") + data)
         with lock:
-            pipe.send((kind, run, value))
+            while left:
+                left = left[os.write(words.fileno(), left):]
 
     def receive() -> None:
         with open(jobs.fileno(), "rb", closefd=False) as parts:
             while True:
-                kind, value = pipe.recv()
+                kind, value = orders.recv()
                 if kind == "job":
                     job = WorkerJob(Lease(*pickle.load(parts)), codec)
                     job._held.notes = _SentNotes(send, value)

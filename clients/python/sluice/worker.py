@@ -223,9 +223,10 @@ class Worker:
         if self._pid != os.getpid():  # The worker was made before a fork.
             self._name_it()
         plan.worker = self.name.encode()
-        slots = new_slots()
         link = Link(self._connect, self._timeout)
-        blocking = _Blocking(Link(self._connect, BLOCK + REPLY_MARGIN), self._inbox)
+        waiting_link = Link(self._connect, BLOCK + REPLY_MARGIN)
+        slots = new_slots()
+        blocking = _Blocking(waiting_link, self._inbox)
         began = time.monotonic()
         try:
             self._take(slots, 0.0)  # It may have been told to stop by now.
@@ -471,7 +472,10 @@ class _Blocking:
 
     def _run(self) -> None:
         while (command := self._commands.get()) is not None:
-            reply = self._link.exchange([command.words])[0]
+            try:
+                reply = self._link.exchange([command.words])[0]
+            except Exception as error:  # such as one of the function that makes clients
+                reply = Unreachable(str(error))
             self._inbox.put(("popped", command, reply))
         self._link.close()
 
