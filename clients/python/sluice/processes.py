@@ -133,7 +133,7 @@ class Child:
     """A child process, and the job that it runs."""
 
     def __init__(self, handler: Callable[[WorkerJob], Any], codec: Codec) -> None:
-        orders, self._orders = _spawn.Pipe(duplex=False)
+        orders, self._orders = _spawn.Pipe(duplex=False)  # short ones
         jobs, self._jobs = _spawn.Pipe(duplex=False)
         self._words, words = _spawn.Pipe(duplex=False)
         os.set_blocking(self._jobs.fileno(), False)
@@ -168,8 +168,8 @@ class Child:
             raise ChildError(f"a child cannot begin: {self._end()}") from None
 
     def _is_ready(self, pipe: select.poll) -> bool:
-        """Waits for that, but no longer than POLL. Raises EOFError if the child has ended; and
-        _Killed, once it has killed it."""
+        """Waits for the pipe, but no longer than POLL. Raises EOFError if the child has ended, and
+        _Killed if it was to be killed by now."""
         if self._kill_at is not None and time.monotonic() >= self._kill_at:
             self.close()
             raise _Killed

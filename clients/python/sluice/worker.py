@@ -224,9 +224,9 @@ class Worker:
             self._name_it()
         plan.worker = self.name.encode()
         link = Link(self._connect, self._timeout)
-        waiting_link = Link(self._connect, BLOCK + REPLY_MARGIN)
-        slots = new_slots()
-        blocking = _Blocking(waiting_link, self._inbox)
+        blocking_link = Link(self._connect, BLOCK + REPLY_MARGIN)
+        slots = new_slots()  # Last: it may have children, which an exception would leave behind.
+        blocking = _Blocking(blocking_link, self._inbox)
         began = time.monotonic()
         try:
             self._take(slots, 0.0)  # It may have been told to stop by now.
