@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Where the Python client's server is, and how it connects to it."""
 
+import asyncio
 import contextlib
 import functools
 import multiprocessing
@@ -125,14 +126,39 @@ def test_worker_without_a_server(options):
             thread.join(60)
 
 
+def test_refused_heartbeats(options):
+    """A server that refuses a worker with tasks lets them end what they do since they are to stop.
+    """
+    ended = []
+
+    async def handler(job):
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.2)
+            ended.append(job.payload)
+            raise
+
+    with options.server({"user": "u on nopass ~* +@all -q.touch"}) as running, \
+            Queue(EXEC, url_of(running.port)) as queue:
+        queue.add(1)
+        worker = Worker(EXEC, handler, f"redis://u:x@{LOOPBACK}:{running.port}", heartbeat=0.1)
+        raised(errors.NoPermission, worker.run)
+        require_equal(ended, [1])
+
+
 def test_clients_that_cannot_be_made(options):
-    """What makes connections may raise: for the first one run() raises that, and leaves no child;
-    for the one that waits for jobs the other is used."""
+    """What makes connections may raise: for the first one run() raises that, and leaves no child
+    and no open event loop; for the one that waits for jobs the other is used."""
     def cannot(**_):
         raise KeyError("no host")
 
     raised(KeyError, Worker(EXEC, handlers.echo, cannot, processes=True).run)
     require_equal(multiprocessing.active_children(), [])
+    loop = asyncio.new_event_loop()
+    with mock.patch.object(asyncio, "new_event_loop", return_value=loop):
+        raised(KeyError, Worker(EXEC, handlers.sleep_async, cannot).run)
+    require(loop.is_closed(), "the event loop is closed")
     opened = link._open
 
     def open_one(connection):
