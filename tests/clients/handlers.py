@@ -113,6 +113,18 @@ def crash(job):
     return [os.getpid(), job.payload]
 
 
+def stop_amid(job):
+    """Stops the process when it has said a part of something."""
+    write = os.write
+
+    def write_a_part(descriptor, data):
+        write(descriptor, data[:20])
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    os.write = write_a_part
+    job.log("x" * 1000)
+
+
 _earlier = []
 
 

@@ -34,10 +34,10 @@ from sluice.slots import ThreadSlots
 EXEC = "exec"
 
 CLOSE_IN_HANDLER = """
-import signal, socket, sys, time
+import signal, time
+from harness.sentinels import replying
 from sluice import Queue, Unknown
-server = socket.create_server(("127.0.0.1", 0))  # It accepts, and says nothing.
-queue = Queue("exec", f"redis://127.0.0.1:{server.getsockname()[1]}", timeout=60, patience=60)
+queue = Queue("exec", f"redis://127.0.0.1:{replying(b'').port}", timeout=60, patience=60)
 signal.signal(signal.SIGALRM, lambda *_: queue.close())
 signal.setitimer(signal.ITIMER_REAL, 0.3, 0.3)
 began = time.monotonic()
@@ -52,7 +52,8 @@ def test_close_in_a_signal_handler(_options):
     """close() in the handler of a signal ends the command that this has interrupted; it is not
     repeated."""
     done = subprocess.run([sys.executable, "-c", CLOSE_IN_HANDLER], capture_output=True, text=True,
-                          timeout=50, check=False, env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+                          timeout=50, check=False, cwd=os.path.dirname(__file__) or ".",
+                          env={**os.environ, "PYTHONPATH": str(PACKAGE)})
     require_equal(done.stdout, "ended\n", done.stderr)
 
 

@@ -1,11 +1,15 @@
 #!/usr/bin/python3
-"""Heartbeats of the Python client's worker: what they cost a lease, and what they carry."""
+"""Heartbeats of the Python client's worker: what they cost a lease, and what they carry; and
+children that do not read, stop or have gone."""
 
+import contextlib
 import os
+import pathlib
 import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
 
 from harness import require, require_equal, run, wait_until
 from harness.native_queue import Native
@@ -15,9 +19,9 @@ from harness.python_client import url_of
 import handlers
 from sluice import Queue, Worker, WorkerJob
 from sluice.codec import codec_of
-from sluice.outcome import GIVEN_BACK
+from sluice.outcome import GIVEN_BACK, Outcome
 from sluice.plan import Lease
-from sluice.processes import Child
+from sluice.processes import Child, ProcessSlots
 
 EXEC = "exec"
 
@@ -75,9 +79,10 @@ def test_long_logs(options):
         native.close()
 
 
-def test_child_that_does_not_read(_options):
-    """A child that does not read its job, as one that is still starting, holds up nobody who stops
-    that; the handler hears it later."""
+@contextlib.contextmanager
+def deaf_child():
+    """A child that does not read, as one that is still starting, and the job that it is sent; and
+    the future of the run."""
     codec = codec_of("raw")
     lease = Lease(b"q", b"x", 1, 1, bytes(16 << 20), 30.0, {})  # more than a pipe holds
     job = WorkerJob(lease, codec)
@@ -85,17 +90,91 @@ def test_child_that_does_not_read(_options):
     try:
         child.wait_begun(lambda: False)
         os.kill(child._process.pid, signal.SIGSTOP)
-        with ThreadPoolExecutor(2) as threads:
-            run_ = threads.submit(child.run, job, 60)
-            wait_until(lambda: child._job is job, what="it is sent")
-            job._stop("enough")
+        with ThreadPoolExecutor(1) as thread:
+            run_ = thread.submit(child.run, job, 60)
             try:
-                threads.submit(child.stop, job, 60).result(20)
+                wait_until(lambda: child._job is job, what="it is sent")
+                yield child, job, run_
             finally:
-                os.kill(child._process.pid, signal.SIGCONT)
-            require_equal(run_.result(60), GIVEN_BACK)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child._process.pid, signal.SIGCONT)
     finally:
         child.close()
+
+
+def test_child_that_does_not_read(_options):
+    """A child that does not read its job holds up nobody who stops that; the handler hears it
+    later."""
+    with deaf_child() as (child, job, run_):
+        job._stop("enough")
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(child.stop, job, 60).result(20)
+        require(not run_.done(), "it is not killed")
+        os.kill(child._process.pid, signal.SIGCONT)
+        require_equal(run_.result(60), GIVEN_BACK)
+        require(child.alive, "it has ended its job by itself")
+
+
+def test_child_that_never_reads(_options):
+    """A child that does not read its job is killed after grace, if that is to stop."""
+    with deaf_child() as (child, job, run_):
+        job._stop("enough")
+        child.stop(job, 0.3)
+        require_equal(run_.result(20), GIVEN_BACK)
+        require(not child.alive, "it is killed")
+
+
+def test_child_that_stops_amid_its_words(_options):
+    """A child that stops while it says something is killed after grace, if its job is to stop."""
+    codec = codec_of("raw")
+    job = WorkerJob(Lease(b"q", b"x", 1, 1, b"", 30.0, {}), codec)
+    child = Child(handlers.stop_amid, codec)
+    try:
+        child.wait_begun(lambda: False)
+        with ThreadPoolExecutor(1) as thread:
+            run_ = thread.submit(child.run, job, 60)
+            status = pathlib.Path(f"/proc/{child._process.pid}/status")
+            wait_until(lambda: "State:\tT" in status.read_text(), what="it is stopped")
+            job._stop("enough")
+            child.stop(job, 0.3)
+            require_equal(run_.result(20), GIVEN_BACK)
+    finally:
+        child.close()
+
+
+def test_children_of_a_program_that_hears_of_no_end(_options):
+    """A child that has exited is replaced, also in a program that ignores SIGCHLD."""
+    codec, ended = codec_of("json"), []
+    jobs = [WorkerJob(Lease(b"q", b"x", 1, 1, codec.encode(payload), 30.0, {}), codec)
+            for payload in ("exit", "next")]
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    slots = ProcessSlots(handlers.crash, codec, lambda *end: ended.append(end[1].kind), 60,
+                         lambda: False)
+    try:
+        for job in jobs:
+            job._decode()
+            slots.start(job)
+            wait_until(lambda count=len(ended) + 1: len(ended) == count, 60, what="the end")
+        require_equal(ended, ["FAIL", "ack"])
+    finally:
+        slots.close()
+        signal.signal(signal.SIGCHLD, before)
+
+
+def test_child_without_memory(_options):
+    """A job that cannot be sent to its child, or whose result cannot be read, fails alone: the next
+    one gets another child."""
+    codec, ended = codec_of("raw"), []
+    jobs = [WorkerJob(Lease(b"q", id_, 1, 1, b"x", 30.0, {}), codec) for id_ in (b"a", b"b")]
+    slots = ProcessSlots(handlers.echo, codec, lambda *end: ended.append(end[1]), 60, lambda: False)
+    try:
+        with mock.patch.object(Child, "run", side_effect=MemoryError("full")):
+            slots.start(jobs[0])
+            wait_until(lambda: ended == [Outcome("FAIL", error="MemoryError: full")], what="it")
+        slots.start(jobs[1])
+        wait_until(lambda: ended[1:] == [Outcome("ack", result=b"x")], 60, what="the next one")
+    finally:
+        slots.close()
 
 
 if __name__ == "__main__":

@@ -34,6 +34,10 @@ class FakeConnection:
     def pack_commands(self, commands):
         return commands
 
+    def send_command(self, *words, check_health):
+        require_equal((words, check_health), (("CLIENT", "ID"), False))
+        self._replies.insert(0, b"1")
+
     def send_packed_command(self, commands, check_health):
         require(not check_health, "it asks nothing besides")
         self.sent += commands

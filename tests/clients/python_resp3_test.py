@@ -47,6 +47,9 @@ class Speaking:
         require(not check_health, "no PING in between")
         self._connection.send_bytes(b"".join(packed))
 
+    def send_command(self, *words, check_health):
+        self.send_packed_command([encode(words)], check_health)
+
     def read_response(self, disable_decoding):
         require(disable_decoding, "it wants bytes")
         try:

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 """Where the Python client's server is, and how it connects to it."""
 
+import asyncio
 import contextlib
 import functools
+import multiprocessing
 import os
 import socket
 import sys
@@ -14,10 +16,12 @@ import redis
 
 from harness import require, require_equal, run, scratch
 from harness.certificates import Certificates
+from harness.proxy import REFUSALS, Proxy, refusing_repeats
 from harness.python_client import raised, url_of
 from harness.servers import LOOPBACK, steady_port
 
-from sluice import Queue, Worker, errors, server  # noqa: I100
+import handlers
+from sluice import Queue, Worker, errors, link, server  # noqa: I100
 from sluice.codec import encode, RawCodec
 
 EXEC = "exec"
@@ -122,6 +126,57 @@ def test_worker_without_a_server(options):
             thread.join(60)
 
 
+def test_refused_heartbeats(options):
+    """A server that refuses a worker with tasks lets them end what they do since they are to stop.
+    """
+    ended = []
+
+    async def handler(job):
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.2)
+            ended.append(job.payload)
+            raise
+
+    with options.server({"user": "u on nopass ~* +@all -q.touch"}) as running, \
+            Queue(EXEC, url_of(running.port)) as queue:
+        queue.add(1)
+        worker = Worker(EXEC, handler, f"redis://u:x@{LOOPBACK}:{running.port}", heartbeat=0.1)
+        raised(errors.NoPermission, worker.run)
+        require_equal(ended, [1])
+
+
+def test_clients_that_cannot_be_made(options):
+    """What makes connections may raise: for the first one run() raises that, and leaves no child
+    and no open event loop; for the one that waits for jobs the other is used."""
+    def cannot(**_):
+        raise KeyError("no host")
+
+    raised(KeyError, Worker(EXEC, handlers.echo, cannot, processes=True).run)
+    require_equal(multiprocessing.active_children(), [])
+    loop = asyncio.new_event_loop()
+    with mock.patch.object(asyncio, "new_event_loop", return_value=loop):
+        raised(KeyError, Worker(EXEC, handlers.sleep_async, cannot).run)
+    require(loop.is_closed(), "the event loop is closed")
+    opened = link._open
+
+    def open_one(connection):
+        if threading.current_thread().name == "sluice-pop":
+            raise RuntimeError("no password")
+        opened(connection)
+
+    with options.server() as running, Queue(EXEC, url_of(running.port)) as queue, \
+            mock.patch.object(link, "_open", open_one):
+        worker = Worker(EXEC, handlers.echo, url_of(running.port))
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        require_equal([queue.add(n).result(60) for n in range(3)], [0, 1, 2])
+        worker.stop()
+        thread.join(60)
+        require(not thread.is_alive(), "it ends")
+
+
 @contextlib.contextmanager
 def tls_server(options, **directives):
     """A server with a port for TLS, and its certificates."""
@@ -159,6 +214,25 @@ def test_tls(options):
             require(text in str(raised(errors.Unreachable, worker.run)), "a worker, too")
         with Queue(EXEC, url_of(running.ports["tls-port"]), patience=0.1) as queue:
             raised((errors.Unknown, errors.Unreachable), queue.add, 1)
+
+
+def test_refused_repeats(options):
+    """A server that refuses the repeat of an add, or its connection, does not say that an earlier
+    try has added nothing: that is Unknown, and its cause says why."""
+    for user, rule, refusal in REFUSALS:
+        for many in (False, True):
+            with options.server({"user": "u on >x ~* +@all"}) as running, \
+                    running.connect() as connection, \
+                    Proxy(running.port, refusing_repeats(connection, b"Q.ADD", *rule)) as proxy, \
+                    Queue(EXEC, f"redis://{user}{LOOPBACK}:{proxy.port}") as queue:
+                if many:
+                    error, other = queue.add_many([{"payload": 1}, {"payload": 2}])
+                    require_equal(type(other), errors.Unknown)
+                else:
+                    error = raised(errors.Unknown, queue.add, 1)
+                require_equal(type(error.__cause__).__name__, refusal)
+                require(connection.call("Q.GET", EXEC, error.id).value, "the job is there")
+                require_equal(type(raised(errors.ServerError, queue.add, 2)).__name__, refusal)
 
 
 def test_decoding_clients(options):

@@ -18,7 +18,7 @@ import harness
 from harness import libraries, proxy, require, require_equal, scratch, servers, wait_until
 from harness.certificates import Certificates
 from harness.native_queue import Native
-from harness.servers import ROOT
+from harness.servers import LOOPBACK, ROOT
 from harness.typescript_client import PACKAGE, SYSTEM, Started, add, built, installed, play, \
     url_of
 
@@ -484,6 +484,30 @@ def test_reply_of_an_add_is_lost(options):
         with options.server() as server, proxy.Proxy(server.port, decide) as between:
             libraries.play([built(), SYSTEM / "adding.js"], between)
             require(len(seen) > 1200, f"no add was repeated without reply {dropped}")
+
+
+REFUSED = """
+import { Queue } from '%s'
+const queue = new Queue('exec', { url: process.argv[1] })
+const nameOf = (error) => error?.constructor.name ?? 'none'
+const tries = [await queue.addMany([{ payload: 1 }]), await queue.addMany([{ payload: 2 }])]
+for (const [{ reason }] of tries) console.log(nameOf(reason), nameOf(reason.cause))
+queue.close()
+"""
+
+
+def test_refused_repeats(options):
+    """A server that refuses the repeat of an add, or its connection, does not say that an earlier
+    try has added nothing: that is Unknown, and its cause says why."""
+    for user, rule, refusal in proxy.REFUSALS:
+        with options.server({"user": "u on >x ~* +@all"}) as server, \
+                server.connect() as connection, proxy.Proxy(
+                    server.port, proxy.refusing_repeats(connection, b"Q.ADD", *rule)) as between:
+            done = subprocess.run(
+                [built(), "--input-type=module", "-e", REFUSED % (PACKAGE / "dist" / "index.js"),
+                 f"redis://{user}{LOOPBACK}:{between.port}"], capture_output=True, text=True,
+                timeout=60, check=False)
+            require_equal(done.stdout, f"Unknown {refusal}\n{refusal} none\n", done.stderr)
 
 
 def test_each_reply_of_a_pop_is_lost(options):

@@ -38,6 +38,25 @@ class Peer(Connection):
         self._deadline = 0.0
 
 
+def refusing_repeats(connection, name, *rule):
+    """Decides: drops the first reply to this command, and sets this rule of ACL SETUSER before."""
+    dropped = []
+
+    def decide(command, _reply):
+        if command[0] != name or dropped:
+            return PASS
+        dropped.append(connection.call("ACL", "SETUSER", *rule))
+        return DROP
+
+    return decide
+
+
+# The user and password of a client, the rule that refuses its repeat, and the class of that error.
+REFUSALS = (("u:x@", ("u", "resetpass", ">y"), "WrongPassword"),
+            ("u:x@", ("u", "-q.add"), "NoPermission"),
+            ("", ("default", "resetpass", ">y"), "NotAuthenticated"))
+
+
 def _always_pass(_command, _reply):
     return PASS
 

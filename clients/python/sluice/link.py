@@ -223,9 +223,9 @@ class Link:
             self._take(batch)
             if _is_stale(connection):
                 connection.disconnect()
-            if not self._closed:
-                self.connections += getattr(connection, "_sock", None) is None
-                connection.connect()
+            if not self._closed and getattr(connection, "_sock", None) is None:
+                self.connections += 1
+                _open(connection)
             if self._closed:
                 raise Closed("it was closed")
             sent = True
@@ -252,6 +252,15 @@ class Link:
             _fail(_unanswered(batch), ConnectionLost("interrupted") if sent
                   else Unreachable("interrupted"))
             raise
+
+
+def _open(connection: Any) -> None:
+    """Connects. A server that asks for a password says so to a short command. At a long one it
+    hangs up: whether that was run would not be known."""
+    connection.connect()
+    connection.send_command("CLIENT", "ID", check_health=False)
+    with contextlib.suppress(redis.ResponseError):  # The user may not use it.
+        connection.read_response(disable_decoding=True)
 
 
 def _pieces(packed: Any) -> Iterator[Any]:

@@ -10,10 +10,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import multiprocessing
-import multiprocessing.connection
 import os
+import pickle
+import select
 import threading
 import time
+import traceback
+from multiprocessing.connection import Connection
 from typing import Any, Callable, Optional
 
 from sluice import forks, signals
@@ -26,6 +29,8 @@ from sluice.plan import Lease
 from sluice.slots import Finished, ThreadSlots
 
 POLL = 0.25  # seconds between two looks whether a child is to be killed
+
+_SIZE = 8  # bytes of the number before what a child says
 
 _spawn = multiprocessing.get_context("spawn")
 
@@ -91,9 +96,10 @@ class ProcessSlots(ThreadSlots):
             child: Optional[Child] = getattr(self._own, "child", None)
             with contextlib.suppress(IndexError):
                 child = child or self._spare.pop()
-            if child is None or not child.alive:
-                child = self._start()
-            self._own.child = child
+            if child is not None and not child.alive:  # It has ended without a job.
+                self._started.discard(child)
+                child = None
+            self._own.child = child = child or self._start()
         except Exception as error:  # The machine is full.
             return outcome_of_error(error, job._stopped.is_set()), error
         self._children[job] = child
@@ -101,6 +107,9 @@ class ProcessSlots(ThreadSlots):
             child.close()
         try:
             outcome = child.run(job, self._grace)
+        except Exception as error:  # Likewise. It may have read a half of what the child says.
+            child.close()
+            return outcome_of_error(error, job._stopped.is_set()), error
         finally:
             del self._children[job]
             if not child.alive:
@@ -116,52 +125,92 @@ class ProcessSlots(ThreadSlots):
             return outcome, result
 
 
+class _Killed(Exception):
+    """The child was killed: its job was to stop, and had not ended after grace."""
+
+
 class Child:
     """A child process, and the job that it runs."""
 
     def __init__(self, handler: Callable[[WorkerJob], Any], codec: Codec) -> None:
-        self._pipe, theirs = _spawn.Pipe()
+        orders, self._orders = _spawn.Pipe(duplex=False)  # short ones
+        jobs, self._jobs = _spawn.Pipe(duplex=False)
+        self._words, words = _spawn.Pipe(duplex=False)
+        os.set_blocking(self._jobs.fileno(), False)
+        self._room, self._spoken = select.poll(), select.poll()
+        self._room.register(self._jobs, select.POLLOUT)
+        self._spoken.register(self._words, select.POLLIN)
         self._lock = threading.Lock()
         self._job: Optional[WorkerJob] = None
-        self._sent = False  # It has the job.
         self._runs = 0
         self._kill_at: Optional[float] = None
-        self._process = _spawn.Process(target=_serve, args=(theirs, handler, codec), daemon=True)
+        self._has_ended = False
+        self._process = _spawn.Process(target=_serve, args=(orders, jobs, words, handler, codec),
+                                       daemon=True)
         self._process.start()
-        theirs.close()
+        for theirs in (orders, jobs, words):
+            theirs.close()
 
     @property
     def alive(self) -> bool:
-        return self._process.is_alive()
+        # A program that ignores SIGCHLD does not hear of the end.
+        return not self._has_ended and self._process.is_alive()
 
     def wait_begun(self, stopping: Callable[[], bool]) -> None:
         """Until it can run a job, or nobody wants that any more. Raises ChildError if it ends
         before: what it says is on stderr."""
         try:
             while not stopping():
-                if self._speaks():
-                    self._pipe.recv()
+                if self._is_ready(self._spoken):
+                    self._hear()
                     return
         except (EOFError, OSError):
             raise ChildError(f"a child cannot begin: {self._end()}") from None
 
-    def _speaks(self) -> bool:
-        """Whether there is something to read, which it waits for. Raises EOFError if it has ended.
-        """
-        if not self._pipe.poll(POLL):
-            if not self.alive and not self._pipe.poll():
-                raise EOFError  # A fork of the child still has the pipe.
-            return False
-        return True
+    def _is_ready(self, pipe: select.poll) -> bool:
+        """Waits for the pipe, but no longer than POLL. Raises EOFError if the child has ended, and
+        _Killed if it was to be killed by now."""
+        if self._kill_at is not None and time.monotonic() >= self._kill_at:
+            self.close()
+            raise _Killed
+        if pipe.poll(POLL * 1000):
+            return True
+        if not self.alive and not pipe.poll(0):
+            raise EOFError  # A fork of the child still has the pipe.
+        return False
+
+    def _write(self, data: bytes) -> None:
+        """More than a pipe holds, to a child that may not read."""
+        left = memoryview(data)
+        while left:
+            if self._is_ready(self._room):
+                left = left[os.write(self._jobs.fileno(), left):]
+
+    def _hear(self) -> Any:
+        """The next words of a child that may stop amid them."""
+        return pickle.loads(self._read(int.from_bytes(self._read(_SIZE), "big")))
+
+    def _read(self, size: int) -> bytearray:
+        data = bytearray(size)
+        left = memoryview(data)
+        while left:
+            if self._is_ready(self._spoken):
+                count = os.readv(self._words.fileno(), [left])
+                if count == 0:
+                    raise EOFError
+                left = left[count:]
+        return data
 
     def _end(self) -> str:
         self._process.join()
+        self._has_ended = True
         code = self._process.exitcode or 0
         return f"exit {128 - code if code < 0 else code}"
 
     def close(self) -> None:
         self._process.kill()
         self._process.join()
+        self._has_ended = True
 
     def stop(self, job: WorkerJob, grace: float) -> None:
         """The handler knows what this process knows by now. The child is killed if the job has not
@@ -170,24 +219,23 @@ class Child:
         with self._lock, contextlib.suppress(OSError):
             if self._job is job:  # not the next one
                 self._kill_at = min(self._kill_at or kill_at, kill_at)
-                if self._sent:
-                    self._pipe.send(("stop", (job._why, job.cancelled, job.lost)))
+                self._orders.send(("stop", (job._why, job.cancelled, job.lost)))
 
     def run(self, job: WorkerJob, grace: float) -> Outcome:
         lease = job._held
-        parts = (lease.queue, lease.id, lease.token, lease.attempt, lease.payload, lease.term,
-                 lease.extra)
+        parts = pickle.dumps((lease.queue, lease.id, lease.token, lease.attempt, lease.payload,
+                              lease.term, lease.extra))
         try:
             with self._lock:
-                self._job, self._kill_at, self._sent = job, None, False
+                self._job, self._kill_at = job, None
                 self._runs += 1
-            # Without the lock: a child that does not read would hold up the worker's heartbeats.
-            self._pipe.send(("job", (self._runs, parts)))
-            with self._lock:
-                self._sent = True
+                self._orders.send(("job", self._runs))
             if job._stopped.is_set():  # before it could be told
                 self.stop(job, grace)
+            self._write(parts)
             return self._wait(lease.notes)
+        except _Killed:
+            return GIVEN_BACK
         except (EOFError, OSError):
             return Outcome("FAIL", error=self._end())
         finally:
@@ -196,12 +244,7 @@ class Child:
 
     def _wait(self, notes: Notes) -> Outcome:
         while True:
-            if self._kill_at is not None and time.monotonic() >= self._kill_at:
-                self.close()
-                return GIVEN_BACK
-            if not self._speaks():
-                continue
-            kind, run, value = self._pipe.recv()
+            kind, run, value = self._hear()
             if run != self._runs:
                 continue  # A thread that an earlier handler has left behind says something.
             if kind == "progress":
@@ -231,8 +274,8 @@ class _SentNotes(Notes):
         self._send("log", self._run, data)
 
 
-def _serve(pipe: multiprocessing.connection.Connection, handler: Callable[[WorkerJob], Any],
-           codec: Codec) -> None:
+def _serve(orders: Connection, jobs: Connection, words: Connection,
+           handler: Callable[[WorkerJob], Any], codec: Codec) -> None:
     """Runs jobs until the parent ends. Signals of a process group are the parent's business."""
     _deaf = signals.Handler(lambda *_: None)
     lock = threading.Lock()
@@ -240,28 +283,37 @@ def _serve(pipe: multiprocessing.connection.Connection, handler: Callable[[Worke
     more = threading.Semaphore(0)
 
     def send(kind: str, run: int, value: Any) -> None:
+        data = pickle.dumps((kind, run, value))
+        left = memoryview(len(data).to_bytes(_SIZE, "big") + data)
         with lock:
-            pipe.send((kind, run, value))
+            while left:
+                left = left[os.write(words.fileno(), left):]
 
     def receive() -> None:
-        while True:
-            try:
-                kind, value = pipe.recv()
-            except (EOFError, OSError):
-                os._exit(1)  # The parent has ended.
-            if kind == "job":
-                run, parts = value
-                job = WorkerJob(Lease(*parts), codec)
-                job._held.notes = _SentNotes(send, run)
-                runs[:] = [(run, job)]
-                more.release()
-            elif runs:
-                job = runs[0][1]
-                why, job._held.stop, job._held.lost = value
-                job._stop(why)
+        with open(jobs.fileno(), "rb", closefd=False) as parts:
+            while True:
+                kind, value = orders.recv()
+                if kind == "job":
+                    job = WorkerJob(Lease(*pickle.load(parts)), codec)
+                    job._held.notes = _SentNotes(send, value)
+                    runs[:] = [(value, job)]
+                    more.release()
+                elif runs:
+                    job = runs[0][1]
+                    why, job._held.stop, job._held.lost = value
+                    job._stop(why)
+
+    def receive_all() -> None:
+        try:
+            receive()
+        except (EOFError, OSError, pickle.UnpicklingError):
+            pass  # The parent has ended.
+        except BaseException:  # The machine is full: nothing would hear what it is to do.
+            traceback.print_exc()
+        os._exit(1)
 
     slots = ThreadSlots(handler, codec, lambda *_: None)
-    threading.Thread(target=receive, daemon=True).start()
+    threading.Thread(target=receive_all, daemon=True).start()
     send("begun", 0, None)
     while True:
         more.acquire()

@@ -16,6 +16,10 @@ from sluice.results import ENDS, Results, end_of_log
 from sluice.server import Server, connect_to
 
 _BLOCK = 5.0
+# Each says that the job is not there. Q.ADD looks for it before it refuses one, but for TOOBIG,
+# which an earlier try had as well.
+_NOT_THERE = (errors.BadField, errors.GroupFull, errors.NeedFailed, errors.NoJob, errors.Paused,
+              errors.QueueFull, errors.TooBig, errors.TooLate)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -203,9 +207,10 @@ class Queue:
         after a lost connection cannot add the job twice. UPDATE and REPLACE are not repeated.
 
         Raises ValueError for a name with a lone surrogate or a time without end; CodecError;
-        QueueFull, GroupFull, Paused, TooLate, TooBig, Duplicate, NeedFailed, NoJob, BadField and
-        OutOfMemory, as Q.ADD says; Unreachable after `patience`. Once a reply was lost, Unknown
-        takes the place of Duplicate, OutOfMemory and Unreachable: the job may be there.
+        QueueFull, GroupFull, Paused, TooLate, TooBig, NeedFailed, NoJob, BadField, Duplicate and
+        OutOfMemory, as Q.ADD says; another ServerError, such as NoPermission; Unreachable after
+        `patience`. Once a reply was lost, Unknown takes the place of all but the first eight: the
+        job may be there. What else was the case is its cause.
         """
         words = wire.add_options(dict(
             pri=pri, boost=boost, delay=delay, at=at, group=group, keys=keys, cost=cost, ttl=ttl,
@@ -302,10 +307,7 @@ class Queue:
             # A repeat has kept what an earlier try has added.
             outcome = "added" if addition.own_id else wire.to_text(fields["result"])
             return Job(self, outcome, fields)
-        # A full memory refuses an add whether the job is there or not.
-        doubtful = is_outage(reply) or isinstance(
-            reply, (errors.Duplicate, errors.OutOfMemory, errors.Unreachable))
-        if not (lost and doubtful):
+        if not lost or isinstance(reply, _NOT_THERE):
             return reply
         unknown = errors.Unknown(addition.id)
         unknown.__cause__ = reply

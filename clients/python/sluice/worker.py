@@ -181,15 +181,13 @@ class Worker:
         loop = asyncio.new_event_loop()
         asyncio.set_event_loop(loop)
         self._owns_loop = True
-        ended = loop.run_until_complete(self._serve())
+        try:
+            ended = loop.run_until_complete(self._serve())
+        except BaseException:
+            _close_loop(loop, END_MARGIN)
+            raise
         if ended:
-            left = asyncio.all_tasks(loop)
-            for task in left:
-                task.cancel()
-            loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-            loop.run_until_complete(loop.shutdown_asyncgens())
-            asyncio.set_event_loop(None)
-            loop.close()
+            _close_loop(loop, None)
         return ended
 
     def stop(self) -> None:
@@ -223,9 +221,10 @@ class Worker:
         if self._pid != os.getpid():  # The worker was made before a fork.
             self._name_it()
         plan.worker = self.name.encode()
-        slots = new_slots()
         link = Link(self._connect, self._timeout)
-        blocking = _Blocking(Link(self._connect, BLOCK + REPLY_MARGIN), self._inbox)
+        blocking_link = Link(self._connect, BLOCK + REPLY_MARGIN)
+        slots = new_slots()  # Last: it may have children, which an exception would leave behind.
+        blocking = _Blocking(blocking_link, self._inbox)
         began = time.monotonic()
         try:
             self._take(slots, 0.0)  # It may have been told to stop by now.
@@ -471,9 +470,27 @@ class _Blocking:
 
     def _run(self) -> None:
         while (command := self._commands.get()) is not None:
-            reply = self._link.exchange([command.words])[0]
+            try:
+                reply = self._link.exchange([command.words])[0]
+            except Exception as error:  # such as one of the function that makes clients
+                reply = Unreachable(str(error))
             self._inbox.put(("popped", command, reply))
         self._link.close()
+
+
+def _close_loop(loop: asyncio.AbstractEventLoop, margin: Optional[float]) -> None:
+    """Cancels its tasks, and waits for them. With a margin they have so many seconds to end before
+    that, and again after it; if some have not ended then, it stays open."""
+    left = asyncio.all_tasks(loop)
+    if left and margin is not None:
+        loop.run_until_complete(asyncio.wait(left, timeout=margin))
+    for task in left:
+        task.cancel()
+    if left and loop.run_until_complete(asyncio.wait(left, timeout=margin))[1]:
+        return
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    asyncio.set_event_loop(None)
+    loop.close()
 
 
 def _is_async(handler: Handler) -> bool:

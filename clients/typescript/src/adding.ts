@@ -1,14 +1,19 @@
 // Adding a job exactly once over connections that may be lost: what to send, and what a reply means
 // after an earlier try whose reply was lost.
 import { randomUUID } from 'node:crypto'
-import { Duplicate, OutOfMemory, Unknown } from './errors.js'
-import { Closed, isOutage, isUncertain, type Link } from './link.js'
+import {
+  BadField, GroupFull, NeedFailed, NoJob, OutOfMemory, Paused, QueueFull, TooBig, TooLate, Unknown,
+} from './errors.js'
+import { isOutage, isUncertain, type Link } from './link.js'
 import type { Reply } from './reply.js'
 import { sleep } from './time.js'
 import { addWords, whole, type AddOptions, type Word, type Words } from './words.js'
 
 const PAUSE_MS = 50
 export const TRY_MS = 10_000  // then the connection is taken for dead
+// Each says that the job is not there. Q.ADD looks for it before it refuses one, but for TOOBIG,
+// which an earlier try had as well.
+const NOT_THERE = [BadField, GroupFull, NeedFailed, NoJob, Paused, QueueFull, TooBig, TooLate]
 
 /** One Q.ADD with all its tries. */
 export interface Addition {
@@ -42,8 +47,9 @@ function requireWord(word: unknown, at: number, words: readonly Word[]): void {
 }
 
 /**
- * Sends it until it is answered, for at most `patienceMs`. Throws `Unknown` if the job may or may
- * not have been added. `sent` is the first try, if that is made already.
+ * Sends it until it is answered, for at most `patienceMs`. Throws `Unknown`, with what was the case
+ * last as its cause, if the job may or may not have been added. `sent` is the first try, if that is
+ * made already.
  */
 export async function addSafely(
   link: Pick<Link, 'call'>, addition: Addition, patienceMs: number, sent?: Promise<Reply>,
@@ -60,13 +66,12 @@ export async function addSafely(
     } catch (error) {
       first = undefined
       const isOver = performance.now() >= deadline
-      if (uncertain && error instanceof Duplicate) throw new Unknown(addition.id)
       if (isUncertain(error)) uncertain = true
       // A full memory refuses an add whether the job is there or not.
       const isSilent = isOutage(error) || (uncertain && error instanceof OutOfMemory)
       if (isOver || !isSilent || (uncertain && !addition.repeats)) {
-        const saysNothing = isSilent || error instanceof Closed
-        throw uncertain && saysNothing ? new Unknown(addition.id) : error
+        const mayBeThere = uncertain && !NOT_THERE.some((refusal) => error instanceof refusal)
+        throw mayBeThere ? new Unknown(addition.id, { cause: error }) : error
       }
       if (uncertain && addition.ownId) words = [...addition.first, 'IFDUP', 'keep']
       await sleep(PAUSE_MS)

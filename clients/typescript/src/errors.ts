@@ -300,8 +300,9 @@ export class WrongType extends ServerError {}
 export class Unknown extends SluiceError {
   constructor(
     readonly id: string,
+    options?: ErrorOptions,
   ) {
-    super(`id=${id}`)
+    super(`id=${id}`, options)
   }
 }
 
@@ -314,8 +315,9 @@ export class NotCompleted extends SluiceError {
     readonly id: string,
     readonly state: string,
     readonly error: string,
+    options?: ErrorOptions,
   ) {
-    super(`id=${id} state=${state} error=${error}`)
+    super(`id=${id} state=${state} error=${error}`, options)
   }
 }
 
@@ -323,8 +325,9 @@ export class NotCompleted extends SluiceError {
 export class Forgotten extends SluiceError {
   constructor(
     readonly id: string,
+    options?: ErrorOptions,
   ) {
-    super(`id=${id}`)
+    super(`id=${id}`, options)
   }
 }
 
@@ -332,8 +335,9 @@ export class Forgotten extends SluiceError {
 export class ResultTimeout extends SluiceError {
   constructor(
     readonly id: string,
+    options?: ErrorOptions,
   ) {
-    super(`id=${id}`)
+    super(`id=${id}`, options)
   }
 }
 

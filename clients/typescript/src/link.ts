@@ -36,6 +36,7 @@ const LONGEST_PAUSE_MS = 1000
 const OPEN_MS = 10_000  // for one attempt; a frozen server accepts and says nothing
 const LOST = 'the connection was lost'
 const CLOSED = 'the connection was closed'
+const FULL = 'ERR max number of clients'  // what a server says that takes no more connections
 
 // What is known of one connection. It is retired when the server cannot do what it is for: then it
 // answers what it was sent, and is closed after that.
@@ -196,7 +197,7 @@ export class Link {
       const clientId = await within(handshake(redis), OPEN_MS, this.#ending.signal)
       // A refused password does not keep ioredis from being ready.
       if (failure !== null) throw failure
-      if (redis.status !== 'ready') throw new Interrupted(LOST)
+      if (redis.status !== 'ready') throw new Unreachable(LOST)
       if (this.#ending.signal.aborted) throw new Closed(CLOSED)
       const waits = new Waits(() => traffic(redis), (ms) =>
         this.#lose(connection, new Interrupted(`no reply within ${ms} ms`)))
@@ -300,12 +301,12 @@ function within<T>(promise: Promise<T>, ms: number, ending: AbortSignal): Promis
 // An error reply to AUTH or SELECT: another try has the same answer.
 function isRefusal(error: unknown): boolean {
   return error instanceof Error && error.name === 'ReplyError' &&
-    !error.message.startsWith('LOADING')
+    !error.message.startsWith('LOADING') && !error.message.startsWith(FULL)
 }
 
 function asUnreachable(error: unknown): Error {
   if (error instanceof Unreachable) return error
   if (!(error instanceof Error)) return new Unreachable(String(error))
-  if (error.name === 'ReplyError') return errorOf(error.message)
+  if (error.name === 'ReplyError' && !error.message.startsWith(FULL)) return errorOf(error.message)
   return new Unreachable(error.message, { cause: error })
 }

@@ -84,8 +84,9 @@ export class Queue<Payload = unknown, Result = unknown> {
    * @throws QueueFull, GroupFull, Paused, TooLate, TooBig - the server refuses the job
    * @throws Duplicate - the id that the caller gave is in use
    * @throws Unknown - the connection was lost, and whether this call added the job is not known:
-   *   the time is over, the queue was closed, the caller's id is in use on a repeat, or `ifdup` is
-   *   `update` or `replace`
+   *   the time is over, the queue was closed, the caller's id is in use on a repeat, a repeat is
+   *   refused before the server looks for the job (`NoPermission`, …), or `ifdup` is `update` or
+   *   `replace`. What was the case is its `cause`
    */
   async add(payload: Payload, options: AddOptions = {}): Promise<Job<Payload, Result>> {
     const addition = this.#addition(payload, options)
@@ -298,7 +299,7 @@ export class Queue<Payload = unknown, Result = unknown> {
     try {
       return await this.#repeat(words, (error) => isOutage(error) && !isUncertain(error))
     } catch (error) {
-      throw isUncertain(error) ? new Unknown(id) : error
+      throw isUncertain(error) ? new Unknown(id, { cause: error }) : error
     }
   }
 

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { additionOf, addSafely } from '../src/adding.js'
 import {
-  Duplicate, Loading, OutOfMemory, QueueFull, TooLate, Unknown, Unreachable,
+  Duplicate, Loading, NoPermission, NotAuthenticated, OutOfMemory, QueueFull, TooLate, Unknown,
+  Unreachable, WrongPassword, WrongType,
 } from '../src/errors.js'
 import { Queue, Worker } from '../src/index.js'
 import { Closed, Interrupted } from '../src/link.js'
@@ -95,7 +96,7 @@ test('a first try that was made already is not made again', async () => {
 test('the id of the caller is repeated as it is; DUPLICATE is unknown then', async () => {
   const target = link(lost, duplicate)
   await assert.rejects(add(target, { id: 'mine' }), (error) =>
-    error instanceof Unknown && error.id === 'mine')
+    error instanceof Unknown && error.id === 'mine' && error.cause === duplicate)
   assert.deepEqual(target.sent[1], target.sent[0])
 })
 
@@ -141,6 +142,15 @@ test('after a lost reply a refusal is one; a full memory says nothing', async ()
   await assert.rejects(add(link(full), {}), OutOfMemory)
   await assert.rejects(add(link(lost, full), {}, 120), Unknown)
   assert.equal(await add(link(lost, full, 'kept'), {}), 'kept')
+})
+
+test('after a lost reply a refusal before the server looks for the job says nothing', async () => {
+  for (const refusal of [new NotAuthenticated('NOAUTH'), new WrongPassword('WRONGPASS'),
+    new NoPermission('NOPERM'), new WrongType('WRONGTYPE')]) {
+    await assert.rejects(add(link(refusal), {}), (error) => error === refusal)
+    await assert.rejects(add(link(lost, refusal), {}), (error) =>
+      error instanceof Unknown && error.cause === refusal)
+  }
 })
 
 test('a job that was never sent is not unknown when the time is over', async () => {

@@ -11,8 +11,10 @@ export interface FakeServer {
   close(): void
 }
 
-/** Answers what a connection begins with by itself. */
-export async function fakeServer(answer: Answer): Promise<FakeServer> {
+/** What a connection begins with, CLIENT, is answered by `begin`. */
+export async function fakeServer(
+  answer: Answer, begin: Answer = () => ':1\r\n',
+): Promise<FakeServer> {
   const sockets = new Set<Socket>()
   const asked: string[][] = []
   const server = createServer((socket) => {
@@ -22,7 +24,7 @@ export async function fakeServer(answer: Answer): Promise<FakeServer> {
       text += data.toString('latin1')
       for (let words = take(); words !== null; words = take()) {
         const beginning = words[0]?.toLowerCase() === 'client' && words[1] !== 'UNBLOCK'
-        const reply = beginning ? ':1\r\n' : asking(words)
+        const reply = beginning ? begin(words, socket) : asking(words)
         if (reply !== null) socket.write(reply)
       }
     })

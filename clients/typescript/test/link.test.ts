@@ -16,8 +16,8 @@ afterEach(() => {
   ending = []
 })
 
-async function serve(answer: Answer): Promise<FakeServer> {
-  const server = await fakeServer(answer)
+async function serve(answer: Answer, begin?: Answer): Promise<FakeServer> {
+  const server = await fakeServer(answer, begin)
   ending.push(() => server.close())
   return server
 }
@@ -60,6 +60,29 @@ test('what was not done is repeated', async () => {
   const reading = await serve(losing('Q.GET', '$-1\r\n'))
   assert.equal(await queueOf(reading).get('x'), null)
   assert.equal(reading.asked.length, 2)
+})
+
+test('a server that has too many clients is waited for', async () => {
+  let full = 2
+  const server = await serve(() =>
+    (full-- > 0 ? '-ERR max number of clients reached\r\n' : '+OK\r\n'))
+  const link = linkTo({ ...server, url: server.url.replace('//', '//user:word@') })
+  assert.equal(String(await link.call(['GET', 'x'], 20_000, 20_000)), 'OK')
+  link.drop('of a test')
+  full = Infinity
+  await assert.rejects(link.call(['GET', 'x'], 200, 200), (error) =>
+    error instanceof Unreachable && !(error instanceof Interrupted))
+})
+
+test('what was not sent since the connection was lost while it was opened is certain', async () => {
+  const server = await serve(() => null, ([, what], socket) => {
+    if (what === 'ID') socket.end()
+    return what === 'ID' ? null : '+OK\r\n'
+  })
+  const queue = new Queue('q', { url: server.url, patience: 200 })
+  ending.push(() => queue.close())
+  await assert.rejects(queue.add(1), Unreachable)
+  await assert.rejects(queue.cancel('x'), Unreachable)
 })
 
 test('what a failed journal may have kept is not known', async () => {
