@@ -48,7 +48,7 @@ SHARE = {"kill": 6, "stop": 2, "cut": 1, "quiet": 1, "failover": 1, "terminate":
          "leader-stop": 1, "both": 1, "pause": 1, "machine": 1, "write": 1, "take": 1, "late": 0,
          "tidy": 0, "all": 0, "power": 0, "majority": 0, "rolling": 0, "copy": 0}
 # Seconds without an acknowledgement: the median of a fault's episodes, if it has a bar, and the
-# longest. After `majority` they count from etcd's return on.
+# longest. Where etcd was away (majority, all, power) they count from its return on.
 BARS = {"kill": (1.2, 2.0), "stop": (None, 2.0), "cut": (None, 2.0), "machine": (None, 2.0),
         "leader": (None, 1.5), "leader-stop": (None, 1.5), "both": (None, 3.0),
         "failover": (None, 0.3), "terminate": (None, 0.3), "rolling": (None, 0.3),

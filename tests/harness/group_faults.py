@@ -217,6 +217,7 @@ class Faults:
         self.rng.shuffle(ends)
         for end in ends:
             end()
+        self.mark()
         for member in members:
             etcd.start(member)
         return True
@@ -251,6 +252,7 @@ class Faults:
             node.start_loading()
             time.sleep(self.rng.uniform(0.0, 0.5))
             node.kill()
+            node.environment = None
             node.start()
             wait_until(node.is_whole, what=f"{node.name} with a copy")
             node.stop()
