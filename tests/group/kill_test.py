@@ -45,7 +45,7 @@ from harness.servers import DEFAULT_SLUICE, steady_port
 from harness.wall_clock import WallClock
 
 SHARE = {"kill": 6, "stop": 2, "cut": 1, "quiet": 1, "failover": 1, "terminate": 1, "leader": 2,
-         "leader-stop": 1, "both": 1, "pause": 1, "machine": 1, "write": 1, "take": 1, "late": 0,
+         "leader-stop": 0, "both": 1, "pause": 1, "machine": 1, "write": 1, "take": 1, "late": 0,
          "tidy": 0, "all": 0, "power": 0, "majority": 0, "rolling": 0, "copy": 0}
 # Seconds without an acknowledgement: the median of a fault's episodes, if it has a bar, and the
 # longest. Where etcd was away (majority, all, power) they count from its return on.
@@ -60,6 +60,9 @@ QUEUE_CLIENTS = 6
 PACE_S = 0.2          # of the 64: their lists stay short enough to be compared
 PAUSE_S = 0.05        # of the machine: episodes beside a longer one are listed apart
 LONGEST_GAP_S = 10.0
+SHORTEST_STOP_S = 0.5
+LONGEST_STOP_S = 10.0
+LONGEST_SHARED_STOP_S = 2.0   # in a test run
 PATIENCE_MS = 60_000  # no read is refused while etcd is away
 TOKEN = "a-token-of-the-nodes-0123456789"
 MACHINE_CONNECTIONS = 16   # each by a relay
@@ -74,13 +77,14 @@ class Episode(NamedTuple):
 class Campaign:
     """Episodes of one group. Each leaves it whole for the next one."""
 
-    def __init__(self, group, load, registers, probe, seed, queue_clients):
+    def __init__(self, group, load, registers, probe, seed, queue_clients, longest_stop_s):
         self.group = group
         self.load = load
         self.registers = registers
         self.probe = probe
         self.rng = random.Random(f"{seed}/faults")
-        self.faults = Faults(group, load, registers, self.rng, self._mark)
+        self.faults = Faults(group, load, registers, self.rng, self._mark,
+                             (SHORTEST_STOP_S, longest_stop_s))
         self.witness = QueueWitness(queue_clients, seed)
         self.episodes = {}  # by their fault
         self.kept = 0       # commands in flight that have happened
@@ -185,14 +189,14 @@ def group_for(program, episodes, rates):
         yield stack.enter_context(Group(program, **settings))
 
 
-def run(program, episodes, seed, rates=(), judge=False):
+def run(program, episodes, seed, rates=(), judge=False, longest_stop_s=LONGEST_STOP_S):
     """Plays the episodes, a list of faults."""
     with group_for(program, episodes, rates) as group, PauseProbe() as probe:
         connections = MACHINE_CONNECTIONS if group.machines else CONNECTIONS
         with Load(group, connections, PACE_S) as load, Registers(group) as registers:
             # The times that replies show follow each node's clock (QUEUE.md): a story knows one.
             campaign = Campaign(group, load, registers, probe, seed,
-                                0 if rates else QUEUE_CLIENTS)
+                                0 if rates else QUEUE_CLIENTS, longest_stop_s)
             began_s = time.monotonic()
             try:
                 for number, fault in enumerate(episodes, 1):
@@ -232,13 +236,15 @@ def main():
     episodes = [name for name in names for _ in range(arguments.kills or SHARE[name])]
     random.Random(arguments.seed).shuffle(episodes)
     runs = []
+    longest_stop_s = LONGEST_STOP_S if arguments.kills else LONGEST_SHARED_STOP_S
     together = [fault for fault in episodes if fault not in APART]
     for title, some in [("a group under faults", together)] + [
             (title, [fault for fault in episodes if fault == apart])
             for apart, title in APART.items()]:
         if some:
             runs.append((title, lambda some=some: run(arguments.server, some, arguments.seed,
-                                                      rates, arguments.judge)))
+                                                      rates, arguments.judge,
+                                                      longest_stop_s)))
     return run_seeded(runs, arguments.seed)
 
 

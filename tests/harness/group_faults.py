@@ -15,7 +15,6 @@ WRITE_POINTS = ("frame_made", "frame_sent", "frame_committed", "before_local_wri
 TAKE_POINTS = ("epoch_taken", "log_tidied", "epoch_ready", "promoted")
 QUIET_S = 0.5         # longer than clocks that differ too much keep a lease of reads too long
 UNDER_WAY_S = 0.1
-STOPS_S = (0.5, 10.0)
 LONG_STOP_S = 3.0     # another one leads meanwhile
 MAJORITY_AWAY_S = 8.0
 SILENT_S = 2.0        # replies that were on their way, and the lease of reads, have ended
@@ -24,14 +23,16 @@ SILENT_S = 2.0        # replies that were on their way, and the lease of reads, 
 class Faults:
     """The faults by name. Each returns whether another epoch must begin. `release`, when `new`
     leads in that one, ends what keeps clients from going on; `mend` ends what lasts longer. From
-    `mark` on the time without an acknowledgement counts."""
+    `mark` on the time without an acknowledgement counts. `stops_s`: how long a stop of the primary
+    lasts, at least and at most."""
 
-    def __init__(self, group, load, registers, rng, mark):
+    def __init__(self, group, load, registers, rng, mark, stops_s):
         self.group = group
         self.load = load
         self.registers = registers
         self.rng = rng
         self.mark = mark
+        self.stops_s = stops_s
         self._releases = []
         self._mends = []
 
@@ -53,7 +54,7 @@ class Faults:
         on."""
         epoch = self.group.leadership()[0]
         exits = len(primary.exits) + 1
-        stop_s = self.rng.uniform(*STOPS_S)
+        stop_s = self.rng.uniform(*self.stops_s)
         ends_s = time.monotonic() + stop_s
         primary.freeze()
 
@@ -223,7 +224,7 @@ class Faults:
         return True
 
     def power(self, primary):
-        """The disks of all of etcd lose what was not synced; nothing goes on."""
+        """The disks of all of etcd lose what was not synced, and all processes end."""
         self.group.etcd.lose_power()
         return self.all(primary)
 
