@@ -14,39 +14,21 @@ import harness
 from harness import info, require, require_equal, scratch, wait_until
 from harness.cli import NO_CONNECTION, SERVER_ERROR, USAGE_ERROR, Sluice
 from harness.crash.client import Link
-from harness.group import FENCED, PATIENT, Group, Node
+from harness.group import FENCED, PATIENT, Group, joining
 from harness.holds import measured
 from harness.http_client import Client
 from harness.relay import Relay
 from harness.servers import LOOPBACK, Server, steady_port
-from harness.surroundings import JOURNAL_FAILED, NEVER_ENOUGH, preload, refuse_sanitizers
+from harness.surroundings import (JOURNAL_FAILED, NEVER_ENOUGH, SLOW_RECEIPT, preload,
+                                  refuse_sanitizers)
 from harness.wall_clock import WallClock
 
 TOKEN = "a-token-of-the-nodes-0123456789"
-TRIM_KEY = "/sluice/main/g/1/trim"
 EPOCH_KEY = "/sluice/main/g/1/epoch"
 LOADED_S = 60.0
 HOUR_MS = 3_600_000
 MEASURED_S = 1.5
 LARGE = 300  # values of 100 kB
-# Beside a pause of the machine, too, a copy takes long enough to be interrupted.
-SLOW_RECEIPT = """
-#include <sys/socket.h>
-static ssize_t slowly(ssize_t size) {
-  if (size >= 16384) usleep(40000);
-  return size;
-}
-ssize_t recv(int from, void* to, size_t most, int flags) {
-  ssize_t (*next)(int, void*, size_t, int) =
-      (ssize_t (*)(int, void*, size_t, int))dlsym(RTLD_NEXT, "recv");
-  return slowly(next(from, to, most, flags));
-}
-ssize_t recvmsg(int from, struct msghdr* to, int flags) {
-  ssize_t (*next)(int, struct msghdr*, int) =
-      (ssize_t (*)(int, struct msghdr*, int))dlsym(RTLD_NEXT, "recvmsg");
-  return slowly(next(from, to, flags));
-}
-"""
 
 
 @contextlib.contextmanager
@@ -59,18 +41,6 @@ def group_of(options, nodes=2, **directives):
         with Group(options.program, nodes=nodes, directives=given,
                    of_node=lambda: {"http-port": steady_port()}) as group:
             yield group
-
-
-@contextlib.contextmanager
-def joining(group, name="n3", environment=None):
-    """A node of the group without data, not started yet. The group does not end it."""
-    node = Node(group.program, name, group.etcd.endpoints(),
-                {**group.directives, **group.of_node()}, environment)
-    try:
-        yield node
-    finally:
-        node.kill()
-        node.close()
 
 
 def write(node, *commands):
@@ -90,15 +60,6 @@ def fill(group, values=50, size=100):
             require_equal(reply.raw, b"+OK\r\n", "a write")
 
 
-def trim(group, nodes):
-    """Until the log begins behind what was written, by checkpoints of these nodes."""
-    before = group.etcd.ctl("get", TRIM_KEY)
-    for node in nodes:
-        with node.connect() as connection:
-            connection.call("BGSAVE")
-    wait_until(lambda: group.etcd.ctl("get", TRIM_KEY) != before, 20.0, "a trimmed log")
-
-
 def require_in_sync(group, node):
     primary = group.primary()
 
@@ -110,19 +71,12 @@ def require_in_sync(group, node):
     wait_until(equal, LOADED_S, f"{node.name} in sync; {node.log_tail()}")
 
 
-def start_loading(node):
-    """Returns when a copy has begun to arrive."""
-    node.start(wait=False)
-    incoming = os.path.join(node.directory, "incoming-copy", "staging")
-    wait_until(lambda: os.path.isdir(incoming), LOADED_S, "a copy")
-
-
 def test_joins(options):
     """an empty node joins a trimmed group by the copy of a standby, and holds the log meanwhile"""
     with group_of(options) as group, joining(group) as node:
         fill(group)
         group.wait_in_sync()
-        trim(group, group.nodes)
+        group.trim(group.nodes)
         fill(group, values=20)
         node.start()
         require_in_sync(group, node)
@@ -166,7 +120,7 @@ def test_no_room(options):
     with group_of(options) as group, joining(group) as node:
         fill(group)
         group.wait_in_sync()
-        trim(group, group.nodes)
+        group.trim(group.nodes)
         node.directives["min-free-disk"] = NEVER_ENOUGH
         node.start(wait=False)
         require_equal(node.wait_for_exit(1), JOURNAL_FAILED, "the exit code")
@@ -184,7 +138,7 @@ def test_another_token(options):
     with group_of(options) as group, joining(group) as node, scratch() as directory:
         fill(group)
         group.wait_in_sync()
-        trim(group, group.nodes)
+        group.trim(group.nodes)
         path = os.path.join(directory, "another")
         with open(path, "w", encoding="utf-8") as file:
             file.write(TOKEN[::-1] + "\n")
@@ -211,7 +165,7 @@ def test_away(options):
         wait_until(lambda: standby.name not in group.etcd.ctl(
             "get", "/sluice/main/g/1/node/", "--prefix", "--keys-only"), 20.0, "it is forgotten")
         fill(group, values=100)
-        trim(group, [group.primary()])
+        group.trim([group.primary()])
         before = len(standby.exits)
         standby.restarts = False
         standby.start(wait=False)
@@ -237,7 +191,7 @@ def test_clock_set_back(options):
                   directives={**PATIENT, "checkpoint-copies": "1"}) as group:
         clock = WallClock(directory)
         fill(group, values=100)
-        trim(group, group.nodes)
+        group.trim(group.nodes)
         with joining(group, environment=clock.environment()) as node:
             node.start(wait=False)
             wait_until(lambda: node.facts().get("sluice_group_waits_for"), what="that it waits")
@@ -258,14 +212,13 @@ def test_reinit(options):
         group.wait_in_sync()
         standby = group.standby()
         standby.stop()
-        original = standby._command_line  # pylint: disable=protected-access
-        standby._command_line = lambda: original() + ["--reinit", "--group", "9"]
+        standby.arguments = ["--reinit", "--group", "9"]
         exits = len(standby.exits)
         standby.start(wait=False)
         standby.wait_for_exit(exits + 1)
         require("etcd knows no group \"9\"" in standby.log_tail(), standby.log_tail())
         require(not os.path.exists(mark(standby)), "it is to load anew later")
-        standby._command_line = lambda: original() + ["--reinit"]
+        standby.arguments = ["--reinit"]
         standby.kill()
         standby.start()
         require_in_sync(group, standby)
@@ -290,9 +243,9 @@ def test_source_killed(options):
                                                SLOW_RECEIPT)) as node:
         fill(group, values=LARGE // 3, size=100_000)
         group.wait_in_sync(60.0)
-        trim(group, group.nodes)
+        group.trim(group.nodes)
         standby = group.standby()
-        start_loading(node)
+        node.start_loading()
         standby.freeze()
         time.sleep(0.2)
         standby.thaw()

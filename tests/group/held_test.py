@@ -1,21 +1,25 @@
 #!/usr/bin/python3
-"""What clients are told while a node holds or refuses requests: during a hand-over, without etcd,
-and beside CLIENT PAUSE."""
+"""What clients are told while a node holds or refuses requests: during a hand-over, without etcd
+or with a full one, and beside CLIENT PAUSE."""
 
 import contextlib
+import itertools
+import os
 import sys
 import types
 
 import harness
 from harness import require, require_equal, wait_until
 from harness.crash.client import Link
-from harness.group import Group
+from harness.group import FENCED, Group
 from harness.http_client import OPERATE_TOKEN, Client, require_problem
 from harness.servers import steady_port
 
 JOBS = "/api/v1/queues/q/jobs"
 PATIENT = {"failover-timeout": 5000, "journal-patience": 60_000}
 MAJORITY = (0, 1)  # of etcd's members
+SMALL, LARGER = ({"flags": ["--quota-backend-bytes", str(size << 20)]} for size in (8, 64))
+CURE = "etcdctl defrag"
 
 
 def with_http():
@@ -106,6 +110,73 @@ def test_given_up(options):
             wait_until(lambda: "the hand-over was given up" in primary.log_tail(200),
                        what="the end of the hand-over")
         require(b"a" in popper.read()[0], "another job")
+
+
+def ask(node, *commands):
+    with contextlib.closing(Link(node.port)) as link:
+        return link.ask(*commands)
+
+
+def test_started_without_etcd(options):
+    """a node with data that starts without etcd says so, and answers nothing that may be old"""
+    with Group(options.program) as group:
+        primary, standby = group.primary(), group.standby()
+        require_equal(ask(primary, ["SET", "k", "old"], ["Q.ADD", "q", "old", "x"])[0], "OK", "SET")
+        group.wait_in_sync()
+        standby.stop()
+        require_equal(ask(primary, ["SET", "k", "new"], ["DEL", "q"]), ["OK", 1], "changes")
+        primary.kill()
+        with without_etcd(group):
+            standby.start(wait=False)
+            wait_until(lambda: "the replicated log does not answer: etcd at" in
+                       standby.facts().get("sluice_group_waits_for", ""), what="what it waits for")
+            for answer in ask(standby, ["GET", "k"], ["SET", "k", "x"], ["Q.GET", "q", "old"],
+                              ["Q.POP", 1, "q"]):
+                require(getattr(answer, "text", "").startswith("LOADING"), answer)
+        wait_until(standby.leads, what="the lead")
+        require_equal(ask(standby, ["GET", "k"], ["Q.GET", "q", "old"]), [b"new", None],
+                      "what was acknowledged")
+
+
+def fill_etcd(group, primary):
+    """Returns how many values were acknowledged before etcd had no room for one."""
+    with contextlib.closing(Link(primary.port)) as link:
+        for number in itertools.count():
+            link.send("SET", f"k{number}", os.urandom(200_000).hex())
+            if "full" == wait_until(
+                    lambda: "answered" if link.has_input(0.5) else
+                    "NOSPACE" in group.etcd.ctl("alarm", "list") and "full", what="a reply"):
+                return number
+            require_equal(link.read(), "OK", "a write")
+
+
+def test_full_etcd(options):
+    """an etcd without room is as one out of reach: the node says the cure, and resumes after it"""
+    with Group(options.program, directives={"journal-patience": 500}, etcd=SMALL) as group:
+        primary, standby = group.primary(), group.standby()
+        count = fill_etcd(group, primary)
+        require(count > 2, f"{count} values were acknowledged")
+        wait_until(lambda: primary.told()["sluice_group_lease_ms"] == "0", what="the gate")
+        for refused in ask(primary, ["GET", "k0"], ["SET", "k", "v"]):
+            require(getattr(refused, "text", "").startswith("NOREPLICAS"), refused)
+        require(CURE in primary.told()["sluice_group_waits_for"], primary.told())
+        require(CURE in primary.log_tail(200), primary.log_tail(200))
+        require_equal(ask(standby, ["STRLEN", "k1"]), [400_000], "a read of the standby")
+        group.etcd.flags = LARGER["flags"]
+        for member in range(3):
+            group.etcd.stop(member)
+            group.etcd.start(member)
+            group.etcd.wait_until_healthy(member)
+        group.etcd.ctl("alarm", "disarm")
+
+        def written():
+            with contextlib.suppress(ConnectionError):
+                return ask(group.primary(), ["SET", "k", "v"]) == ["OK"]
+        wait_until(written, what="a write")
+        require_equal(ask(group.primary(), *(["STRLEN", f"k{number}"] for number in range(count))),
+                      [400_000] * count, "what was acknowledged")
+        group.wait_in_sync()
+        require({FENCED}.issuperset(primary.exits + standby.exits), "exits")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ same jobs. The lists of the 64 clients hold every acknowledged number (group_loa
 registers at the old and at the new primary respect real time (registers.py). The nodes then have
 equal states at equal lsns, and none has ended by itself but as its fault wants. For each fault: how
 often, the median and the longest time without an acknowledgement, and apart those beside a pause of
-this machine.
+this machine. `BARS` says how long it may last; where a figure is longer its line says MISS, which
+with `--judge` is a failure.
 
 `--clocks`: the rates of the two nodes' clocks, without the queues. Up to ten percent apart, all of
 this holds; with 0.7 and 1.3 a read is stale. What else must be found: tools/sabotage.
@@ -28,278 +29,105 @@ import statistics
 import sys
 import threading
 import time
+from typing import NamedTuple
 
 from harness import require, run_seeded, scratch, wait_until
 from harness.crash.client import Violation
 from harness.crash.queue_witness import QueueWitness
+from harness.disks import Disks
 from harness.group import FENCED, Group
+from harness.group_faults import Faults
 from harness.group_load import CONNECTIONS, Load
 from harness.machines import Machines
 from harness.pauses import PauseProbe
 from harness.registers import Registers
-from harness.servers import DEFAULT_SLUICE
+from harness.servers import DEFAULT_SLUICE, steady_port
 from harness.wall_clock import WallClock
 
 SHARE = {"kill": 6, "stop": 2, "cut": 1, "quiet": 1, "failover": 1, "terminate": 1, "leader": 2,
-         "both": 1, "pause": 1, "machine": 1, "write": 1, "take": 1, "late": 0, "tidy": 0}
-# Kill points (engine/base/kill_point.h) of a primary that writes, and of one that takes over.
-WRITE_POINTS = ("frame_made", "frame_sent", "frame_committed", "before_local_write")
-TAKE_POINTS = ("epoch_taken", "log_tidied", "epoch_ready", "promoted")
+         "leader-stop": 0, "both": 1, "pause": 1, "machine": 1, "write": 1, "take": 1, "late": 0,
+         "tidy": 0, "all": 0, "power": 0, "majority": 0, "rolling": 0, "copy": 0}
+# Seconds without an acknowledgement: the median of a fault's episodes, if it has a bar, and the
+# longest. Where etcd was away (majority, all, power) they count from its return on.
+BARS = {"kill": (1.2, 2.0), "stop": (None, 2.0), "cut": (None, 2.0), "machine": (None, 2.0),
+        "leader": (None, 1.5), "leader-stop": (None, 1.5), "both": (None, 3.0),
+        "failover": (None, 0.3), "terminate": (None, 0.3), "rolling": (None, 0.3),
+        "majority": (None, 2.0), "all": (None, 3.0), "power": (None, 3.0)}
 RELAYED = {"cut", "quiet", "late", "tidy"}
+APART = {"machine": "machines that are cut off", "power": "disks that lose power"}
 ENDS = (0, FENCED, -signal.SIGKILL)   # exit codes that some fault wants
 QUEUE_CLIENTS = 6
 PACE_S = 0.2          # of the 64: their lists stay short enough to be compared
 PAUSE_S = 0.05        # of the machine: episodes beside a longer one are listed apart
 LONGEST_GAP_S = 10.0
-QUIET_S = 0.5         # longer than clocks that differ too much keep a lease of reads too long
-UNDER_WAY_S = 0.1
+SHORTEST_STOP_S = 0.5
+LONGEST_STOP_S = 10.0
+LONGEST_SHARED_STOP_S = 2.0   # in a test run
+PATIENCE_MS = 60_000  # no read is refused while etcd is away
+TOKEN = "a-token-of-the-nodes-0123456789"
 MACHINE_CONNECTIONS = 16   # each by a relay
 
 
-class Faults:
-    """The faults by name. Each returns whether another epoch must begin. `release`, when `new`
-    leads in that one, ends what keeps clients from going on; `mend` ends what lasts longer."""
-
-    def __init__(self, group, load, registers, rng):
-        self.group = group
-        self.load = load
-        self.registers = registers
-        self.rng = rng
-        self._releases = []
-        self._mends = []
-
-    def release(self, new):
-        while self._releases:
-            self._releases.pop()(new)
-
-    def mend(self):
-        while self._mends:
-            self._mends.pop()()
-
-    def kill(self, primary):
-        """SIGKILL of the primary."""
-        primary.crash()
-        return True
-
-    def stop(self, primary):
-        """SIGSTOP of the primary, until another one leads."""
-        exits = len(primary.exits) + 1
-        primary.freeze()
-
-        def go_on():
-            time.sleep(self.rng.uniform(0.0, 2.0))
-            primary.thaw()
-            require(primary.wait_for_exit(exits) == FENCED, f"{primary.name}: {primary.exits}")
-        self._mends.append(go_on)
-        return True
-
-    def cut(self, primary):
-        """The primary does not reach etcd, until another one leads."""
-        self.group.cut(primary)
-        self._mends.append(self._healing(primary, self.group.heal))
-        return True
-
-    def machine(self, primary):
-        """The primary's machine reaches nobody, its member of etcd neither, until another one
-        leads."""
-        index = self.group.nodes.index(primary)
-        self.group.machines.cut(index)
-        self._mends.append(self._healing(primary, lambda _: self.group.machines.heal(index)))
-        return True
-
-    def quiet(self, primary):
-        """The primary does not reach etcd while all that it has is durable: nothing but its lease
-        keeps it from answering reads. The next one is written to at once."""
-        load, registers = self._hold(self.load), self._hold(self.registers)
-        self.cut(primary)
-
-        def go_on(new):
-            self.registers.turn_to(new)
-            registers.close()
-            time.sleep(QUIET_S)   # reads at both
-            load.close()
-        self._releases.append(go_on)
-        return True
-
-    def late(self, primary):
-        """Frames of the primary reach etcd after another one has taken the epoch, and before that
-        one has written any."""
-        self.group.cut(primary)
-        time.sleep(UNDER_WAY_S)
-        held = self._hold(self.load, self.registers)
-
-        def go_on(_):
-            self._healing(primary, self.group.heal)()
-            held.close()
-        self._releases.append(go_on)
-        return True
-
-    def tidy(self, primary):
-        """TIDY of the next primary reaches etcd twice: again when frames were acknowledged in the
-        new epoch, which the old primary has not seen."""
-        primary.kill()
-        self._mends.append(primary.start)
-        relays = self.group.relays[self._standby_of(primary).name]
-        once = [True]
-
-        def is_tidy(piece):
-            # It removes all from one frame on, under the epoch's text.
-            return b"/log0" in piece and (b" taken" in piece or b" ready" in piece) and \
-                once and once.pop()
-        for relay in relays:
-            relay.keep(is_tidy)
-
-        def go_on(_):
-            self.load.wait_for_more()
-            require(not once, "no TIDY was kept")
-            for relay in relays:
-                relay.deliver()
-            time.sleep(UNDER_WAY_S)
-        self._releases.append(go_on)
-        return True
-
-    def write(self, primary):
-        """The next primary dies at a step of a frame's way."""
-        point = f"{self.rng.choice(WRITE_POINTS)}:{self.rng.randint(1, 20)}"
-        self._dies_at(point, self._standby_of(primary), lambda: self.failover(primary))
-        return True
-
-    def take(self, primary):
-        """The primary dies, and so does the standby, at a step of its takeover."""
-        def end():
-            primary.kill()
-            self._mends.append(primary.start)
-        self._dies_at(f"{self.rng.choice(TAKE_POINTS)}:1", self._standby_of(primary), end)
-        return True
-
-    def failover(self, primary):
-        """FAILOVER."""
-        with primary.connect() as connection:
-            reply = connection.call("FAILOVER")
-        require(reply.raw == b"+OK\r\n", f"FAILOVER answered {reply}")
-        return True
-
-    def terminate(self, primary):
-        """SIGTERM of the primary."""
-        code = primary.stop()
-        require(code == 0, f"the exit code after SIGTERM: {code}")
-        self._mends.append(primary.start)
-        return True
-
-    def leader(self, _):
-        """SIGKILL of etcd's leader."""
-        self._kill_leader()
-        return False
-
-    def both(self, primary):
-        """SIGKILL of etcd's leader and of the primary."""
-        self._kill_leader()
-        primary.crash()
-        return True
-
-    def pause(self, primary):
-        """SIGSTOP of the primary for less than 0.6 s: no takeover."""
-        epoch = self.group.leadership()[0]
-        began_s = time.monotonic()
-        primary.freeze()
-        time.sleep(self.rng.uniform(0.05, 0.3))
-        primary.thaw()
-        took_s = time.monotonic() - began_s   # longer if the machine has let nobody run
-
-        def same():
-            require(took_s > 0.6 or self.group.leadership() == (epoch, primary),
-                    f"a pause of {took_s:.2f} s changed who leads")
-        self._mends.append(same)
-        return False
-
-    def _standby_of(self, primary):
-        [standby] = [node for node in self.group.nodes if node is not primary]
-        return standby
-
-    def _dies_at(self, point, standby, begin):
-        """Starts the standby anew with a kill point, and waits until it has died there, for which
-        `begin` makes it lead. Its next start has none."""
-        standby.kill()
-        kept = standby.environment
-        standby.environment = {**(kept or os.environ), "SLUICE_KILL_POINT": point}
-        standby.start()
-        standby.environment = kept
-        wait_until(self.group.is_whole, what="a whole group")
-        exits = len(standby.exits) + 1
-        begin()
-        require(standby.wait_for_exit(exits) == -signal.SIGKILL,
-                f"{point}: {standby.name} ended with {standby.exits}")
-
-    @staticmethod
-    def _hold(*those):
-        held = contextlib.ExitStack()
-        for one in those:
-            held.enter_context(one.held())
-        return held
-
-    @staticmethod
-    def _healing(primary, heal):
-        exits = len(primary.exits) + 1
-
-        def go_on():
-            heal(primary)
-            require(primary.wait_for_exit(exits) == FENCED, f"{primary.name}: {primary.exits}")
-        return go_on
-
-    def _kill_leader(self):
-        etcd = self.group.etcd
-        member = etcd.wait_for_leader()
-        etcd.kill(member)
-        self._mends.append(lambda: etcd.start(member))
+class Episode(NamedTuple):
+    gap_s: float      # without an acknowledgement
+    pause_s: float    # of the machine
+    took_over: bool   # another epoch began
 
 
 class Campaign:
     """Episodes of one group. Each leaves it whole for the next one."""
 
-    def __init__(self, group, load, registers, seed, queue_clients):
+    def __init__(self, group, load, registers, probe, seed, queue_clients, longest_stop_s):
         self.group = group
         self.load = load
         self.registers = registers
+        self.probe = probe
         self.rng = random.Random(f"{seed}/faults")
-        self.faults = Faults(group, load, registers, self.rng)
+        self.faults = Faults(group, load, registers, self.rng, self._mark,
+                             (SHORTEST_STOP_S, longest_stop_s))
         self.witness = QueueWitness(queue_clients, seed)
-        self.gaps = {}      # fault -> [(gap, the machine's pause)]
-        self.takeovers = 0
+        self.episodes = {}  # by their fault
         self.kept = 0       # commands in flight that have happened
         self.reads = 0      # of registers
         self.witness.prepare(group.primary().port)
 
-    def episode(self, fault, probe):
+    def takeovers(self):
+        return sum(one.took_over for episodes in self.episodes.values() for one in episodes)
+
+    def episode(self, fault):
         epoch, primary = self.group.leadership()
         exits = {node: len(node.exits) for node in self.group.nodes}
         with contextlib.ExitStack() as reading:
             reading.enter_context(self.registers.read_at(primary))
-            gap_s = self._play(fault, probe, reading)
-        self.takeovers += self.group.leadership()[0] != epoch
+            gap_s, pause_s = self._play(fault, reading)
+        took_over = self.group.leadership()[0] != epoch
+        self.episodes.setdefault(fault, []).append(Episode(gap_s, pause_s, took_over))
         self._verify(exits)
         if gap_s > LONGEST_GAP_S:
             raise Violation(f"{fault}: {gap_s:.2f} s without an acknowledgement")
 
-    def _play(self, fault, probe, reading):
-        """Returns the longest gap."""
+    def _mark(self):
+        self.probe.longest_s()
+        self.load.mark()
+
+    def _play(self, fault, reading):
+        """Returns the longest gap, and the machine's longest pause."""
         epoch, primary = self.group.leadership()
         stop = threading.Event()
         for client in self.witness.clients:
             client.start(primary.port, stop)
         stop.wait(self.rng.uniform(0.1, 0.6))
-        probe.longest_s()
-        self.load.mark()
-        if getattr(self.faults, fault)(primary):
+        self._mark()
+        if getattr(self.faults, fault.replace("-", "_"))(primary):
             new = self.group.wait_for_primary(after_epoch=epoch)
             reading.enter_context(self.registers.read_at(new))
             self.faults.release(new)
-        gap_s = self.load.wait_for_more()
-        self.gaps.setdefault(fault, []).append((gap_s, probe.longest_s()))
+        gap_s, pause_s = self.load.wait_for_more(), self.probe.longest_s()
         self.faults.mend()
         stop.set()
         for client in self.witness.clients:
             client.join()
-        return gap_s
+        return gap_s, pause_s
 
     def _verify(self, exits):
         for node, count in exits.items():
@@ -313,41 +141,67 @@ class Campaign:
             self.group.wait_in_sync()
 
     def report(self):
-        for fault, episodes in self.gaps.items():
-            calm = [gap_s for gap_s, pause_s in episodes if pause_s <= PAUSE_S]
-            beside = [gap_s for gap_s, pause_s in episodes if pause_s > PAUSE_S]
+        """Returns the faults whose bars are missed by episodes that no pause of the machine has
+        made longer."""
+        missed = []
+        for fault, episodes in self.episodes.items():
+            calm = [one.gap_s for one in episodes if one.pause_s <= PAUSE_S]
+            beside = [one.gap_s for one in episodes if one.pause_s > PAUSE_S]
             told = [f"{len(gaps)} {what}: median {statistics.median(gaps):.2f} s, "
                     f"worst {max(gaps):.2f} s"
                     for gaps, what in ((calm, "calm"), (beside, "beside a pause of the machine"))
                     if gaps]
-            print(f"  {fault:10}{len(episodes):5}  {'; '.join(told)}", flush=True)
+            told.append(f"takeovers: {sum(one.took_over for one in episodes)}")
+            if calm and misses(fault, calm):
+                missed.append(fault)
+                told.append("MISS: the bars are " + " and ".join(
+                    f"{what} {bar} s" for what, bar in zip(("median", "worst"), BARS[fault])
+                    if bar))
+            print(f"  {fault:12}{len(episodes):5}  {'; '.join(told)}", flush=True)
+        return missed
+
+
+def misses(fault, gaps):
+    median_s, worst_s = BARS.get(fault, (None, None))
+    return (median_s and statistics.median(gaps) > median_s) or (worst_s and max(gaps) > worst_s)
 
 
 @contextlib.contextmanager
 def group_for(program, episodes, rates):
     """A group that can have these faults."""
     with contextlib.ExitStack() as stack:
-        environments = ()
+        settings = {"relayed": not RELAYED.isdisjoint(episodes), "directives": {}}
         if rates:
             clock = WallClock(stack.enter_context(scratch()))
-            environments = [clock.environment(boot_rate=rate) for rate in rates]
-        machines = stack.enter_context(Machines(3)) if "machine" in episodes else None
-        yield stack.enter_context(Group(program, relayed=not RELAYED.isdisjoint(episodes),
-                                        environments=environments, machines=machines))
+            settings["environments"] = [clock.environment(boot_rate=rate) for rate in rates]
+        if "machine" in episodes:
+            settings["machines"] = stack.enter_context(Machines(3))
+        if "power" in episodes:
+            settings["etcd"] = {"disks": stack.enter_context(Disks(3))}
+        if "majority" in episodes:
+            settings["directives"]["journal-patience"] = PATIENCE_MS
+        if "copy" in episodes:
+            path = os.path.join(stack.enter_context(scratch()), "token")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(TOKEN + "\n")
+            settings["directives"]["replication-token-file"] = path
+            settings["of_node"] = lambda: {"http-port": steady_port()}
+        yield stack.enter_context(Group(program, **settings))
 
 
-def run(program, episodes, seed, rates=()):
+def run(program, episodes, seed, rates=(), judge=False, longest_stop_s=LONGEST_STOP_S):
     """Plays the episodes, a list of faults."""
     with group_for(program, episodes, rates) as group, PauseProbe() as probe:
         connections = MACHINE_CONNECTIONS if group.machines else CONNECTIONS
         with Load(group, connections, PACE_S) as load, Registers(group) as registers:
             # The times that replies show follow each node's clock (QUEUE.md): a story knows one.
-            campaign = Campaign(group, load, registers, seed, 0 if rates else QUEUE_CLIENTS)
+            campaign = Campaign(group, load, registers, probe, seed,
+                                0 if rates else QUEUE_CLIENTS, longest_stop_s)
             began_s = time.monotonic()
             try:
                 for number, fault in enumerate(episodes, 1):
                     try:
-                        campaign.episode(fault, probe)
+                        campaign.episode(fault)
                     except Exception:
                         print(f"in episode {number}, {fault}:")
                         raise
@@ -355,10 +209,11 @@ def run(program, episodes, seed, rates=()):
                         print(f"  {number} of {len(episodes)} after "
                               f"{time.monotonic() - began_s:.0f} s", flush=True)
             finally:
-                campaign.report()
+                missed = campaign.report()
         acknowledged, others = load.verify()
     commands = sum(client.acknowledged for client in campaign.witness.clients)
-    return (f"{len(episodes)} faults, {campaign.takeovers} takeovers, {acknowledged + commands} "
+    require(not (judge and missed), f"the bars of {', '.join(missed)} are missed")
+    return (f"{len(episodes)} faults, {campaign.takeovers()} takeovers, {acknowledged + commands} "
             f"acknowledged, lost 0; {others + campaign.kept} more whose replies were lost; "
             f"{campaign.reads} reads, none stale")
 
@@ -369,6 +224,7 @@ def main():
     parser.add_argument("--kills", type=int, help="how often each fault")
     parser.add_argument("--faults", default=",".join(SHARE), help="those of " + ", ".join(SHARE))
     parser.add_argument("--clocks", help="the rates of the two nodes' clocks, as 0.95,1.04")
+    parser.add_argument("--judge", action="store_true", help="missed bars are failures")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2 ** 32))
     arguments = parser.parse_args()
     names = arguments.faults.split(",")
@@ -380,11 +236,15 @@ def main():
     episodes = [name for name in names for _ in range(arguments.kills or SHARE[name])]
     random.Random(arguments.seed).shuffle(episodes)
     runs = []
-    for title, some in (("a group under faults", [e for e in episodes if e != "machine"]),
-                        ("machines that are cut off", [e for e in episodes if e == "machine"])):
+    longest_stop_s = LONGEST_STOP_S if arguments.kills else LONGEST_SHARED_STOP_S
+    together = [fault for fault in episodes if fault not in APART]
+    for title, some in [("a group under faults", together)] + [
+            (title, [fault for fault in episodes if fault == apart])
+            for apart, title in APART.items()]:
         if some:
             runs.append((title, lambda some=some: run(arguments.server, some, arguments.seed,
-                                                      rates)))
+                                                      rates, arguments.judge,
+                                                      longest_stop_s)))
     return run_seeded(runs, arguments.seed)
 
 

@@ -5,7 +5,6 @@ themselves; and what it says while it waits for etcd."""
 import contextlib
 import os
 import shutil
-import subprocess
 import sys
 import time
 
@@ -13,7 +12,7 @@ import harness
 from harness import info, require, require_equal, scratch, wait_until
 from harness.crash.client import Link
 from harness.etcd import EtcdCluster
-from harness.group import PATIENT, Group, Node
+from harness.group import PATIENT, Group, Node, joining
 from harness.relay import Relay
 from harness.servers import LOOPBACK, directive_arguments, free_port
 
@@ -31,31 +30,12 @@ def refused(options, directives, *words):
             require(word in printed, f"{word!r} is not in\n{printed}")
 
 
-@contextlib.contextmanager
-def joining(group, directory=None, name="n9", **directives):
-    """A node beside the group's, on this directory; not started yet."""
-    node = Node(group.program, name, group.etcd.endpoints(), directives)
-    if directory is not None:
-        shutil.copytree(directory, node.directory, dirs_exist_ok=True,
-                        ignore=shutil.ignore_patterns("node-id", "server.log"))
-    try:
-        yield node
-    finally:
-        node.kill()
-        node.close()
-
-
 def exits_with(node, *words, code=1, timeout_s=30.0):
     count = len(node.exits) + 1
     node.start(wait=False)
     require_equal(node.wait_for_exit(count, timeout_s), code, f"exit code; {node.log_tail()}")
     for word in words:
         require(word in node.log_tail(), f"{word!r} is not in\n{node.log_tail()}")
-
-
-def lead(options, node):
-    program = os.path.join(os.path.dirname(options.program), "sluice-journal")
-    subprocess.run([program, "lead", node.directory], stdout=subprocess.DEVNULL, check=True)
 
 
 def write(node, *commands):
@@ -137,7 +117,7 @@ def test_directories(options):
         with Group(options.program, nodes=1) as others, joining(others, past) as node:
             exits_with(node, "has the cluster id")
             node.kill()
-            lead(options, node)
+            node.lead()
             exits_with(node, "etcdctl del --prefix /sluice/main/g/1/")
         with joining(group, past) as node:
             node.start()

@@ -14,6 +14,7 @@ import time
 import harness
 from harness import require, require_equal, scratch, wait_until
 from harness.crash.client import Link
+from harness.crash.queue_story import pairs
 from harness.group import FENCED, PATIENT, RESTARTED, Group, kept_group, require_roles
 from harness.group_load import Load
 from harness.holds import measured
@@ -403,22 +404,53 @@ def test_alone(options):
         finish(group, load, gap_s)
 
 
+def group_with_clocks(options, stack):
+    """A group, and the wall clock of each of its nodes."""
+    refuse_sanitizers(options, "a sanitizer wants to be the first library")
+    clocks = [WallClock(stack.enter_context(scratch())) for _ in range(2)]
+    group = stack.enter_context(
+        Group(options.program, directives=PATIENT,
+              environments=[clock.environment() for clock in clocks]))
+    return group, dict(zip(group.nodes, clocks))
+
+
 def test_clock_set_back(options):
     """a node whose wall clock is set back starts again: gRPC's timers would stand still"""
-    refuse_sanitizers(options, "a sanitizer wants to be the first library")
     with contextlib.ExitStack() as stack:
-        clocks = [WallClock(stack.enter_context(scratch())) for _ in range(2)]
-        group = stack.enter_context(
-            Group(options.program, environments=[clock.environment() for clock in clocks]))
+        group, clocks = group_with_clocks(options, stack)
         for node in (group.standby(), group.primary()):
-            clock = clocks[group.nodes.index(node)]
             before = len(node.exits)
             # A stop of the process between its looks at two clocks shortens the step.
-            clock.step_ms(-HOUR_MS - 5000)
+            clocks[node].step_ms(-HOUR_MS - 5000)
             require_equal(node.wait_for_exit(before + 1), FENCED, "the exit code")
-            clock.set_right()
+            clocks[node].set_right()
             require("was set back by 36" in node.log_tail(400), node.log_tail(40))
             group.wait_in_sync(LONGEST_START_S)
+
+
+def test_clock_set_forward(options):
+    """a wall clock that is set forward changes nobody's role; keys expire, leases stay"""
+    with contextlib.ExitStack() as stack:
+        group, clocks = group_with_clocks(options, stack)
+        epoch, old = group.leadership()
+        [*_, [job]] = ask(old, ["SET", "soon", "v", "PX", HOUR_MS // 2],
+                          ["SET", "later", "v", "PX", 2 * HOUR_MS], ["Q.ADD", "q", "j", "x"],
+                          ["Q.POP", 1, "q", "LEASE", HOUR_MS // 2])
+        group.wait_in_sync()
+        for node in (group.standby(), old):
+            clocks[node].step_ms(HOUR_MS)
+            time.sleep(1.0)   # who counts silence by this clock takes over at once
+            require_equal(ask(old, ["INCR", "n"])[0], 1 + (node is old), "a write")
+            group.wait_in_sync()
+        require_equal(group.leadership(), (epoch, old), "who leads")
+        require_equal([node.exits for node in group.nodes], [[], []], "exits")
+        require_equal(ask(old, ["FAILOVER"]), ["OK"], "FAILOVER")
+        new = group.wait_for_primary(after_epoch=epoch)
+        require_equal(ask(new, ["GET", "soon"], ["GET", "later"], ["GET", "n"]),
+                      [None, b"v", b"2"], "keys")
+        require_equal(ask(new, ["Q.ACK", "q", "j", pairs(job)["lease"]]), ["OK"], "the lease")
+        group.wait_in_sync()
+        require(not any("set back" in node.log_tail(400) for node in group.nodes), "the logs")
 
 
 def test_all_killed(options):

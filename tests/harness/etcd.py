@@ -25,12 +25,13 @@ ROOT_PASSWORD = "the root"
 
 class EtcdCluster:
     """`certificates` (harness.certificates): clients use TLS, and show a certificate. `machines`
-    (harness.machines): each member runs on its own."""
+    (harness.machines): each member runs on its own. `disks` (harness.disks): each has one."""
 
-    def __init__(self, members=1, flags=(), certificates=None, machines=None):
+    def __init__(self, members=1, flags=(), certificates=None, machines=None, disks=None):
         need_program("etcd")
         self.certificates = certificates
         self.machines = machines
+        self.disks = disks
         self.flags = list(flags)
         self.directory = tempfile.TemporaryDirectory(prefix="etcd-test-")
         self.ports = [(steady_port(), steady_port()) for _ in range(members)]
@@ -66,7 +67,7 @@ class EtcdCluster:
         peers = self._peers()
         peer = peers[member].split("=", 1)[1]
         peers = peers[member:member + 1] if alone else peers
-        command = ["etcd", "--name", f"m{member}", "--data-dir", self._path(f"m{member}"),
+        command = ["etcd", "--name", f"m{member}", "--data-dir", self._data(member),
                    "--listen-client-urls", client, "--advertise-client-urls", client,
                    "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
                    "--initial-cluster", ",".join(peers), "--logger", "zap", *FLAGS, *self.flags]
@@ -85,13 +86,35 @@ class EtcdCluster:
     def set_up_alone(self, member):
         """What an operator does who sets the machine up anew and forgets the other members."""
         self.kill(member)
-        shutil.rmtree(self._path(f"m{member}"))
+        shutil.rmtree(self._data(member))
         self.start(member, alone=True)
 
+    def set_up_anew(self):
+        """All of it, when all of it is lost: nothing that it held is left."""
+        for member in range(len(self.ports)):
+            self.kill(member)
+            shutil.rmtree(self._data(member))
+        self._start_all()
+
+    def lose_power(self):
+        """All members end, and their disks keep what was synced."""
+        for member in range(len(self.ports)):
+            self.disks.cut(member)
+        for member in range(len(self.ports)):
+            self.kill(member)
+            self.disks.heal(member)
+
     def kill(self, member):
+        self._end(member, signal.SIGKILL)
+
+    def stop(self, member):
+        """By SIGTERM, as a service manager does: a leader gives the lead away before."""
+        self._end(member, signal.SIGTERM)
+
+    def _end(self, member, how):
         process = self.processes[member]
         if process is not None:
-            process.kill()
+            process.send_signal(how)
             process.wait()
             self.processes[member] = None
 
@@ -127,6 +150,10 @@ class EtcdCluster:
 
     def _path(self, name):
         return os.path.join(self.directory.name, name)
+
+    def _data(self, member):
+        name = f"m{member}"
+        return os.path.join(self.disks.path(member), name) if self.disks else self._path(name)
 
     # -- etcdctl ------------------------------------------------------------------------------
 
@@ -168,6 +195,12 @@ class EtcdCluster:
         found = wait_until(lambda: [member for member in [self.leader()] if member is not None],
                            what="a leader of etcd")
         return found[0]
+
+    def wait_until_healthy(self, member):
+        """Until it takes part in what is written."""
+        wait_until(lambda: self.ctl("endpoint", "health", "-w", "json", check=False,
+                                    endpoints=[self.endpoint(member)]).count('"health":true'),
+                   what=f"the member {member} of etcd")
 
     def enable_auth(self, user, password, prefix):
         """A user that may use what begins with the prefix, and root."""

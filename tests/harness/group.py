@@ -11,7 +11,10 @@ that exits as a service manager's restart rule wants it (75, 76, SIGKILL) is sta
 
 import atexit
 import contextlib
+import os
+import shutil
 import signal
+import subprocess
 import threading
 import time
 
@@ -24,6 +27,7 @@ from harness.servers import LOOPBACK, Server, ServerError, die_with_parent, stea
 FENCED = 76  # the exit code of a primary whose epoch another node has taken
 RESTARTED = (75, FENCED, -signal.SIGKILL)
 RESTART_S = 0.1
+TRIM_KEY = "/sluice/main/g/1/trim"
 SENTINEL_NAME = "mymaster"
 PATIENT = {"failover-timeout": 3000}  # where no node is to take over beside a pause of the machine
 LOOK_S = 0.3  # how long an answer about a node's role may take
@@ -62,6 +66,7 @@ class Node(Server):
         self._wanted = threading.Event()
         self._supervisor = None
         self._on = []         # what begins the command line: on another machine
+        self.arguments = []   # which end it
 
     def move(self, machines, index):
         """Onto a machine of its own, whose ports clients reach by those of relays here."""
@@ -74,7 +79,7 @@ class Node(Server):
         return [port, sentinel]
 
     def _command_line(self):
-        return self._on + super()._command_line()
+        return self._on + super()._command_line() + self.arguments
 
     # -- Life ---------------------------------------------------------------------------------
 
@@ -119,6 +124,18 @@ class Node(Server):
         """Until it has exited so often; returns the last code."""
         wait_until(lambda: len(self.exits) >= count, timeout_s, f"exit {count} of {self.name}")
         return self.exits[count - 1]
+
+    def lead(self):
+        """Its next start begins a group with its data. Returns what sluice-journal says."""
+        tool = os.path.join(os.path.dirname(self.program), "sluice-journal")
+        return subprocess.run([tool, "lead", self.directory], capture_output=True, text=True,
+                              check=True, timeout=60).stdout
+
+    def start_loading(self):
+        """Returns when a copy of another node's data has begun to arrive."""
+        self.start(wait=False)
+        incoming = os.path.join(self.directory, "incoming-copy", "staging")
+        wait_until(lambda: os.path.isdir(incoming), what="a copy")
 
     def _end(self, how, timeout_s=10.0):
         with self._lock:
@@ -196,14 +213,15 @@ class Node(Server):
 class Group:
     """`directives`: of all nodes; `of_node()`: more for each; `environments`: one for each.
     `relayed`: the nodes reach etcd by relays, so that cut() can separate one from it. `machines`
-    (harness.machines): each node and each member of etcd runs on one."""
+    (harness.machines): each node and each member of etcd runs on one. `etcd`: other settings of
+    an EtcdCluster."""
 
     def __init__(self, program, nodes=2, directives=None, of_node=dict, relayed=False,
-                 environments=(), machines=None):
+                 environments=(), machines=None, etcd=None):
         self.program = program
         self.of_node = of_node
         self.directives = {"enable-debug-command": "yes", **(directives or {})}
-        self.etcd = EtcdCluster(3, machines=machines)
+        self.etcd = EtcdCluster(3, machines=machines, **(etcd or {}))
         self.machines = machines
         self.environments = environments
         self.count = nodes
@@ -321,6 +339,14 @@ class Group:
             return before
         return wait_until(equal, timeout_s, "nodes in sync").pop()
 
+    def trim(self, nodes):
+        """Until the log begins behind what was written, by checkpoints of these nodes."""
+        before = self.etcd.ctl("get", TRIM_KEY)
+        for node in nodes:
+            with node.connect() as connection:
+                connection.call("BGSAVE")
+        wait_until(lambda: self.etcd.ctl("get", TRIM_KEY) != before, 20.0, "a trimmed log")
+
     def empty(self):
         """All nodes are there, and no key."""
         def flush():
@@ -365,6 +391,22 @@ class Group:
                     if isinstance(role, list) and role[0] == b"master":
                         return port
         return None
+
+
+@contextlib.contextmanager
+def joining(group, directory=None, name="n9", environment=None, **directives):
+    """A node beside the group's, which is not started yet, and which the group does not end. It
+    begins without data, or with a copy of those in `directory`."""
+    node = Node(group.program, name, group.etcd.endpoints(),
+                {**group.directives, **group.of_node(), **directives}, environment)
+    if directory is not None:
+        shutil.copytree(directory, node.directory, dirs_exist_ok=True,
+                        ignore=shutil.ignore_patterns("node-id", "server.log"))
+    try:
+        yield node
+    finally:
+        node.kill()
+        node.close()
 
 
 _kept = []  # (settings, group): at most one

@@ -43,6 +43,25 @@ int fdatasync(int file) {
 }
 """
 
+# Beside a pause of the machine, too, a copy takes long enough to be interrupted.
+SLOW_RECEIPT = """
+#include <sys/socket.h>
+static ssize_t slowly(ssize_t size) {
+  if (size >= 16384) usleep(40000);
+  return size;
+}
+ssize_t recv(int from, void* to, size_t most, int flags) {
+  ssize_t (*next)(int, void*, size_t, int) =
+      (ssize_t (*)(int, void*, size_t, int))dlsym(RTLD_NEXT, "recv");
+  return slowly(next(from, to, most, flags));
+}
+ssize_t recvmsg(int from, struct msghdr* to, int flags) {
+  ssize_t (*next)(int, struct msghdr*, int) =
+      (ssize_t (*)(int, struct msghdr*, int))dlsym(RTLD_NEXT, "recvmsg");
+  return slowly(next(from, to, flags));
+}
+"""
+
 # What is synced and renamed, and which rights are given, is noted in the file NOTED_CALLS.
 NOTED_CALLS = """
 static void note(const char* what, const char* first, const char* second) {

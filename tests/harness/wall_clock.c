@@ -5,9 +5,14 @@
  * runs at SLUICE_BOOT_RATE from the start of the process on. All other clocks are the machine's own.
  * To read one takes SLUICE_CLOCK_READ_US microseconds longer than it would. The calls go to the
  * kernel directly: to look a function up here would allocate, and the allocator reads the clock.
+ * gRPC's threads wait until a time of the wall clock. As the kernel's is another one, these waits
+ * (FUTEX_CLOCK_REALTIME, by syscall()) are given its time.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -27,6 +32,21 @@ static const struct setting* setting;
 static int64_t read_ns;
 static int64_t begin_boot_ns;
 static double boot_rate = 1.0;
+
+#ifdef __x86_64__
+static long kernel(long number, const long* words) {
+  long result;
+  register long fourth __asm__("r10") = words[3];
+  register long fifth __asm__("r8") = words[4];
+  register long sixth __asm__("r9") = words[5];
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(words[0]), "S"(words[1]), "d"(words[2]), "r"(fourth),
+                     "r"(fifth), "r"(sixth)
+                   : "rcx", "r11", "memory");
+  return result;
+}
+#endif
 
 static int64_t kernel_ns(clockid_t clock) {
   struct timespec now;
@@ -67,6 +87,30 @@ static int64_t wall_ns(void) {
     return said_ns + (rate == 1.0 ? passed_ns : (int64_t)((double)passed_ns * rate));
   }
 }
+
+#ifdef __x86_64__
+long syscall(long number, ...) {
+  long words[6];
+  va_list given;
+  va_start(given, number);
+  for (int at = 0; at < 6; ++at) words[at] = va_arg(given, long);
+  va_end(given);
+  struct timespec until;
+  if (number == SYS_futex && (words[1] & FUTEX_CLOCK_REALTIME) != 0 && words[3] != 0) {
+    until = *(const struct timespec*)words[3];
+    int64_t ns = (int64_t)until.tv_sec * 1000000000 + until.tv_nsec;
+    ns -= wall_ns() - kernel_ns(CLOCK_REALTIME);
+    if (ns < 0) ns = 0;
+    until.tv_sec = ns / 1000000000;
+    until.tv_nsec = ns % 1000000000;
+    words[3] = (long)&until;
+  }
+  const long result = kernel(number, words);
+  if (result >= 0 || result < -4095) return result;
+  errno = (int)-result;
+  return -1;
+}
+#endif
 
 int clock_gettime(clockid_t clock, struct timespec* out) {
   for (const int64_t end_ns = kernel_ns(CLOCK_MONOTONIC) + read_ns;
