@@ -182,6 +182,33 @@ def test_keys_move_and_open(options):
     quit_top(terminal)
 
 
+def test_sorting_shows_the_first(options):
+    """What is first in a new order is selected, and the column of the order is shown, also where it
+    is empty or the screen has no room for all."""
+    server, sluice = serve(options)
+    with server.connect() as connection:
+        for number in range(14):
+            for job in range(2):
+                connection.call("Q.ADD", f"q-{number:02}", f"job-{job}", "")
+        fill(connection, "zz-broken", jobs=1)
+    terminal = top(sluice, columns=80, rows=24)
+    terminal.frame_with(r"15 queues by PENDING▼\n(.*\n)+> q-00")
+    terminal.press("j")
+    terminal.frame_with(r"> q-01")
+    for title in "ACTIVE", "DELAYED", "BLOCKED", "FAILED":
+        terminal.press("s")
+        terminal.frame_with(rf"by {title}▼\n +QUEUE.* {title}\b.*\n> ")
+    terminal.frame_with(r"by FAILED▼\n.*\n> zz-broken +1 +1 .* 3 (.*\n)+.*w 1")
+    terminal.press("i")
+    terminal.frame_with(r"by FAILED▲\n.*\n> q-00 ")
+    for title in "ADDED/S", "DONE/S", "OLDEST", "WAIT P50", "P95", "RUN P50", "POPS", "PAUSED":
+        terminal.press("s")
+        terminal.frame_with(rf"by {title}▼\n +QUEUE +PENDING.* {title}( |\n)")
+    terminal.press("s" + TAB + "i")
+    terminal.frame_with(r"by QUEUE▼\n(.*\n)+\* q-00 (.*\n)+> no workers")
+    quit_top(terminal)
+
+
 def test_the_empty_name(options):
     """A queue whose name is empty is one like any other."""
     server, sluice = serve(options)

@@ -63,7 +63,7 @@ Table queues_part(const TopModel& model, Window window) {
     const RespValue* stats = model.stats_of(name);
     queues.emplace_back(shown_queue(name), stats == nullptr ? RespValue() : *stats);
   }
-  return queues_table(queues);
+  return queues_table(queues, model.state().sort);
 }
 
 Table table_of(const TopModel& model, TopList list, Window window) {
