@@ -302,6 +302,17 @@ def test_a_refused_key_says_why(options):
     quit_top(terminal)
 
 
+def test_the_help_is_whole(options):
+    """All of the help is on a screen of 80 × 24."""
+    _, sluice = serve(options)
+    terminal = top(sluice, columns=80, rows=24)
+    terminal.frame_with("no queues")
+    terminal.press("?")
+    lines = terminal.frame_with(r"\nup down .*\n(.*\n)+q +quit\n")
+    require("…" not in "\n".join(lines), str(lines))
+    quit_top(terminal)
+
+
 def test_without_a_screen(options):
     """In a pipe and on a terminal that cannot move its cursor top prints plain tables."""
     server, sluice = serve(options)
