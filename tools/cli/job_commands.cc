@@ -257,7 +257,7 @@ int run_jobs(Context& context) {
     std::fprintf(stderr, "sluice: no such jobs\n");
   } else {
     const std::vector<std::string> with = context.arguments.values("--with");
-    jobs_table(jobs, context.server_now_ms(), with).print(context.screen);
+    jobs_table(jobs, context.server_now_ms(), context.screen.terminal, with).print(context.screen);
   }
   if (!all) {
     context.note("there are more jobs than " + std::to_string(lister.limit()) + "; see --limit");
@@ -295,7 +295,7 @@ void print_job(Context& context, const RespValue& job, const RespValue& events) 
   // they can be read there.
   Screen whole = context.screen;
   whole.width = 0;
-  fields_table(job, now_ms, whole.terminal ? kShownValueBytes : Bytes::npos).print(whole);
+  fields_table(job, now_ms, whole.terminal).print(whole);
   if (events.items.empty()) return;
   std::printf("\n");
   events_table(events, now_ms).print(context.screen);

@@ -237,7 +237,7 @@ void append_job(const TopModel& model, const Screen& screen, size_t rows, Lines&
     out.emplace_back("there is no such job, or it is not known yet");
     return;
   }
-  Lines all = fields_table(model.state().job, model.state().now_ms, kShownValueBytes).lines(screen);
+  Lines all = fields_table(model.state().job, model.state().now_ms, true).lines(screen);
   const Lines log = log_lines(model.state().log, screen.width);
   if (!log.empty()) {
     all.emplace_back();
