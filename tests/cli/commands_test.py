@@ -542,8 +542,9 @@ def test_usage(options):
     """A wrong command line is refused before anything is asked of the server."""
     sluice = Sluice(options, None)
     for words, part in ((["nonsense"], "there is no command nonsense"),
-                        (["jobs"], "usage: sluice jobs QUEUE"),
-                        (["jobs", "a", "b"], "usage: sluice jobs QUEUE"),
+                        (["jobs"], "jobs without a queue requires --by error"),
+                        (["jobs", "a", "b"], "usage: sluice jobs [QUEUE]"),
+                        (["job", "a"], "usage: sluice job QUEUE ID"),
                         (["jobs", "a", "--nonsense"], "no option --nonsense of jobs"),
                         (["jobs", "a", "--state"], "--state requires a value"),
                         (["jobs", "a", "--by", "age", "--by", "age"], "is given twice"),

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""sluice jobs --failed, --error, --by error, and what retry does with one of these errors."""
+"""sluice jobs --failed, --error, --by error of a queue and of all, and what retry does with one of
+these errors."""
 
 import json
 import sys
 
-from harness import require, require_equal, run
+from harness import require, require_equal, run, wait_until
 from harness.cli import SERVER_ERROR, USAGE_ERROR, Terminal, plain, serve
 
 
@@ -47,6 +48,57 @@ def test_failures_are_grouped(options):
     require(all(len(line) <= 40 for line in plain(terminal.text).split("\r\n")), terminal.text)
     sluice.fails(USAGE_ERROR, "--by error groups all failed jobs", "jobs", "exec", "--by", "error",
                  "--group", "g")
+
+
+def pass_a_millisecond(connection):
+    def now_ms():
+        seconds, micros = map(int, connection.call("TIME").value)
+        return seconds * 1000 + micros // 1000
+
+    begun = now_ms()
+    wait_until(lambda: now_ms() > begun, what="the next millisecond")
+
+
+def test_failures_of_all_queues(options):
+    """Without a queue --by error is of all that the user may read, each group with its queue."""
+    server, sluice = serve(options)
+    sluice.fails(USAGE_ERROR, "requires --by error", "jobs", "--failed")
+    require_equal(sluice.run("jobs", "--failed", "--by", "error"),
+                  (0, "", "sluice: no failed jobs\n"), "no queues")
+    with server.connect() as connection:
+        connection.call("ZADD", "waiting", 1, "x")
+        connection.call("Q.ADOPT", "adopted", "PENDING", "waiting", "ACTIVE", "running")
+        connection.call("SET", "plain", "x")
+        for queue in b"a b", b"b\xff":
+            for number in range(4):
+                connection.call("Q.ADD", queue, f"f{number}", "")
+                job = connection.call("Q.POP", 1, queue).value[0]
+                connection.call("Q.NACK", queue, f"f{number}", job[job.index(b"lease") + 1],
+                                "FATAL", "ERROR", "no such file")
+            pass_a_millisecond(connection)
+        fail_jobs(connection)
+        connection.call("ACL", "SETUSER", "looker", "on", ">p", "~exec", "+@read", "+scan", "+time")
+    lines = sluice.must("jobs", "--failed", "--by", "error").splitlines()
+    require_equal(lines[0].split("\t"), ["QUEUE", "JOBS", "LAST", "FIRST", "NEWEST ID", "ERROR"],
+                  "titles")
+    require_equal([[*line.split("\t")[:2], *line.split("\t")[4:]] for line in lines[1:]],
+                  [["exec", "8", "j11", "Timeout after # ms"], ["exec", "4", "j09", "no such file"],
+                   ["b\\xff", "4", "f3", "no such file"], ["a b", "4", "f3", "no such file"]],
+                  "the largest first, of one size the last")
+    code, out, err = sluice.run("jobs", "--by", "error", "--limit", 3, "--json")
+    require_equal((code, json.loads(err)), (0, {"note": "there are 1 more groups; see --limit"}),
+                  "--limit")
+    groups = json.loads(out)
+    require_equal([(group.get("queue"), group["pattern"], group["count"]) for group in groups],
+                  [("exec", "Timeout after # ms", 8), ("exec", "no such file", 4),
+                   (None, "no such file", 4)], "JSON")
+    require_equal((groups[2]["queue_base64"], groups[2]["id"]), ("Yv8=", "f3"), "a name of bytes")
+    code, out, err = sluice.run("--user", "looker", "--pass", "p", "jobs", "--by", "error")
+    require_equal((code, [line.split("\t")[0] for line in out.splitlines()[1:]], err),
+                  (0, ["exec"] * 2, "sluice: queues that this user may not read: 3\n"), "rights")
+    terminal = Terminal(sluice.words("jobs", "--by", "error"), columns=70, NO_COLOR="1")
+    terminal.read_until(r"QUEUE +JOBS.*exec +8 .*Timeout.*a b +4 ")
+    terminal.end()
 
 
 def test_jobs_of_an_error(options):

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-"""What scripts rely on: a missing queue is an error of each command, and a pipe gets tabs."""
+"""What scripts rely on: a missing queue is an error of each command; a pipe gets tabs and codes."""
 
 import json
+import re
 import sys
 
 from harness import require, require_equal, run
-from harness.cli import NO_CONNECTION, SERVER_ERROR, USAGE_ERROR, serve
+from harness.cli import NO_CONNECTION, SERVER_ERROR, USAGE_ERROR, Terminal, serve
 
 
 def test_no_command_takes_a_missing_queue_for_an_empty_one(options):
@@ -110,6 +111,54 @@ def test_notes_are_json(options):
                   (0, "j", {"note": "the queue keeps no events"}), "job")
     code, out, err = sluice.run("job", "exec", "j")
     require_equal((code, err), (0, "sluice: the queue keeps no events\n"), "job")
+
+
+# What is done in a queue before its job j waits, the reason in a pipe, and on a terminal.
+REASONS = [
+    ([["Q.ADD", "q", "a b", ""], ["Q.ADD", "q", "j", "", "NEED", "a b"]],
+     r"blocked_by a%20b", r"waits for a b"),
+    ([["Q.ADD", "q", "j", "", "DELAY", 3_599_500]], r"not_before \d+", r"for another 59 m \d+ s"),
+    ([["Q.CONFIG", "q", "SET", "paused", "out"], ["Q.ADD", "q", "j", ""]],
+     r"paused", r"its queue or group is paused"),
+    ([["Q.CONFIG", "q", "SET", "max_active", 2], ["Q.ADD", "q", "j", "", "COST", 2],
+      ["Q.CONFIG", "q", "SET", "max_active", 1]], r"too_large", r"its cost is above a cap"),
+    ([["Q.CONFIG", "q", "GROUP", "g", "SET", "max_active", 1],
+      ["Q.ADD", "q", "r", "", "GROUP", "g"], ["Q.POP", 1, "q"],
+      ["Q.ADD", "q", "j", "", "GROUP", "g"]],
+     r"group_cap 1/1", r"no room in its group \(1 of 1 in use\)"),
+    ([["Q.CONFIG", "q", "KEY", "k 1", "SET", "max_active", 1],
+      ["Q.ADD", "q", "r", "", "KEY", "k 1"], ["Q.POP", 1, "q"],
+      ["Q.ADD", "q", "j", "", "KEY", "k 1"]],
+     r"key_cap k%201 1/1", r"no room for its key k 1 \(1 of 1 in use\)"),
+    ([["Q.CONFIG", "q", "SET", "rate", "1/3599500"], ["Q.ADD", "q", "r", ""], ["Q.POP", 1, "q"],
+      ["Q.ADD", "q", "j", ""]], r"rate \d+", r"held by the rate limit for 59 m \d+ s"),
+    ([["Q.CONFIG", "q", "SET", "max_active", 1], ["Q.ADD", "q", "r", ""], ["Q.POP", 1, "q"],
+      ["Q.ADD", "q", "j", ""]], r"queue_cap 1/1", r"no room in the queue \(1 of 1 in use\)"),
+    ([["Q.ADD", "q", "j", ""]], r"no_worker", r"no worker asks for jobs"),
+    ([["Q.ADD", "q", "r", ""], ["Q.ADD", "q", "j", ""]], r"behind 1", r"1 job before it"),
+]
+
+
+def test_reasons_are_words_for_people(options):
+    """Why a job waits is a code in a pipe and words on a terminal; a position is said once."""
+    server, sluice = serve(options)
+    with server.connect() as connection:
+        for commands, code, words in REASONS:
+            for command in commands:
+                connection.call(*command)
+            require(re.search(rf"^why\t{code}$", sluice.must("job", "q", "j"), re.M), code)
+            terminal = Terminal(sluice.words("job", "q", "j"), columns=120, NO_COLOR="1")
+            terminal.read_until(rf"why +{words}\r\n")
+            terminal.end()
+            connection.call("DEL", "q")
+        connection.call("Q.CONFIG", "q", "SET", "max_active", 1)
+        for job in "running", "first", "second":
+            connection.call("Q.ADD", "q", job, "")
+        connection.call("Q.POP", 1, "q")
+    terminal = Terminal(sluice.words("jobs", "q"), columns=200, NO_COLOR="1")
+    terminal.read_until(r"first +pending .*no room in the queue \(1 of 1 in use\).*second .*\r\n")
+    terminal.end()
+    require("behind" not in terminal.text and "before it" not in terminal.text, terminal.text)
 
 
 JOB_COLUMNS = ["ID", "STATE", "PRI", "GROUP", "POS", "AGE", "RUN", "RUNS", "WORKER", "NOTE"]

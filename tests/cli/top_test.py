@@ -168,7 +168,8 @@ def test_keys_move_and_open(options):
     terminal.press("?")
     terminal.frame_with(r"Shift-Tab")
     terminal.press("x" + ENTER)
-    terminal.frame_with(r"totals +added 10(.*\n)+> running")
+    lines = terminal.frame_with(r"totals +added 10(.*\n)+> running(.*\n)+.*no worker asks for jobs")
+    require("behind" not in "\n".join(lines), str(lines))
     terminal.press(ENTER)
     terminal.frame_with(r"payload +the payload(.*\n)+LOG\nfirst line\nsecond line")
     terminal.press(ESCAPE + ESCAPE)
@@ -179,6 +180,33 @@ def test_keys_move_and_open(options):
     terminal.frame_with(r"> failed-1")
     terminal.press(BACK_TAB)
     terminal.frame_with(r"> next-0")
+    quit_top(terminal)
+
+
+def test_sorting_shows_the_first(options):
+    """What is first in a new order is selected, and the column of the order is shown, also where it
+    is empty or the screen has no room for all."""
+    server, sluice = serve(options)
+    with server.connect() as connection:
+        for number in range(14):
+            for job in range(2):
+                connection.call("Q.ADD", f"q-{number:02}", f"job-{job}", "")
+        fill(connection, "zz-broken", jobs=1)
+    terminal = top(sluice, columns=80, rows=24)
+    terminal.frame_with(r"15 queues by PENDING▼\n(.*\n)+> q-00")
+    terminal.press("j")
+    terminal.frame_with(r"> q-01")
+    for title in "ACTIVE", "DELAYED", "BLOCKED", "FAILED":
+        terminal.press("s")
+        terminal.frame_with(rf"by {title}▼\n +QUEUE.* {title}\b.*\n> ")
+    terminal.frame_with(r"by FAILED▼\n.*\n> zz-broken +1 +1 .* 3 (.*\n)+.*w 1")
+    terminal.press("i")
+    terminal.frame_with(r"by FAILED▲\n.*\n> q-00 ")
+    for title in "ADDED/S", "DONE/S", "OLDEST", "WAIT P50", "P95", "RUN P50", "POPS", "PAUSED":
+        terminal.press("s")
+        terminal.frame_with(rf"by {title}▼\n +QUEUE +PENDING.* {title}( |\n)")
+    terminal.press("s" + TAB + "i")
+    terminal.frame_with(r"by QUEUE▼\n(.*\n)+\* q-00 (.*\n)+> no workers")
     quit_top(terminal)
 
 
@@ -272,6 +300,17 @@ def test_a_refused_key_says_why(options):
     terminal.frame_with("NOPERM")
     terminal.press("s")
     terminal.frame_with(r"> exec")
+    quit_top(terminal)
+
+
+def test_the_help_is_whole(options):
+    """All of the help is on a screen of 80 × 24."""
+    _, sluice = serve(options)
+    terminal = top(sluice, columns=80, rows=24)
+    terminal.frame_with("no queues")
+    terminal.press("?")
+    lines = terminal.frame_with(r"\nup down .*\n(.*\n)+q +quit\n")
+    require("…" not in "\n".join(lines), str(lines))
     quit_top(terminal)
 
 

@@ -54,6 +54,7 @@ def test_each_change_is_a_line(options):
         connection.call("Q.ADD", "exec", "a", "x", "RETRY", 1, "BACKOFF", 1, 1)
         watch = Watch(sluice, "exec", "a")
         watch.wait_for("\tnow\tpending, 0 before it")
+        require(watch.lines[0].endswith(", no_worker"), str(watch.lines))
         lease = popped(connection)
         watch.wait_for("\tstarted\t")
         connection.call("Q.TOUCH", "exec", *lease, "PROGRESS", "40 %", "LOG",
@@ -233,8 +234,9 @@ def test_on_a_terminal(options):
         connection.call("Q.ADD", "exec", "j", "", "GROUP", "ann")
         terminal = Terminal(sluice.words("watch", "exec", "j"), columns=60)
         terminal.read_until(r"\rpending, 1 before it[^\r]*\x1b\[K")
+        require("behind" not in terminal.text, repr(terminal.text))
         connection.call("Q.ACK", "exec", *popped(connection))
-        terminal.read_until(r"\rpending, 0 before it")
+        terminal.read_until(r"\rpending, 0 before it, no worker asks for jobs\x1b\[K")
         lease = popped(connection)
         connection.call("Q.TOUCH", "exec", *lease, "PROGRESS", "a long progress " * 20)
         terminal.read_until(r"\r\x1b\[K[\d:.]+  \S*started.*\ractive for .*w1.*a long")

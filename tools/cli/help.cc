@@ -93,7 +93,7 @@ std::string general_help(std::span<const CommandRow> rows) {
       "  sluice top                                  look at the queues, and steer them\n"
       "  sluice add exec 'print(1)' --id report      add a job\n"
       "  sluice watch exec report                    watch it until it has ended\n"
-      "  sluice jobs exec --failed --by error        what has failed, and how often\n"
+      "  sluice jobs --failed --by error             what has failed, and how often\n"
       "  sluice config exec max_active=4 --create    configure a queue\n"
       "\nsluice COMMAND --help shows a command's options and an example. In a pipe a tab divides\n"
       "the columns. Errors and notes go to standard error, as JSON with --json. QUEUE.md\n"

@@ -201,7 +201,7 @@ class JobLister {
   RespValue jobs_;
 };
 
-// How often which error is among the failed jobs. All that it takes besides is the queue.
+// How often which error is among the failed jobs of a queue, or of all. It takes no selector.
 int print_errors(Context& context) {
   Words selector;
   append_selector(context.arguments, selector);
@@ -210,24 +210,33 @@ int print_errors(Context& context) {
   }
   const auto limit =
       static_cast<size_t>(context.arguments.integer("--limit", kUsualJobs, 1, kMostJobs));
-  require_queue(context);
-  const ErrorGroups groups = read_error_groups(context.connection, context.queue());
-  const std::vector<const ErrorGroup*> shown = groups.largest(limit);
-  if (context.json) {
-    nlohmann::json all = nlohmann::json::object();
-    for (const ErrorGroup* group : shown) {
-      all[name_to_json(group->pattern)] = to_json(*group);
+  const bool of_all = context.operands() == 0;
+  if (!of_all) require_queue(context);
+  std::vector<QueueErrors> queues;
+  size_t groups = 0;
+  size_t hidden = 0;
+  for (const std::string& name :
+       of_all ? find_queues(context.connection) : context.arguments.operands()) {
+    try {
+      queues.push_back({name, read_error_groups(context.connection, name)});
+      groups += queues.back().groups.size();
+    } catch (const Failure& failure) {
+      if (!of_all || !is_hidden(failure)) throw;
+      ++hidden;
     }
-    print_json(all);
+  }
+  const std::vector<ErrorLine> shown = largest_errors(queues, limit);
+  if (context.json) {
+    print_json(of_all ? errors_of_queues(shown) : errors_by_pattern(shown));
   } else if (shown.empty()) {
     std::fprintf(stderr, "sluice: no failed jobs\n");
   } else {
-    error_groups_table(shown, context.server_now_ms()).print(context.screen);
+    errors_table(shown, of_all, context.server_now_ms()).print(context.screen);
   }
-  if (groups.size() > limit) {
-    context.note("there are " + std::to_string(groups.size() - limit) +
-                 " more groups; see --limit");
+  if (groups > limit) {
+    context.note("there are " + std::to_string(groups - limit) + " more groups; see --limit");
   }
+  if (hidden > 0) context.note("queues that this user may not read: " + std::to_string(hidden));
   return kDone;
 }
 
@@ -237,6 +246,7 @@ int run_jobs(Context& context) {
     throw usage_error("--desc requires --by age");
   }
   if (equals_ignore_case(by, "error")) return print_errors(context);
+  if (context.operands() == 0) throw usage_error("jobs without a queue requires --by error");
   JobLister lister(context);
   require_queue(context);
   const bool all = lister.list();
@@ -247,7 +257,7 @@ int run_jobs(Context& context) {
     std::fprintf(stderr, "sluice: no such jobs\n");
   } else {
     const std::vector<std::string> with = context.arguments.values("--with");
-    jobs_table(jobs, context.server_now_ms(), with).print(context.screen);
+    jobs_table(jobs, context.server_now_ms(), context.screen.terminal, with).print(context.screen);
   }
   if (!all) {
     context.note("there are more jobs than " + std::to_string(lister.limit()) + "; see --limit");
@@ -285,7 +295,7 @@ void print_job(Context& context, const RespValue& job, const RespValue& events) 
   // they can be read there.
   Screen whole = context.screen;
   whole.width = 0;
-  fields_table(job, now_ms, whole.terminal ? kShownValueBytes : Bytes::npos).print(whole);
+  fields_table(job, now_ms, whole.terminal).print(whole);
   if (events.items.empty()) return;
   std::printf("\n");
   events_table(events, now_ms).print(context.screen);
@@ -351,10 +361,11 @@ int run_move(Context& context) {
 std::span<const CommandRow> job_commands() {
   static const CommandRow kRows[] = {
       {"jobs",
-       "QUEUE",
+       "[QUEUE]",
        "list jobs",
        "--by error shows how many failed jobs have which error, with digits and hex as #; retry,\n"
-       "cancel and purge take one of these errors as --pattern.",
+       "cancel and purge take one of these errors as --pattern. Without a queue it shows those of\n"
+       "all queues.",
        {selector_options(), kJobsOptions},
        run_jobs,
        "sluice jobs exec --failed --by error"},

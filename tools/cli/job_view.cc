@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include "engine/base/numbers.h"
 #include "engine/base/quoting.h"
+#include "engine/queue/field_help.h"
 #include "engine/queue/job_texts.h"
+#include "net/http/message.h"
 #include "tools/cli/replies.h"
 #include "tools/cli/text.h"
 
@@ -12,6 +15,9 @@ namespace sluice::cli {
 namespace {
 
 using Kind = RespValue::Kind;
+
+// What a screen shows of a payload, a result or a progress, which may have megabytes.
+constexpr size_t kShownValueBytes = 4096;
 
 std::string optional_count(const RespValue& job, Bytes name) {
   const RespValue* value = job.find(name);
@@ -88,6 +94,79 @@ std::string value_text(const std::string& name, const RespValue& value, int64_t 
   return name == "lease" ? std::to_string(value.integer) : count_text(value.integer);
 }
 
+// The words of a `why`: its code and what follows it, as QUEUE.md has them.
+using Parts = std::vector<std::string>;
+
+std::string name_part(const Parts& parts, size_t at) {
+  return at < parts.size() ? printable(percent_decode(parts[at]).value_or(parts[at])) : "";
+}
+
+int64_t number_part(const Parts& parts, size_t at) {
+  return at < parts.size() ? parse_i64(parts[at]).value_or(0) : 0;
+}
+
+// "6/6" as "6 of 6 in use". A job may need several of those that are left.
+std::string use_part(const Parts& parts, size_t at) {
+  std::string use = name_part(parts, at);
+  if (const size_t slash = use.find('/'); slash != std::string::npos) {
+    use.replace(slash, 1, " of ");
+  }
+  return " (" + use + " in use)";
+}
+
+struct Reason {
+  const char* code;
+  std::string (*text)(const Parts& parts, int64_t now_ms);
+};
+
+// In the order of QUEUE.md's table. Short, since a list has one column for it.
+constexpr Reason kReasons[] = {
+    {"not_before",
+     [](const Parts& parts, int64_t now_ms) {
+       return "for another " + duration_text(std::max<int64_t>(0, number_part(parts, 1) - now_ms));
+     }},
+    {"releasing", [](const Parts&, int64_t) -> std::string { return "about to be released"; }},
+    {"blocked_by",
+     [](const Parts& parts, int64_t) {
+       std::string ids;
+       for (size_t i = 1; i < parts.size(); ++i) ids += (i == 1 ? "" : ", ") + name_part(parts, i);
+       return "waits for " + ids;
+     }},
+    {"paused", [](const Parts&, int64_t) -> std::string { return "its queue or group is paused"; }},
+    {"too_large", [](const Parts&, int64_t) -> std::string { return "its cost is above a cap"; }},
+    {"group_cap",
+     [](const Parts& parts, int64_t) { return "no room in its group" + use_part(parts, 1); }},
+    {"key_cap",
+     [](const Parts& parts, int64_t) {
+       return "no room for its key " + name_part(parts, 1) + use_part(parts, 2);
+     }},
+    {"rate",
+     [](const Parts& parts, int64_t) {
+       return "held by the rate limit for " + duration_text(number_part(parts, 1));
+     }},
+    {"reserved", [](const Parts&, int64_t) -> std::string { return "free slots are reserved"; }},
+    {"queue_cap",
+     [](const Parts& parts, int64_t) { return "no room in the queue" + use_part(parts, 1); }},
+    {"no_worker", [](const Parts&, int64_t) -> std::string { return "no worker asks for jobs"; }},
+    {"next", [](const Parts&, int64_t) -> std::string { return "next, but no worker takes it"; }},
+    {"fair_share",
+     [](const Parts&, int64_t) -> std::string { return "another group is owed more"; }},
+    {"behind",
+     [](const Parts& parts, int64_t) {
+       const int64_t jobs = number_part(parts, 1);
+       return count_text(jobs) + (jobs == 1 ? " job" : " jobs") + " before it";
+     }},
+};
+
+// Why the job waits, in words; what an older program does not know as the server has it.
+std::string why_text(const std::string& why, int64_t now_ms) {
+  const Parts parts = split_words(why);
+  for (const Reason& reason : kReasons) {
+    if (!parts.empty() && parts[0] == reason.code) return reason.text(parts, now_ms);
+  }
+  return printable(why);
+}
+
 std::string start_text(int64_t eta_ms) {
   return eta_ms < 1000 ? "starts at once" : "starts in about " + duration_text(eta_ms);
 }
@@ -104,7 +183,7 @@ std::string error_text(const RespValue& job) {
   return is_of_need ? "the job " + error.substr(5) + ", which it needed, did not complete" : error;
 }
 
-Cell note_of(const RespValue& job, int64_t now_ms) {
+Cell note_of(const RespValue& job, int64_t now_ms, bool is_for_people) {
   const std::string state = text_of(job, "state");
   const std::string error = printable(telling_line(error_text(job)));
   if (state == "active") {
@@ -122,19 +201,24 @@ Cell note_of(const RespValue& job, int64_t now_ms) {
     const int64_t left_ms = std::max<int64_t>(0, integer_of(job, "not_before") - now_ms);
     return {"in " + duration_text(left_ms) + (error.empty() ? "" : ", after: " + error)};
   }
-  const std::string why = printable(text_of(job, "why"));
+  const std::string why = text_of(job, "why");
   if (why.empty()) return error;
   const int64_t eta_ms = integer_of(job, "eta_ms", -1);
   // Without a worker it starts when one comes.
-  return eta_ms < 0 || why == "no_worker" ? why : why + ", " + start_text(eta_ms);
+  const std::string start = eta_ms < 0 || why == "no_worker" ? "" : start_text(eta_ms);
+  if (!is_for_people) return printable(why) + (start.empty() ? "" : ", " + start);
+  // Its position stands beside it.
+  const bool is_told = why.starts_with("behind ") && integer_of(job, "position", -1) >= 0;
+  const std::string words = is_told ? "" : why_text(why, now_ms);
+  return words + (words.empty() || start.empty() ? "" : ", ") + start;
 }
 
-std::string place_text(const RespValue& reply) {
+std::string place_text(const RespValue& reply, bool with_start) {
   std::string text = text_of(reply, "state");
   const int64_t position = integer_of(reply, "position", -1);
   if (position >= 0) text += ", " + count_text(position) + " before it";
   const int64_t eta_ms = integer_of(reply, "eta_ms", -1);
-  if (eta_ms >= 0) text += ", " + start_text(eta_ms);
+  if (with_start && eta_ms >= 0) text += ", " + start_text(eta_ms);
   return text;
 }
 
@@ -151,9 +235,15 @@ std::string pairs_text(const RespValue& map) {
 
 namespace {
 
+// For whom a table is, and when.
+struct View {
+  int64_t now_ms;
+  bool is_for_people;
+};
+
 struct JobColumn {
   Table::Column column;
-  Cell (*cell)(const RespValue& job, int64_t now_ms);
+  Cell (*cell)(const RespValue& job, const View& view);
   bool usual = true;  // shown in a list of any jobs
 };
 
@@ -172,50 +262,56 @@ std::span<const JobColumn> job_columns() {
   using Job = RespValue;
   static const JobColumn kColumns[] = {
       {{"ID", false, true},
-       [](const Job& job, int64_t) -> Cell { return printable(text_of(job, "id")); }},
+       [](const Job& job, const View&) -> Cell { return printable(text_of(job, "id")); }},
       {{"STATE"},
-       [](const Job& job, int64_t) -> Cell {
+       [](const Job& job, const View&) -> Cell {
          const std::string state = text_of(job, "state");
          return {state, state_style(state)};
        }},
-      {{"PRI"}, [](const Job& job, int64_t) -> Cell { return pri_text(job); }},
+      {{"PRI"}, [](const Job& job, const View&) -> Cell { return pri_text(job); }},
       {{"GROUP", false, true},
-       [](const Job& job, int64_t) -> Cell { return printable(text_of(job, "group")); }},
+       [](const Job& job, const View&) -> Cell { return printable(text_of(job, "group")); }},
       {{"POS", true},
-       [](const Job& job, int64_t) -> Cell { return optional_count(job, "position"); }},
+       [](const Job& job, const View&) -> Cell { return optional_count(job, "position"); }},
       {{"AGE", true},
-       [](const Job& job, int64_t now_ms) -> Cell { return since_text(job, "enqueued", now_ms); }},
-      {{"RUN", true}, [](const Job& job, int64_t now_ms) -> Cell { return run_text(job, now_ms); }},
+       [](const Job& job, const View& view) -> Cell {
+         return since_text(job, "enqueued", view.now_ms);
+       }},
+      {{"RUN", true},
+       [](const Job& job, const View& view) -> Cell { return run_text(job, view.now_ms); }},
       {{"RUNS", true},
-       [](const Job& job, int64_t) -> Cell {
+       [](const Job& job, const View&) -> Cell {
          const int64_t attempts = integer_of(job, "attempts");
          return attempts == 0 ? "" : std::to_string(attempts);
        }},
       {{"WORKER", false, true},
-       [](const Job& job, int64_t) -> Cell { return printable(text_of(job, "worker")); }},
+       [](const Job& job, const View&) -> Cell { return printable(text_of(job, "worker")); }},
       {{"ENDED", true},
-       [](const Job& job, int64_t now_ms) -> Cell {
-         const std::string since = since_text(job, "finished", now_ms);
+       [](const Job& job, const View& view) -> Cell {
+         const std::string since = since_text(job, "finished", view.now_ms);
          return since.empty() ? "" : since + " ago";
        },
        false},
-      {{"NOTE", false, true}, note_of},
+      {{"NOTE", false, true},
+       [](const Job& job, const View& view) {
+         return note_of(job, view.now_ms, view.is_for_people);
+       }},
       {{"OPTIONS", false, true},
-       [](const Job& job, int64_t) -> Cell {
+       [](const Job& job, const View&) -> Cell {
          const RespValue* options = job.find("options");
          return options == nullptr ? "" : options_text(*options);
        },
        false},
       {{"PAYLOAD", false, true},
-       [](const Job& job, int64_t) -> Cell { return printable(text_of(job, "payload")); },
+       [](const Job& job, const View&) -> Cell { return printable(text_of(job, "payload")); },
        false},
       {{"RESULT", false, true},
-       [](const Job& job, int64_t) -> Cell { return printable(text_of(job, "result")); },
+       [](const Job& job, const View&) -> Cell { return printable(text_of(job, "result")); },
        false}};
   return kColumns;
 }
 
-Table table_of(std::span<const JobColumn* const> chosen, const RespValue& jobs, int64_t now_ms,
+Table table_of(std::span<const JobColumn* const> chosen, const RespValue& jobs, const View& view,
                const char* what) {
   std::vector<Table::Column> columns;
   for (const JobColumn* column : chosen) columns.push_back(column->column);
@@ -223,7 +319,7 @@ Table table_of(std::span<const JobColumn* const> chosen, const RespValue& jobs, 
   Table table(std::move(columns));
   for (const RespValue& job : jobs.items) {
     std::vector<Cell> row;
-    for (const JobColumn* column : chosen) row.push_back(column->cell(job, now_ms));
+    for (const JobColumn* column : chosen) row.push_back(column->cell(job, view));
     table.add(std::move(row));
   }
   return table;
@@ -231,7 +327,8 @@ Table table_of(std::span<const JobColumn* const> chosen, const RespValue& jobs, 
 
 }  // namespace
 
-Table jobs_table(const RespValue& jobs, int64_t now_ms, std::span<const std::string> with) {
+Table jobs_table(const RespValue& jobs, int64_t now_ms, bool is_for_people,
+                 std::span<const std::string> with) {
   std::vector<const JobColumn*> chosen;
   for (const JobColumn& column : job_columns()) {
     const auto names_it = [&](const std::string& one) {
@@ -239,7 +336,7 @@ Table jobs_table(const RespValue& jobs, int64_t now_ms, std::span<const std::str
     };
     if (column.usual || std::any_of(with.begin(), with.end(), names_it)) chosen.push_back(&column);
   }
-  return table_of(chosen, jobs, now_ms, "ID");
+  return table_of(chosen, jobs, {now_ms, is_for_people}, "ID");
 }
 
 Table short_jobs_table(const char* what, const RespValue& jobs, int64_t now_ms,
@@ -249,7 +346,7 @@ Table short_jobs_table(const char* what, const RespValue& jobs, int64_t now_ms,
     const auto names_it = [&](const char* one) { return column.column.title == one; };
     if (std::any_of(columns.begin(), columns.end(), names_it)) chosen.push_back(&column);
   }
-  return table_of(chosen, jobs, now_ms, what);
+  return table_of(chosen, jobs, {now_ms, true}, what);
 }
 
 Table leases_table(const RespValue& jobs, int64_t now_ms) {
@@ -271,14 +368,18 @@ Table leases_table(const RespValue& jobs, int64_t now_ms) {
   return table;
 }
 
-Table fields_table(const RespValue& job, int64_t now_ms, size_t most_bytes) {
+Table fields_table(const RespValue& job, int64_t now_ms, bool is_for_people) {
+  const size_t most_bytes = is_for_people ? kShownValueBytes : Bytes::npos;
   Table table({{"FIELD"}, {"VALUE"}});
   for (size_t i = 0; i + 1 < job.items.size(); i += 2) {
     const std::string& name = job.items[i].text;
+    const RespValue& value = job.items[i + 1];
     std::string text = name == "error" ? printable(error_text(job))
-                                       : value_text(name, job.items[i + 1], now_ms, most_bytes);
+                       : name == "why" && is_for_people
+                           ? why_text(value.text, now_ms)
+                           : value_text(name, value, now_ms, most_bytes);
     const bool may_be_none = name == "max_run_ms" || name == "dependents_count";
-    if (text.empty() || (may_be_none && job.items[i + 1].integer == 0)) continue;
+    if (text.empty() || (may_be_none && value.integer == 0)) continue;
     const Style style = name == "state" ? state_style(text) : Style::kPlain;
     table.add({name, {std::move(text), style}});
   }

@@ -277,7 +277,7 @@ int try_config(Context& context, const Words& words, const Words& pairs) {
   if (context.json) {
     print_json(resp_to_json(trial));
   } else {
-    fields_table(trial, 0, Bytes::npos).print(context.screen);
+    fields_table(trial, 0, false).print(context.screen);
     if (integer_of(trial, "complete") == 0) context.note("not all of them were counted");
   }
   return kDone;

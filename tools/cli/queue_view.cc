@@ -162,9 +162,10 @@ std::span<const QueueColumn> queue_columns() {
   return kColumns;
 }
 
-Table queues_table(const std::vector<QueueStats>& queues) {
+Table queues_table(const std::vector<QueueStats>& queues, std::optional<size_t> sorted_by) {
   std::vector<Table::Column> columns;
   for (const QueueColumn& column : queue_columns()) columns.push_back(column.column);
+  if (sorted_by) columns.at(*sorted_by).stays = true;
   Table table(std::move(columns));
   for (const QueueStats& queue : queues) {
     std::vector<Cell> row;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,7 +31,9 @@ struct QueueColumn {
 };
 std::span<const QueueColumn> queue_columns();
 
-Table queues_table(const std::vector<QueueStats>& queues);
+// `sorted_by`: a column that is never left out.
+Table queues_table(const std::vector<QueueStats>& queues,
+                   std::optional<size_t> sorted_by = std::nullopt);
 // A table of the lines of Q.STATS with BY: bands, groups, tags or workers. `what` is the title of
 // the first column.
 Table lines_table(const char* what, const RespValue& lines);

@@ -78,7 +78,7 @@ void Table::fit(size_t width, size_t total, std::vector<size_t>& widths) const {
   size_t least_total = total;
   for (size_t i = 0; i < widths.size(); ++i) least_total -= widths[i] - least_of(i, kReadableWidth);
   for (size_t i = widths.size(); i-- > 1 && least_total > width;) {
-    if (!columns_[i].right || widths[i] == 0) continue;
+    if (!columns_[i].right || columns_[i].stays || widths[i] == 0) continue;
     least_total -= widths[i] + kGap;
     total -= widths[i] + kGap;
     widths[i] = 0;
@@ -105,7 +105,7 @@ std::vector<size_t> Table::widths(const Screen& screen) const {
   }
   size_t total = 0;
   for (size_t i = 0; i < widths.size(); ++i) {
-    if (widths[i] == 0 && !rows_.empty() && screen.terminal) continue;
+    if (widths[i] == 0 && !columns_[i].stays && !rows_.empty() && screen.terminal) continue;
     widths[i] = std::max(widths[i], text_width(columns_[i].title));
     total += widths[i] + (total == 0 ? 0 : kGap);
   }

@@ -44,6 +44,7 @@ class Table {
     std::string title;
     bool right = false;
     bool shrinks = false;  // may be cut if the terminal is too narrow
+    bool stays = false;    // shown without any text and on a narrow terminal too
   };
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}

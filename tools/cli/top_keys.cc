@@ -68,10 +68,14 @@ TopStep TopModel::press_letter(const std::string& letter) {
   if (letter == "?" || letter == "h") state_.shows_help = true;
   if (letter == "/" && view() != TopView::kJob) state_.edits_filter = true;
   if (view() != TopView::kQueues) return {};
-  if (letter == "s" || letter == "S") sort_next(letter == "s");
+  const bool sorts = letter == "s" || letter == "S";
+  if (sorts) sort_next(letter == "s");
   if (letter == "i") state_.is_descending = !state_.is_descending;
+  // An order is asked for to see what is first in it, wherever the selected queue goes.
+  const bool shows_first = (sorts || letter == "i") && state_.focus == TopList::kQueues;
+  if (shows_first) places_[0] = {};
   arrange();
-  return {};
+  return {.asks = shows_first};
 }
 
 TopStep TopModel::press_in_filter(const KeyPress& key) {

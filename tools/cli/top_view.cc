@@ -16,21 +16,25 @@ constexpr size_t kGutter = 2;
 // From this height on an empty line separates the lists.
 constexpr size_t kSpaciousHeight = 32;
 
+// It fits on 80 x 24.
 constexpr const char* kHelp[] = {
-    "up down j k, PgUp PgDn, g G   select a line, or scroll a job",
-    "Tab Shift-Tab                 go to the next list: queues, workers, active, next, failed jobs",
-    "Enter, right                  open the queue or the job",
-    "Esc, left                     show all lines again, else go back",
-    "/                             show only lines that contain a text: queues by their names; in",
-    "                              another list workers, and of the first 1000 jobs those with it",
-    "s S                           sort the queues by the next or the previous column",
-    "i                             invert the order",
-    "p                             pause or resume the queue; on a worker: no more jobs for it, or",
-    "                              jobs again",
-    "r                             queue the selected job again after it has ended",
-    "R                             queue all failed jobs of the queue again",
-    "c                             cancel the selected job",
-    "q                             quit",
+    "up down j k, PgUp PgDn  select a line, or scroll a job",
+    "Home End, g G           go to the first or the last line",
+    "Tab Shift-Tab           go to the next or the previous list: queues, workers,",
+    "                        active, next and failed jobs",
+    "Enter, right            open the queue or the job",
+    "Esc, left               show all lines again, else go back",
+    "/                       show only lines that contain a text: queues by their",
+    "                        names; in another list workers, and of the first 1000",
+    "                        jobs those with it",
+    "s S                     sort the queues by the next or the previous column",
+    "i                       invert the order",
+    "p                       pause or resume the queue; on a worker: no more jobs",
+    "                        for it, or jobs again",
+    "r                       queue the selected job again after it has ended",
+    "R                       queue all failed jobs of the queue again",
+    "c                       cancel the selected job",
+    "q                       quit",
 };
 
 // The part of a list that is shown: around its selected line.
@@ -63,7 +67,7 @@ Table queues_part(const TopModel& model, Window window) {
     const RespValue* stats = model.stats_of(name);
     queues.emplace_back(shown_queue(name), stats == nullptr ? RespValue() : *stats);
   }
-  return queues_table(queues);
+  return queues_table(queues, model.state().sort);
 }
 
 Table table_of(const TopModel& model, TopList list, Window window) {
@@ -233,7 +237,7 @@ void append_job(const TopModel& model, const Screen& screen, size_t rows, Lines&
     out.emplace_back("there is no such job, or it is not known yet");
     return;
   }
-  Lines all = fields_table(model.state().job, model.state().now_ms, kShownValueBytes).lines(screen);
+  Lines all = fields_table(model.state().job, model.state().now_ms, true).lines(screen);
   const Lines log = log_lines(model.state().log, screen.width);
   if (!log.empty()) {
     all.emplace_back();

@@ -185,14 +185,17 @@ class Watcher {
     const std::string state = text_of(job_, "state");
     if (job_.is_null()) return "no longer known";
     if (state != "active") {
-      const std::string why = printable(end_ == nullptr ? text_of(job_, "why") : error_text(job_));
+      const bool in_words = context_.screen.terminal && end_ == nullptr;
+      const std::string why =
+          in_words ? note_of(job_, now_ms_, true).text
+                   : printable(end_ == nullptr ? text_of(job_, "why") : error_text(job_));
       const std::string result = printable(text_of(job_, "result"));
-      return place_text(job_) + (why.empty() ? "" : ", " + why) +
+      return place_text(job_, !in_words) + (why.empty() ? "" : ", " + why) +
              (result.empty() ? "" : ", result=" + result);
     }
     const int64_t run_ms = std::max<int64_t>(0, now_ms_ - integer_of(job_, "started", now_ms_));
     const std::string worker = printable(text_of(job_, "worker"));
-    const std::string note = note_of(job_, now_ms_).text;
+    const std::string note = note_of(job_, now_ms_, context_.screen.terminal).text;
     return state + " for " + duration_text(run_ms) + (worker.empty() ? "" : ", " + worker) +
            (note.empty() ? "" : ", " + note);
   }
