@@ -41,7 +41,7 @@ function lines_of(kind: ChartKind, lines: Lines): Line[] {
       { name: "failed", colour: "bad", values: lines.failed }];
   }
   return [...lines.waits].flatMap(([band, wait]) => {
-    const colour = `band-${wait.place % BAND_COLOURS}`;
+    const colour = wait.place === null ? "waiting" : `band-${wait.place % BAND_COLOURS}`;
     if (kind === "bands") return [{ name: shown(band), colour, values: wait.waiting }];
     return [{ name: `${shown(band)} p95`, colour, values: wait.p95 },
       { name: `${shown(band)} p50`, colour, dash: [3, 3], values: wait.p50 }];
@@ -49,7 +49,7 @@ function lines_of(kind: ChartKind, lines: Lines): Line[] {
 }
 
 const TITLE: Record<ChartKind, string> = { depth: "Jobs", bands: "Waiting by band",
-  flow: "Jobs a second", wait: "Wait by band: p50 (dashed), p95" };
+  flow: "Jobs a second", wait: "Wait: p50 (dashed), p95" };
 
 const LABEL: Record<ChartKind, (value: number) => string> = {
   depth: short_count,

@@ -157,8 +157,38 @@ async function dragged(visit) {
   await page.getByLabel("Close the range").click();
   await visit.see_none(".range");
   await marks(false);
+}
+
+// Of the day the server keeps the waits of all bands together, and no bands.
+async function day(visit) {
+  const { page } = visit;
+  const by_band = page.locator(".range-row button", { hasText: "waiting by band" });
+  const past = (url) => url.pathname.endsWith("/history") && url.searchParams.has("range");
+  await page.route(past, async (route) => {
+    const answer = await (await route.fetch()).json();
+    assert.equal(answer.bands, undefined);
+    answer.start_ms = Date.now() - 86_400_000;
+    answer.series.waiting.fill(3);
+    answer.series.wait_p50_ms.fill(50);
+    answer.series.wait_p95_ms.fill(2000);
+    await route.fulfill({ json: answer });
+  });
+  await by_band.click();
   await visit.click(".range-row button", "last day");
-  assert(page.url().endsWith("?state=failed&range=day"), page.url());
+  assert(page.url().endsWith("?state=failed&depth=bands&range=day"), page.url());
+  const waits = page.locator("figure", { hasText: /^Wait:/ });
+  await waits.locator(".key", { hasText: /^all bands/ }).waitFor();
+  await waits.locator(".plot").focus();
+  await page.keyboard.press("Home");
+  await waits.locator("figcaption", { hasText: /all bands 50 ms, 2.0 s.*at .*\d/ }).waitFor();
+  await page.keyboard.press("Escape");
+  assert(await by_band.isDisabled());
+  await visit.see(".range-row small", "Bands are kept for the last hour only.");
+  await page.locator("figure", { hasText: /^Jobswaiting/ }).waitFor();
+  await page.unroute(past);
+  await visit.click(".range-row button", "last hour");
+  await page.locator("figure", { hasText: /^Waiting by band/ }).waitFor();
+  await visit.see_none(".range-row small", "Bands are kept");
 }
 
 // What waits, by band, as the server has kept it and as it is.
@@ -265,6 +295,6 @@ await scenario(async (browser) => {
   await visit.open_queue("mail");
   await visit.see(".job-row", "a");
   await visit.play([(each) => under_the_pointer(each, opened), lone_points,
-    without_a_mouse, by_band, long_ranges, dragged]);
+    without_a_mouse, by_band, long_ranges, dragged, day]);
   await visit.close();
 });
