@@ -35,6 +35,21 @@ async function reasons(visit) {
   await visit.see(".words", "paused");
 }
 
+// What a group or its pause holds has no place among the next jobs, however few those are.
+async function held(visit) {
+  const told = /^Place in dispatch order–pops would not take it now: a limit or a pause holds it$/;
+  await api("PATCH", `${queue("held")}?create=true&group=g`, { max_active: 1 });
+  for (const id of ["first", "second", "third"]) await add("held", id, { group: "g" });
+  await visit.open_job("held", "first");
+  await visit.see_figure("Place in dispatch order", "#1");
+  await visit.open_job("held", "second");
+  await visit.see(".figure", told);
+  // Of a long list it is only known that the job is not at its beginning.
+  await api("POST", `${queue("held")}/jobs`, Array.from({ length: 100 }, (_, n) => ({
+    id: `other-${n}`, payload: "", pri: "HIGH" })));
+  await visit.see(".figure", /^Place in dispatch order–not among the next 100$/);
+}
+
 // The server's "need ID" is a sentence; a reason that begins so is what somebody wrote.
 async function failed_needs(visit) {
   const told = "The job base, which it needed, did not complete.";
@@ -219,6 +234,7 @@ await scenario(async (browser) => {
   await long_story(visit);
   await many_attempts(visit);
   await reasons(visit);
+  await held(visit);
   await many_needs(visit);
   await failed_needs(visit);
   visit.faults.allowed.push("status of 404");
