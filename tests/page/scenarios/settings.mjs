@@ -309,7 +309,15 @@ async function many_rules(visit) {
   assert.equal(await page.locator(".rule").count(), 111);
   await visit.see(".rules-panel .panel-aside", "111 rules");
   await api("POST", `${queue("ruled")}/jobs/j:cancel`, {});
-  await visit.see_none(".rule", "1 waiting");
+  await visit.see(".rule", /zed *0 of 5 in use, 0 waiting/);
+  await api("PATCH", `${queue("ruled")}?worker=w`, { quiet: true });
+  await visit.see(".rule header", /^workerwRemove$/);
+  await api("PATCH", `${queue("ruled")}?key=ann`, { max_active: 2 });
+  await visit.see(".rule header", /^keyann0 of 2 in useRemove$/);
+  await add("ruled", "keyed", { keys: ["ann"] });
+  const [{ lease }] = await pop("ruled", { id: "keyed" });
+  await visit.see(".rule header", /^keyann1 of 2 in useRemove$/);
+  await api("POST", `${queue("ruled")}/jobs/keyed:ack`, { lease });
   for (const id of ["i", "k"]) await add("ruled", id, { group: "zed" });
   await add_rules(110, 1001);
   // A trial of the queue, or of one name, counts whatever the number of rules.
