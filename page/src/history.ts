@@ -54,7 +54,7 @@ export interface Waits {
   // The band's index by urgency, which selects its colour; null: of all bands.
   place: number | null;
   waiting: Values;
-  // Seconds; null: nothing started and nothing waited, undefined: not requested.
+  // Seconds; null: nothing started and nothing waited, undefined: not known.
   p50: Values;
   p95: Values;
 }
@@ -162,10 +162,11 @@ export class Series {
     }
     const waiting = new Map(bands?.map((band): [string, number] =>
       [segment_of(band, "name") ?? "", band.waiting]));
+    const known = bands !== null && this.recent.known;
     const push = (wait: Waits, number: number | undefined, recent: Wait | null) => {
       wait.waiting.push(number);
       for (const part of ["p50", "p95"] as const) {
-        wait[part].push(bands === null ? undefined : recent && recent[part] / 1000);
+        wait[part].push(known ? recent && recent[part] / 1000 : undefined);
       }
     };
     for (const [key, wait] of this.waits) push(wait, waiting.get(key), this.recent.of(key));
