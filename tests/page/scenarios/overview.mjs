@@ -163,6 +163,22 @@ async function names(visit) {
   await visit.see(".hits", /Nothing found with this id or name.*Of tags a queue counts only four/);
 }
 
+// Each number has its name, and each line its colour's: in the table's head, or beside them.
+async function named_numbers(visit) {
+  const { page } = visit;
+  const keys = (where) => page.locator(`${where} .key:visible`).evaluateAll((all) =>
+    all.map((each) => `${each.textContent} ${each.dataset.colour}`));
+  const lines = ["waiting waiting", "ended done", "failed bad"];
+  for (const [width, where] of [[1360, ".spark-head"], [1000, "tr:has-text('many-6')"],
+    [390, "tr:has-text('many-6')"]]) {
+    await page.setViewportSize({ width, height: 900 });
+    assert.deepEqual(await keys(`.queues ${where}`), lines, `${width}`);
+  }
+  const told = await page.locator(".queues tr:has-text('many-6')").innerText();
+  assert.match(told, /waiting\s*last hour[^]*ended\s*failed\s*a minute, last hour/);
+  await page.setViewportSize({ width: 1360, height: 900 });
+}
+
 // Many queues: a table, those in trouble first.
 async function table(visit) {
   const { page } = visit;
@@ -196,6 +212,7 @@ async function table(visit) {
   await visit.see(".sum", /^300,\d\d\d jobs wait in .*: 150,\d\d\d pending, 150,151 delayed/);
   await page.unroute(list);
   await visit.see(".sum", /^\d+ jobs wait/);
+  await named_numbers(visit);
   // It needs no sideways scrolling, whatever the width.
   for (const width of [1920, 1280, 1100, 768, 390, 1360]) {
     await page.setViewportSize({ width, height: 900 });
