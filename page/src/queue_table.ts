@@ -71,13 +71,14 @@ interface SparkColumn {
 }
 
 const SPARKS: SparkColumn[] = [
-  { what: "waiting", lines: [{ name: "waiting", colour: "waiting" }], of: "last hour" },
+  { what: "waiting", lines: [{ name: "waiting", colour: "waiting" }], of: ", last hour" },
   { what: "a minute", lines: [{ name: "ended", colour: "done" }, { name: "failed", colour: "bad" }],
-    of: "a minute, last hour" }];
+    of: " a minute, last hour" }];
 
 // The keys of its lines. They stand in the head, and in each cell where the table has none.
 function spark_name({ lines, of }: SparkColumn): Child[] {
-  return [...lines.map(({ name, colour }) => h("span.key", { "data-colour": colour }, name)), of];
+  return [...lines.flatMap(({ name, colour }, n) =>
+    [n ? ", " : "", h("span.key", { "data-colour": colour }, name)]), of];
 }
 
 type Order = (a: QueueLine, b: QueueLine) => number;
