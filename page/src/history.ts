@@ -255,8 +255,8 @@ export class Series {
     return this.hour?.reduced === true;
   }
 
-  // The server's values up to the first own sample, then the own ones. `bands`: in their order. Of a
-  // day the server keeps no bands.
+  // The server's values up to the first own sample, then the own ones. `bands`: in their order; the
+  // server keeps none of a day.
   lines(bands: readonly string[]): Lines {
     const { past } = this;
     const from = this.time[0] ?? Infinity;

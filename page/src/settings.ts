@@ -230,7 +230,8 @@ export class SettingsView implements View {
     if (name === null) return "each that matches";
     const use = this.use.get(`${rule.scope} ${name}`);
     if (use === undefined && !this.complete.has(rule.scope)) return "";
-    // What is not in use has no line: its cap is that of the rule. Of keys nobody counts what waits.
+    // What is not in use has no line: its cap is that of the rule. Nobody counts what waits for a
+    // key.
     const cap = use?.max_active ?? Number(rule.settings.max_active ?? 0);
     return `${count(use?.slots ?? 0)}${cap > 0 ? ` of ${count(cap)}` : ""} in use`
       + (rule.scope === "key" ? "" : `, ${count(use?.waiting ?? 0)} waiting`);

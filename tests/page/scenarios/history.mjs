@@ -181,7 +181,7 @@ async function dragged(visit) {
   await marks(false);
 }
 
-// Of the day the server keeps the waits of all bands together, and no bands.
+// The server keeps the waits of a day for all bands together, and no bands.
 async function day(visit) {
   const { page } = visit;
   const by_band = page.locator(".range-row button", { hasText: "waiting by band" });

@@ -49,7 +49,7 @@ known.set_past(past(1600, 900));
 known.add(counts(2), null, 1_600_000);
 assert.deepEqual(line(known), [...Array.from({ length: 12 }, (_, n) => [1540 + 5 * n, 900]),
   [1600, 2]]);
-// Of a day the waits of all bands are one line, of an hour each band has its own.
+// The waits of a day are one line for all bands; in an hour each band has its own.
 const kept = past(1000, 3);
 const band = (held) => [{ name: "LOW", waiting: 0, pending: 0, oldest_ms: null,
   wait_buckets: [[4000, held]] }];
