@@ -73,7 +73,7 @@ interface SparkColumn {
 const SPARKS: SparkColumn[] = [
   { what: "waiting", lines: [{ name: "waiting", colour: "waiting" }], of: ", last hour" },
   { what: "a minute", lines: [{ name: "ended", colour: "done" }, { name: "failed", colour: "bad" }],
-    of: " a minute, last hour" }];
+    of: " a\u00a0minute, last hour" }];
 
 // The keys of its lines. They stand in the head, and in each cell where the table has none.
 function spark_name({ lines, of }: SparkColumn): Child[] {

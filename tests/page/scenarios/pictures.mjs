@@ -81,6 +81,7 @@ async function pictures(browser, name, options, { done }) {
   await page.locator(".columns").scrollIntoViewIfNeeded();
   await page.evaluate(() => document.querySelector(".columns").scrollIntoView());
   await visit.see(".job-row", "exec-");
+  await visit.see(".job-row .group-name", "team.");
   if (!options.isMobile) {
     await visit.see(".worker-row", "ada");
     await visit.see(".group", "team.0");
