@@ -119,6 +119,27 @@ async function search(visit) {
   await visit.see(".card", "mail");
 }
 
+// Not everything was looked at: what is there is shown, and that there may be more.
+async function incomplete_search(visit) {
+  const { page } = visit;
+  const find = (url) => url.pathname === "/api/v1/find";
+  await page.route(find, async (route) => {
+    const answer = await (await route.fetch()).json();
+    await route.fulfill({ json: { ...answer, complete: false } });
+  });
+  await page.fill(".search input", "exe");
+  await visit.see(".hits a", "exec");
+  await visit.see(".hits p", /^There may be more\.$/);
+  await page.fill(".search input", "no-such");
+  await visit.see(".hits p", "Nothing found so far: there is too much to look at.");
+  assert.equal(await page.locator(".hits a").count(), 0);
+  await page.unroute(find);
+  await page.fill(".search input", "exec");
+  await visit.see(".hits a", "exec");
+  await visit.see_none(".hits p");
+  await page.fill(".search input", "");
+}
+
 // What else a search finds: whose jobs, under whose lease, with which tag.
 async function names(visit) {
   const { page } = visit;
@@ -175,7 +196,7 @@ async function named_numbers(visit) {
     assert.deepEqual(await keys(`.queues ${where}`), lines, `${width}`);
   }
   const told = await page.locator(".queues tr:has-text('many-6')").innerText();
-  assert.match(told, /waiting, last hour[^]*ended, failed a minute, last hour/);
+  assert.match(told, /waiting, last hour[^]*ended, failed a\sminute, last hour/);
   await page.setViewportSize({ width: 1360, height: 900 });
 }
 
@@ -295,7 +316,7 @@ await scenario(async (browser) => {
   const visit = await Visit.open(browser);
   await visit.log_in();
   await visit.see(".card", "mail");
-  await visit.play([filter, databases, late_answers, long_lists, search, names, table,
-    failing_first]);
+  await visit.play([filter, databases, late_answers, long_lists, search, incomplete_search,
+    names, table, failing_first]);
   await visit.close();
 });

@@ -1,13 +1,8 @@
 // The lines of charts: what the server knows, what this page has seen, and the gaps between.
-import { createRequire } from "node:module";
 import { strict as assert } from "node:assert";
+import { sources } from "./sources.mjs";
 
-const require = createRequire(new URL("../../../page/package.json", import.meta.url));
-const source = new URL("../../../page/src/history.ts", import.meta.url).pathname;
-const { outputFiles } = require("esbuild").buildSync({ entryPoints: [source], bundle: true,
-  write: false, format: "esm", target: "es2022" });
-const { Series } = await import(`data:text/javascript;base64,${
-  Buffer.from(outputFiles[0].contents).toString("base64")}`);
+const { Series } = await sources("history");
 
 const counts = (waiting) => ({ waiting, active: 0, added: waiting, completed: 0, failed: 0,
   cancelled: 0, expired: 0, since: 0 });

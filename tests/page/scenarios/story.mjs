@@ -79,11 +79,24 @@ async function many_needs(visit) {
   await visit.see(".graph-column", /^wait for itlastblocked$/);
 }
 
+// Byte for byte, whatever of it is shown.
+async function copies(visit, title, text) {
+  const { page } = visit;
+  await page.locator(".panel", { hasText: title }).getByRole("button", { name: "Copy" }).click();
+  await visit.see(".notice", "Copied.");
+  let copied = "";
+  await until(async () => {
+    copied = await page.evaluate(() => navigator.clipboard.readText());
+    return copied === text;
+  }, () => copied);
+}
+
 // Numbers as they are written; of a long log the last whole lines, the rest on request.
 async function numbers_and_logs(visit) {
   await api("PATCH", queue("work"), { log_bytes: 1_000_000 });
-  await add("work", "big", { pri: "CRITICAL", payload: '{"user":1234567890123456789,"price":1.10,'
-    + '"10":"\\u0041\\"1.50","2":-1E400,"ok":[true,null],"lines":"C:\\\\a\\nb\\u202e"}' });
+  const payload = '{"user":1234567890123456789,"price":1.10,"10":"\\u0041\\"1.50","2":-1E400,'
+    + '"ok":[true,null],"lines":"C:\\\\a\\nb\\u202e"}';
+  await add("work", "big", { pri: "CRITICAL", payload });
   const [{ lease }] = await pop("work", { id: "big", lease_ms: 600_000 });
   for (let part = 0; part < 3; ++part) {
     await settle("big", lease, "touch", { log: Array.from({ length: 4000 }, (_, n) =>
@@ -94,6 +107,7 @@ async function numbers_and_logs(visit) {
   assert.deepEqual(await visit.page.locator(".tree .entry").allTextContents(),
     ["user: 1234567890123456789", "price: 1.10", '10: "A\\"1.50"', "2: -1E400", "true", "null",
       'lines: "C:\\\\a\\nb\\u{202e}"']);
+  await copies(visit, "Payload", payload);
   await visit.see("pre[role=log]", /^…\nline \d+\nline [^]*line 11999\n$/);
   await visit.click("button.link", "Show the earlier");
   await visit.see("pre[role=log]", /^line 0\nline 1\n[^]*line 11999\n$/);
@@ -188,7 +202,8 @@ await scenario(async (browser) => {
   for (let n = 0; n < 30; ++n) await add("work", `other-${n}`, { pri: "LOW" });
   await add("work", "j", { payload: '{"a":[1,2]}', retry: 1, backoff: [1, 1], group: "g",
     tags: { lang: "python" } });
-  const visit = await Visit.open(browser, { hasty: true });
+  const visit = await Visit.open(browser, { hasty: true,
+    permissions: ["clipboard-read", "clipboard-write"] });
   await visit.log_in();
   await visit.open_job("work", "j");
   await visit.see(".story li", "Added");
@@ -225,6 +240,7 @@ await scenario(async (browser) => {
   await settle("j", second.lease, "ack", { result: "done: 42" });
   await visit.see(".words", "It completed after");
   await visit.see("pre", "done: 42");
+  await copies(visit, "Result", "done: 42");
   await visit.see(".story li", "Completed");
   const told = await visit.page.locator(".story li strong").allTextContents();
   assert.deepEqual(told.filter((word) => word !== "Reported progress"), ["Added", "Started", "Will be retried", "Started",
