@@ -205,6 +205,7 @@ async function day(visit) {
   await waits.locator("figcaption", { hasText: /all bands 50 ms, 2.0 s.*at .*\d/ }).waitFor();
   await page.keyboard.press("Escape");
   assert(await by_band.isDisabled());
+  await visit.picture("day");
   await visit.see(".range-row small", "Bands are kept for the last hour only.");
   await page.locator("figure", { hasText: /^Jobswaiting/ }).waitFor();
   await page.unroute(past);

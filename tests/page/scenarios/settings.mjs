@@ -27,8 +27,10 @@ async function make(visit) {
   await visit.see(".first-job pre", `redis-cli -p ${port} Q.ADD mail`);
   await visit.click(".first-job button", "Python");
   await visit.see(".first-job pre", `Queue("mail", "redis://127.0.0.1:${port}")`);
-  await visit.click(".first-job button", "TypeScript");
-  await visit.see(".first-job pre", `{ url: 'redis://127.0.0.1:${port}' }`);
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Enter");
+  await page.getByRole("tabpanel", { name: "TypeScript" })
+    .getByText(`{ url: 'redis://127.0.0.1:${port}' }`).waitFor();
   // A name of other letters is quoted as each language does.
   for (const [name, shell, python, typescript] of [
     ["näme/1% \"it's\"", "'näme/1% \"it'\\''s\"'", '"näme/1% \\"it\'s\\""',

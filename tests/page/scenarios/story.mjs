@@ -44,6 +44,7 @@ async function held(visit) {
   await visit.see_figure("Place in dispatch order", "#1");
   await visit.open_job("held", "second");
   await visit.see(".figure", told);
+  await visit.picture("held-job");
   // A list that is cut says only that the job is not at its beginning.
   await api("POST", `${queue("held")}/jobs`, Array.from({ length: 100 }, (_, n) => ({
     id: `other-${n}`, payload: "", pri: "HIGH" })));
