@@ -27,7 +27,8 @@ const KEYS: [string, string][] = [
   ["/", "find jobs, queues, groups, tags as name=value"], ["↑  ↓", "through what was found"],
   ["j  k", "down and up in lists"],
   ["Enter", "open the item in focus"], ["Esc", "close, leave, go up"],
-  ["g  w", "to the queues, to all workers"], ["l", "pause or resume the live updates"],
+  ["g  w  i", "to the queues, to all workers, to the server"],
+  ["l", "pause or resume the live updates"],
   ["v", "saved views"],
   ["f  b", "move the job in focus to the front, to the back"],
   ["c", "cancel the job in focus"],
@@ -35,7 +36,8 @@ const KEYS: [string, string][] = [
   ["n", "on a job's page: run it again as a new one"],
   ["a", "add a job to the queue"],
   ["p", "pause or resume the queue"], ["s", "the settings of the queue"], ["t", "dark or light"],
-  ["←  →", "in a chart: along its time; with Shift they mark a range, Enter shows it"],
+  ["←  →", "along tabs, which Enter chooses; in a chart along its time, with Shift they mark a "
+    + "range, Enter shows it"],
   ["?", "these keys"]];
 
 let view: View | null = null;
@@ -302,6 +304,7 @@ const GLOBAL: Record<string, () => void> = {
   k: () => step(-1),
   g: () => { location.hash = overview_link(read_address().db); },
   w: () => { location.hash = workers_link(read_address().db); },
+  i: () => { location.hash = server_link(read_address().db); },
   l: () => turn_updates(),
   v: () => ask_for_views(view?.title ?? ""),
   t: () => { next_theme(); },

@@ -41,7 +41,7 @@ function lines_of(kind: ChartKind, lines: Lines): Line[] {
       { name: "failed", colour: "bad", values: lines.failed }];
   }
   return [...lines.waits].flatMap(([band, wait]) => {
-    const colour = `band-${wait.place % BAND_COLOURS}`;
+    const colour = wait.place === null ? "waiting" : `band-${wait.place % BAND_COLOURS}`;
     if (kind === "bands") return [{ name: shown(band), colour, values: wait.waiting }];
     return [{ name: `${shown(band)} p95`, colour, values: wait.p95 },
       { name: `${shown(band)} p50`, colour, dash: [3, 3], values: wait.p50 }];
@@ -49,7 +49,7 @@ function lines_of(kind: ChartKind, lines: Lines): Line[] {
 }
 
 const TITLE: Record<ChartKind, string> = { depth: "Jobs", bands: "Waiting by band",
-  flow: "Jobs a second", wait: "Wait by band: p50 (dashed), p95" };
+  flow: "Jobs a second", wait: "Wait: p50 (dashed), p95" };
 
 const LABEL: Record<ChartKind, (value: number) => string> = {
   depth: short_count,
@@ -204,7 +204,8 @@ export class Chart {
     words.forEach((text, n) => set_text(this.values[n], text));
     if (this.size === "small") this.draw_keys();
     set_text(this.when, this.at !== null && time[index] !== undefined
-      ? `at ${moment(time[index] * 1000)}` : this.size === "small" ? this.span_in_words() : "");
+      ? `at ${moment(time[index] * 1000)}` : this.size === "small" ? this.span_in_words()
+        : this.has_idle_time() ? "no line: no job started" : "");
     if (this.at !== null) return;
     this.spot.setAttribute("aria-label", `${TITLE[this.kind]}: ` + this.lines.flatMap((line, n) =>
       words[n] === "–" ? [] : [`${line.name} ${words[n]}`]).join(", "));
@@ -218,10 +219,18 @@ export class Chart {
     for (const value of this.values) show(value.parentElement!, drawn.has(value.parentElement!));
   }
 
-  private drawn_part({ values }: Line): Values {
+  private drawn_part({ values }: Pick<Line, "values">): Values {
     const time = this.given?.time ?? [];
     const from = (time.at(-1) ?? 0) - this.span_s;
     return values.slice(time.findIndex((at) => at >= from));
+  }
+
+  // Whether waits have a gap where it is known what waited: their lines do not say why.
+  private has_idle_time(): boolean {
+    if (this.kind !== "wait" || this.given === null) return false;
+    const waits = this.lines.map((line) => this.drawn_part(line));
+    return this.drawn_part({ values: this.given.waiting }).some((waiting, n) =>
+      typeof waiting === "number" && waits.every((values) => values[n] === null));
   }
 
   private span_in_words(): string {

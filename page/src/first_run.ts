@@ -7,7 +7,7 @@ import { escaped, is_addressable, segment_of, shown, text_of } from "./bytes";
 import { h, replace } from "./dom";
 import { copy_button } from "./notices";
 import { ask_to_make } from "./queue_actions";
-import { empty } from "./view";
+import { Tabs, empty } from "./view";
 
 type Language = "redis-cli" | "Python" | "TypeScript";
 
@@ -102,10 +102,11 @@ function notes(): (HTMLElement | null)[] {
 export function first_job(queue: string, db: number, bands = ["high"]): HTMLElement {
   const languages: Language[] = ["redis-cli", "Python", "TypeScript"];
   const body = h("div.code");
-  const tabs = languages.map((language) => h("button", { role: "tab", type: "button",
-    "aria-selected": "false", click: () => choose(language) }, language));
+  const buttons = languages.map((language) =>
+    h("button", { click: () => choose(language) }, language));
+  const tabs = new Tabs("first-job", "Language", buttons, body);
   const choose = (language: Language) => {
-    for (const tab of tabs) tab.setAttribute("aria-selected", String(tab.textContent === language));
+    tabs.choose(buttons[languages.indexOf(language)]);
     const name = LITERAL[language](queue);
     if (name === null) {
       return replace(body, h("p.dim", {}, "A name of such bytes cannot be written here."));
@@ -114,8 +115,7 @@ export function first_job(queue: string, db: number, bands = ["high"]): HTMLElem
     replace(body, h("pre", { tabindex: 0 }, text), copy_button(() => text));
   };
   choose("redis-cli");
-  return h("div.first-job", {},
-    h("div.tabs", { role: "tablist", "aria-label": "Language" }, ...tabs), body, ...notes());
+  return h("div.first-job", {}, tabs.root, body, ...notes());
 }
 
 export function unused_queue({ queue, db }: QueueRef, bands: string[]): HTMLElement {

@@ -4,6 +4,7 @@ import { ApiError, queue_path, request } from "./api";
 import type { QueueRef } from "./api";
 import { segment_of, segment_of_name } from "./bytes";
 import type { Band, Stats } from "./types";
+import type { Wait } from "./waits";
 import { WaitWindow } from "./waits";
 
 // An own sample a second, for a little longer than the server's are read anew.
@@ -28,6 +29,8 @@ const MOST_LINES = 1000;
 export type Range = "hour" | "day";
 export type Values = (number | null | undefined)[];
 
+type KeptWaits = Record<"waiting" | "wait_p50_ms" | "wait_p95_ms", (number | null)[]>;
+
 // GET …/history. null: not known.
 export interface Past {
   range: Range;
@@ -35,9 +38,8 @@ export interface Past {
   start_ms: number;
   // The older part of it was given up for other queues.
   reduced: boolean;
-  series: Record<"added" | "ended" | "failed" | "waiting" | "active" | "wait_p50_ms"
-    | "wait_p95_ms", (number | null)[]>;
-  bands?: Record<string, Record<"waiting" | "wait_p50_ms" | "wait_p95_ms", (number | null)[]>>;
+  series: KeptWaits & Record<"added" | "ended" | "failed" | "active", (number | null)[]>;
+  bands?: Record<string, KeptWaits>;
 }
 
 // A line of GET /api/v1/history.
@@ -49,10 +51,10 @@ export interface Hour {
 }
 
 export interface Waits {
-  // The band's index by urgency, which selects its colour.
-  place: number;
+  // The band's index by urgency, which selects its colour; null: of all bands.
+  place: number | null;
   waiting: Values;
-  // Seconds; null: nothing started and nothing waited, undefined: not requested.
+  // Seconds; null: nothing started and nothing waited, undefined: not known.
   p50: Values;
   p95: Values;
 }
@@ -76,6 +78,9 @@ interface Totals {
   failed: number;
 }
 
+// A segment, as the names of bands are.
+const ALL_BANDS = "all%20bands";
+
 const FLOWS = ["added", "completed", "failed"] as const;
 
 function totals_of(stats: Stats, at: number): Totals {
@@ -91,6 +96,7 @@ export class Series {
     { added: [], completed: [], failed: [] };
   // By the band's segment, along `time`.
   private waits = new Map<string, Waits>();
+  private readonly wait_of_all: Waits = { place: null, waiting: [], p50: [], p95: [] };
   readonly recent = new WaitWindow();
   private totals: Totals | null = null;
   private past: Past | null = null;
@@ -136,7 +142,8 @@ export class Series {
   // All that is kept along `time`.
   private get values(): Values[] {
     return [this.waiting, this.active, ...Object.values(this.flows),
-      ...[...this.waits.values()].flatMap((wait) => [wait.waiting, wait.p50, wait.p95])];
+      ...[...this.waits.values(), this.wait_of_all].flatMap((wait) =>
+        [wait.waiting, wait.p50, wait.p95])];
   }
 
   // Charts draw no line over it.
@@ -155,12 +162,15 @@ export class Series {
     }
     const waiting = new Map(bands?.map((band): [string, number] =>
       [segment_of(band, "name") ?? "", band.waiting]));
-    for (const [key, wait] of this.waits) {
-      wait.waiting.push(waiting.get(key));
-      const recent = bands === null ? undefined : this.recent.of(key);
-      wait.p50.push(recent ? recent.p50 / 1000 : recent);
-      wait.p95.push(recent ? recent.p95 / 1000 : recent);
-    }
+    const known = bands !== null && this.recent.known;
+    const push = (wait: Waits, number: number | undefined, recent: Wait | null) => {
+      wait.waiting.push(number);
+      for (const part of ["p50", "p95"] as const) {
+        wait[part].push(known ? recent && recent[part] / 1000 : undefined);
+      }
+    };
+    for (const [key, wait] of this.waits) push(wait, waiting.get(key), this.recent.of(key));
+    push(this.wait_of_all, this.waiting.at(-1)!, this.recent.of_all());
   }
 
   private forget(): void {
@@ -245,7 +255,8 @@ export class Series {
     return this.hour?.reduced === true;
   }
 
-  // The server's values up to the first own sample, then the own ones. `bands`: in their order.
+  // The server's values up to the first own sample, then the own ones. `bands`: in their order; the
+  // server keeps none of a day.
   lines(bands: readonly string[]): Lines {
     const { past } = this;
     const from = this.time[0] ?? Infinity;
@@ -280,16 +291,18 @@ export class Series {
                        joined: (kept: (number | null)[] | undefined, own: Values,
                                 scale: number) => Values): Map<string, Waits> {
     const waits = new Map<string, Waits>();
+    const unknown: Values = this.time.map(() => undefined);
+    const add = (name: string, place: number | null, kept?: KeptWaits, own?: Waits) =>
+      waits.set(name, { place, waiting: joined(kept?.waiting, own?.waiting ?? unknown, 1),
+        p50: joined(kept?.wait_p50_ms, own?.p50 ?? unknown, 0.001),
+        p95: joined(kept?.wait_p95_ms, own?.p95 ?? unknown, 0.001) });
+    if (this.range === "day") return add(ALL_BANDS, null, this.past!.series, this.wait_of_all);
     const kept = new Map(Object.keys(this.past?.bands ?? {}).map((name) =>
       [segment_of_name(name), this.past!.bands![name]]));
-    const unknown: Values = this.time.map(() => undefined);
     for (const [place, band] of bands.slice(0, MOST_BANDS).entries()) {
       const own = this.waits.get(band);
       const past = kept.get(band);
-      if (!own && !past) continue;
-      waits.set(band, { place, waiting: joined(past?.waiting, own?.waiting ?? unknown, 1),
-        p50: joined(past?.wait_p50_ms, own?.p50 ?? unknown, 0.001),
-        p95: joined(past?.wait_p95_ms, own?.p95 ?? unknown, 0.001) });
+      if (own || past) add(band, place, past, own);
     }
     return waits;
   }

@@ -67,7 +67,9 @@ export class JobView implements View {
   private readonly story: Story;
   private readonly poller: Poller;
   private readonly feed: JobFeed;
+  // -1: it is not among those that were listed.
   private dispatch: number | null = null;
+  private dispatched = 0;
   private dispatch_at = -Infinity;
   private job: Job | null = null;
   private bands: string[] = [];
@@ -149,6 +151,7 @@ export class JobView implements View {
     const query = { by: "dispatch", count: String(DISPATCHED), progress_bytes: "0" };
     const { jobs } = await request<{ jobs: Job[] }>(queue_path(this.ref, "/jobs", query),
       { signal });
+    this.dispatched = jobs.length;
     this.dispatch = jobs.findIndex((each) => segment_of(each, "id") === this.id);
   }
 
@@ -229,9 +232,10 @@ export class JobView implements View {
     place.set(job.position === null ? "–" : `#${count(job.position + 1)}`,
       job.position === null ? "" : job.position === 0 ? "first of its queue"
         : `${count(job.position)} before it`);
-    next.set(this.dispatch === null ? "–" : this.dispatch < 0 ? "–" : `#${this.dispatch + 1}`,
+    next.set(this.dispatch === null || this.dispatch < 0 ? "–" : `#${this.dispatch + 1}`,
       this.dispatch === null || this.dispatch >= 0 ? ""
-        : `not among the next ${DISPATCHED}`);
+        : this.dispatched < DISPATCHED ? "pops would not take it now: a limit or a pause holds it"
+          : `not among the next ${DISPATCHED}`);
     const eta_ms = eta_of(job);
     eta.set(eta_ms === null ? "–" : eta_ms < 1000 ? "at once" : `in ${duration(eta_ms)}`,
       job.state !== "pending" || eta_ms !== null ? ""

@@ -14,7 +14,7 @@ import { ago, count, duration, short_count } from "./format";
 import { JobFilters, filter_query, filters_in_words, is_filtered, where_of } from "./job_filters";
 import { failure } from "./notices";
 import type { Job, Stats } from "./types";
-import { Panel, STATES, empty, job_anchor, skeleton } from "./view";
+import { Panel, STATES, Tabs, empty, job_anchor, skeleton } from "./view";
 import { error_in_words, eta_of, failed_before, is_over, telling_line, why_in_words }
   from "./words";
 
@@ -68,6 +68,7 @@ export class JobsPanel {
   private readonly filters = new JobFilters();
   private readonly failures: FailuresPanel;
   private readonly tabs: { name: string; root: HTMLButtonElement; count: HTMLElement }[];
+  private readonly tab_list: Tabs;
   private readonly next = h("button", { click: () => this.open_page(this.cursor) }, "Next page");
   private readonly first = h("button", { click: () => this.open_page(null) }, "First page");
   private readonly further = h("button", { click: () => this.look_further() });
@@ -79,13 +80,14 @@ export class JobsPanel {
     this.failures = new FailuresPanel(ref, poke);
     this.tabs = [NEXT, ...STATES].map((name) => {
       const number = h("small");
-      const root = h("button", { role: "tab", "data-state": name, click: () => set_params({
+      const root = h("button", { "data-state": name, click: () => set_params({
         state: name === NEXT ? "" : name, by: "" }) }, h("span", {}, name), number);
       return { name, root, count: number };
     });
-    append(this.panel.body, [h("div.tabs", { role: "tablist", "aria-label": "State" },
-      ...this.tabs.map(({ root }) => root)), this.filters.root, this.failures.root, this.selection,
-    this.rows, this.note, h("div.buttons", {}, this.first, this.next, this.further, this.all)]);
+    const listed = h("div", {}, this.filters.root, this.failures.root, this.selection, this.rows,
+      this.note, h("div.buttons", {}, this.first, this.next, this.further, this.all));
+    this.tab_list = new Tabs("jobs", "State", this.tabs.map(({ root }) => root), listed);
+    append(this.panel.body, [this.tab_list.root, listed]);
     this.list = new KeyedList<Job, Row>(this.rows, (job) => segment_of(job, "id") ?? "",
       (id, job) => this.make(id, job), (row, job) => this.update(row, job));
     this.hide_buttons();
@@ -117,12 +119,8 @@ export class JobsPanel {
   take(params: Params): void {
     this.params = params;
     const { state: name } = this;
-    for (const tab of this.tabs) {
-      tab.root.setAttribute("aria-selected", String(tab.name === name));
-      if (tab.name === NEXT) {
-        set_text(tab.root.firstElementChild!, is_filtered(params) ? "all" : NEXT);
-      }
-    }
+    this.tab_list.choose(this.tabs.find((tab) => tab.name === name)?.root);
+    set_text(this.tabs[0].root.firstElementChild!, is_filtered(params) ? "all" : NEXT);
     const title = name === NEXT && is_filtered(params) ? "all" : name;
     set_text(this.root.querySelector("h2")!, this.by_error ? "Failed jobs by their errors"
       : `${title[0].toUpperCase()}${title.slice(1)} jobs`);

@@ -69,6 +69,7 @@ export class QueueView implements View {
   private readonly ranges: Record<Range, HTMLButtonElement>;
   private readonly by_band = h("button", { click: () => set_params({
     depth: this.params.depth === "bands" ? "" : "bands" }) }, "waiting by band");
+  private readonly day_note = h("small", {}, "Bands are kept for the last hour only.");
   private readonly range_note = h("small");
   private readonly visibility = new Visibility(() => {
     if (this.answer) this.poller.poke();
@@ -125,8 +126,10 @@ export class QueueView implements View {
     for (const [range, button] of Object.entries(this.ranges)) {
       button.setAttribute("aria-pressed", String(range === this.range));
     }
-    const by_band = params.depth === "bands";
+    const by_band = params.depth === "bands" && this.range === "hour";
     this.by_band.setAttribute("aria-pressed", String(by_band));
+    this.by_band.disabled = this.range === "day";
+    show(this.day_note, this.range === "day");
     this.charts[0].turn(by_band ? "bands" : "depth");
     this.events.take(params);
     const range: [number, number] | null = params.since && params.until
@@ -166,7 +169,7 @@ export class QueueView implements View {
       h("div.figure-row", { click: (event: Event) => {
         if ((event.target as Element).closest("a")) this.jobs.root.scrollIntoView();
       } }, ...Object.values(this.figures).map((figure) => figure.root)),
-      h("div.range-row", {}, this.ranges.hour, this.ranges.day, this.by_band,
+      h("div.range-row", {}, this.ranges.hour, this.ranges.day, this.by_band, this.day_note,
         h("small", {}, "Drag over a range of time to see its events and failures",
           h("span.keys-hint", {}, "; or mark it with Shift and the arrow keys, then Enter"), "."),
         this.range_note),

@@ -3,6 +3,7 @@ import type { QueueRef } from "./api";
 import { queue_link } from "./address";
 import { is_addressable, name_of, shown } from "./bytes";
 import { KeyedList, h, replace, set_class, set_text } from "./dom";
+import type { Child } from "./dom";
 import { duration, rate, short_count } from "./format";
 import { series_of } from "./history";
 import { Spark } from "./spark";
@@ -17,7 +18,7 @@ interface Row {
   trouble: HTMLElement;
   drawn_trouble: string;
   cells: Record<string, HTMLElement>;
-  sparks: [Spark, Spark];
+  sparks: Spark[];
 }
 
 interface Column {
@@ -63,7 +64,22 @@ const COLUMNS: Column[] = [
 // A word for each kind of trouble; its words are the title.
 const SHORT = { failed: "failing", full: "full", paused: "paused", idle: "no worker" };
 
-const SPARKS = ["waiting, last hour", "ended, failed a minute, last hour"];
+interface SparkColumn {
+  what: string;
+  lines: { name: "waiting" | "ended" | "failed"; colour: string }[];
+  of: string;
+}
+
+const SPARKS: SparkColumn[] = [
+  { what: "waiting", lines: [{ name: "waiting", colour: "waiting" }], of: ", last hour" },
+  { what: "a minute", lines: [{ name: "ended", colour: "done" }, { name: "failed", colour: "bad" }],
+    of: " a\u00a0minute, last hour" }];
+
+// The keys of its lines. They stand in the head, and in each cell where the table has none.
+function spark_name({ lines, of }: SparkColumn): Child[] {
+  return [...lines.flatMap(({ name, colour }, n) =>
+    [n ? ", " : "", h("span.key", { "data-colour": colour }, name)]), of];
+}
 
 type Order = (a: QueueLine, b: QueueLine) => number;
 
@@ -97,7 +113,8 @@ export class QueueTable {
       head("name", "queue", "sort by name"),
       head("trouble", "trouble", "failing first, then the longest waits, paused, full"),
       ...COLUMNS.map(({ key, name, title }) => head(key, name, title)),
-      ...SPARKS.map((name) => h("th.spark-head", { scope: "col" }, name)))), this.body);
+      ...SPARKS.map((column) => h("th.spark-head", { scope: "col" }, ...spark_name(column))))),
+    this.body);
     this.list = new KeyedList<QueueLine, Row>(this.body, name_of,
       (key) => this.make(key), (row, line) => this.update(row, line));
   }
@@ -121,12 +138,13 @@ export class QueueTable {
     const ref: QueueRef = { queue: key, db: this.db };
     const cells: Record<string, HTMLElement> = {};
     const row: Row = { root: h("tr"), key, trouble: h("td.trouble"), drawn_trouble: "", cells,
-      sparks: [new Spark("waiting", short_count), new Spark("a minute", short_count)] };
+      sparks: SPARKS.map(({ what }) => new Spark(what, short_count)) };
     row.root.append(h("th", { scope: "row", title: shown(key) }, queue_anchor(ref)), row.trouble,
       ...COLUMNS.map((column) => {
         cells[column.key] = h("td", { "data-name": column.name });
         return cells[column.key];
-      }), ...row.sparks.map((spark) => h("td.spark-cell", {}, spark.root)));
+      }), ...row.sparks.map((spark, n) => h("td.spark-cell", {},
+        h("small", {}, ...spark_name(SPARKS[n])), spark.root)));
     return row;
   }
 
@@ -141,11 +159,11 @@ export class QueueTable {
         h("span.pill", { "data-state": each.kind, title: each.words }, SHORT[each.kind])));
     }
     const series = series_of(this.db, row.key);
-    const { waiting, ended, failed } = series.hour_of(line.stats);
-    row.sparks[0].draw([{ name: "waiting", colour: "waiting", values: waiting }],
-      series.has_hour);
-    row.sparks[1].draw([{ name: "ended", colour: "done", values: ended },
-      { name: "failed", colour: "bad", values: failed }], series.has_hour);
+    const hour = series.hour_of(line.stats);
+    for (const [n, { lines }] of SPARKS.entries()) {
+      row.sparks[n].draw(lines.map((each) => ({ ...each, values: hour[each.name] })),
+        series.has_hour);
+    }
   }
 }
 

@@ -22,6 +22,8 @@ import type { View } from "./view";
 
 const USUAL_MS = 3000;
 const SHOWN_RULES = 200;
+// The server's answer has so many groups or keys, and then a line for the sum of the others.
+const MOST_LINES = 1000;
 
 const LETTER: Record<Scope, string> = { group: "G", key: "K", worker: "W" };
 // Above the limits of groups, whatever `full` says.
@@ -50,6 +52,8 @@ export class SettingsView implements View {
   private readonly poller: Poller;
   private answer: QueueAnswer | null = null;
   private use = new Map<string, Group>();
+  // Those of which each group or key in use has a line.
+  private complete = new Set<Scope>();
   private found: Rules = { rules: [], cut: false };
   private shown_rules = SHOWN_RULES;
   private stopped = false;
@@ -111,17 +115,18 @@ export class SettingsView implements View {
     const [answer, found] = await Promise.all([
       request<QueueAnswer>(queue_path(this.ref, "", { with: "defaults" }), { signal }),
       ask_rules(this.ref, signal)]);
-    // What is not in use has no line.
     const use = new Map<string, Group>();
+    const complete = new Set<Scope>();
     for (const [scope, what] of [["group", "groups"], ["key", "keys"]] as const) {
       if (!found.rules.some((rule) => rule.scope === scope)) continue;
-      for (const line of await this.lines(what, signal)) {
-        use.set(`${scope} ${segment_of(line, "name")}`, line);
-      }
+      const lines = await this.lines(what, signal);
+      for (const line of lines) use.set(`${scope} ${segment_of(line, "name")}`, line);
+      if (lines.length <= MOST_LINES) complete.add(scope);
     }
     this.answer = answer;
     this.found = found;
     this.use = use;
+    this.complete = complete;
     this.poller.usual_ms = rest_since(began, USUAL_MS);  // there may be thousands of rules
     this.stale.set(null);
     draw_soon(() => this.draw());
@@ -220,14 +225,22 @@ export class SettingsView implements View {
     this.poller.poke();
   }
 
+  private use_in_words(rule: Rule): string {
+    const name = segment_of(rule, "name");
+    if (name === null) return "each that matches";
+    const use = this.use.get(`${rule.scope} ${name}`);
+    if (use === undefined && !this.complete.has(rule.scope)) return "";
+    // What is not in use has no line: its cap is that of the rule. Nobody counts what waits for a
+    // key.
+    const cap = use?.max_active ?? Number(rule.settings.max_active ?? 0);
+    return `${count(use?.slots ?? 0)}${cap > 0 ? ` of ${count(cap)}` : ""} in use`
+      + (rule.scope === "key" ? "" : `, ${count(use?.waiting ?? 0)} waiting`);
+  }
+
   private update_rule(line: RuleLine, rule: Rule): void {
     const answer = this.answer!;
     const glob = segment_of(rule, "glob") ?? "";
-    const name = segment_of(rule, "name");
-    const use = this.use.get(`${rule.scope} ${name}`);
-    set_text(line.use, name === null ? "each that matches" : use === undefined ? ""
-      : `${count(use.slots)}${use.max_active ? ` of ${count(use.max_active)}` : ""} in use, `
-        + `${count(use.waiting)} waiting`);
+    set_text(line.use, this.use_in_words(rule));
     for (const [name, value] of Object.entries(rule.settings)) {
       const field = ALL_FIELDS.find((each) => each.name === name);
       if (!field) continue;

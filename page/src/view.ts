@@ -39,6 +39,43 @@ export function job_anchor(ref: QueueRef, id: string): HTMLElement {
     text);
 }
 
+// Tabs above a panel. Arrow keys go along them, Enter or a click chooses one. `id`: of the panel.
+export class Tabs {
+  readonly root: HTMLElement;
+
+  constructor(id: string, label: string, private tabs: HTMLButtonElement[],
+              private panel: HTMLElement) {
+    this.root = h("div.tabs", { role: "tablist", "aria-label": label,
+      keydown: (event: KeyboardEvent) => this.key(event) }, ...tabs);
+    panel.id = id;
+    panel.setAttribute("role", "tabpanel");
+    for (const [n, tab] of tabs.entries()) {
+      tab.id = `${id}-tab-${n}`;
+      tab.type = "button";
+      tab.setAttribute("role", "tab");
+      tab.setAttribute("aria-controls", id);
+    }
+  }
+
+  // Nothing is chosen if a link names what no tab is for.
+  choose(chosen: HTMLButtonElement | undefined): void {
+    for (const tab of this.tabs) {
+      tab.setAttribute("aria-selected", String(tab === chosen));
+      tab.tabIndex = tab === (chosen ?? this.tabs[0]) ? 0 : -1;
+    }
+    this.panel.setAttribute("aria-labelledby", chosen?.id ?? "");
+  }
+
+  private key(event: KeyboardEvent): void {
+    const { tabs } = this;
+    const at = tabs.indexOf(event.target as HTMLButtonElement);
+    const to: Record<string, number> = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: -1 };
+    if (at < 0 || to[event.key] === undefined) return;
+    tabs.at(to[event.key] % tabs.length)!.focus();
+    event.preventDefault();
+  }
+}
+
 export const STATES = ["pending", "active", "delayed", "blocked", "failed", "completed",
   "cancelled", "expired"];
 

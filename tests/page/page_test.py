@@ -223,13 +223,23 @@ def test_changes_meanwhile(options):
     play(options, "changes")
 
 
-def test_the_lines_of_charts(options):
-    """The server's values, the page's own, and gaps where nobody knows."""
-    del options
+def run_without_browser(scenario):
     need_npm("typescript")
     if not (ROOT / "page" / "node_modules").exists():
         raise Skipped("NOT RUN: no page/node_modules; tools/setup installs it")
-    run_scenario("series", {})
+    run_scenario(scenario, {})
+
+
+def test_the_lines_of_charts(options):
+    """The server's values, the page's own, and gaps where nobody knows."""
+    del options
+    run_without_browser("series")
+
+
+def test_the_order_of_queues(options):
+    """Failing ones first, then those without a worker, the longest waits, paused and full ones."""
+    del options
+    run_without_browser("order")
 
 
 def test_ended_jobs(options):

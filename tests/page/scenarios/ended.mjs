@@ -1,5 +1,5 @@
 // Jobs that have ended: filters that stand in the address, failures by their errors, selections.
-import { Visit, add, api, assert, job, pop, queue, scenario } from "./browser.mjs";
+import { Visit, add, api, assert, job, pop, queue, scenario, until } from "./browser.mjs";
 
 const ERRORS = ["Timeout after 30 ms", "Timeout after 1250 ms", "Timeout after 7 ms",
   "db 7f3a01 refused"];
@@ -252,6 +252,103 @@ async function changed_by_its_row(visit) {
   await visit.go("#/q/mail?state=failed");
 }
 
+// One tab is reached by Tab, the others by the arrow keys; it names the panel that it shows.
+async function tabs(visit) {
+  const { page } = visit;
+  const focused = () => page.evaluate(() => document.activeElement.dataset.state);
+  const tab = page.locator(".jobs [role=tab][tabindex='0']");
+  assert.equal(await tab.getAttribute("data-state"), "failed");
+  await tab.focus();
+  for (const [key, name] of [["ArrowRight", "completed"], ["End", "expired"],
+    ["ArrowRight", "next"], ["ArrowLeft", "expired"], ["Home", "next"], ["ArrowRight", "pending"]]) {
+    await page.keyboard.press(key);
+    assert.equal(await focused(), name);
+  }
+  assert(page.url().endsWith("?state=failed"), page.url());
+  await page.keyboard.press("Enter");
+  await visit.see(".jobs h2", "Pending jobs");
+  assert.equal(await tab.getAttribute("data-state"), "pending");
+  const panel = page.getByRole("tabpanel", { name: /^pending/ });
+  await panel.getByText("No job is pending").waitFor();
+  assert.equal(await tab.getAttribute("aria-controls"), await panel.getAttribute("id"));
+  await page.goBack();
+  await visit.see(".jobs h2", "Failed jobs");
+}
+
+// A request looks at some of the jobs, the next one at more: both are shown, and stay.
+async function look_further(visit) {
+  const { page } = visit;
+  const asked = [];
+  let found = ["bad-2", "bad-1", "bad-0"];
+  const filtered = ({ pathname, search }) => pathname === `${queue("mail")}/jobs`
+    && search.includes("error=");
+  await page.route(filtered, async (route) => {
+    const cursor = new URL(route.request().url()).searchParams.get("cursor");
+    asked.push(cursor);
+    const { jobs } = await (await route.fetch({ url: visit.at + queue("mail")
+      + "/jobs?state=failed&error=timeout" })).json();
+    const part = { null: [found[0]], second: [], third: found.slice(1) }[cursor];
+    await route.fulfill({ json: { jobs: jobs.filter(({ id }) => part.includes(id)),
+      looked_at: 10_000, cursor: { null: "second", second: "third", third: null }[cursor] } });
+  });
+  await visit.go("#/q/mail?state=failed&error=timeout");
+  await see_rows(visit, ["bad-2"]);
+  const further = page.locator(".jobs button:visible:enabled",
+    { hasText: "Look further" });
+  await further.press("Enter");
+  await until(() => asked.includes("second"), () => asked.join());
+  await further.press("Enter");
+  await see_rows(visit, found);
+  assert.equal(await page.evaluate(() => document.activeElement.dataset.row), "bad-1");
+  assert.equal(await further.count(), 0);
+  // What has been looked at is not looked at again.
+  const before = asked.length;
+  for (let look = 0; look < 2; ++look) {
+    await page.waitForResponse((response) => new URL(response.url()).pathname === queue("mail"));
+  }
+  assert.equal(asked.length, before);
+  await see_rows(visit, found);
+  // Nothing among the first ones is not nothing at all.
+  found = ["none", "bad-2", "bad-1"];
+  await page.reload();
+  await visit.see(".jobs .empty", "None found yetThe server looks at some 10,000 jobs a request");
+  await further.click();
+  await until(() => asked.at(-1) === "second", () => asked.join());
+  await further.click();
+  await see_rows(visit, ["bad-2", "bad-1"]);
+  await page.unroute(filtered);
+  await visit.go("#/q/mail?state=failed");
+  await see_rows(visit, ["bad-3", "bad-2", "bad-1", "bad-0"]);
+}
+
+// The groups of errors of the next part are added to those of the first one.
+async function failures_further(visit) {
+  const { page } = visit;
+  const failures = (url) => url.pathname === `${queue("mail")}/failures`;
+  const group = (pattern, count, first_ms) => ({ pattern, count, first_ms, last_ms: Date.now(),
+    example: { id: "bad-0", error: pattern } });
+  const old = Date.now() - 7_200_000;
+  const parts = { null: { groups: [group("a", 3, old), group("b", 2, old)], others: 1,
+    looked_at: 10_000, cursor: "on" },
+  on: { groups: [group("b", 4, old - 3_600_000), group("c", 1, old)], others: 2, looked_at: 5,
+    cursor: null } };
+  await page.route(failures, (route) => route.fulfill({ json:
+    parts[new URL(route.request().url()).searchParams.get("cursor")] }));
+  await visit.go("#/q/mail?state=failed&by=error");
+  await visit.see(".failures p", "1 failed job has other errors, of which each is rarer. 10,000 "
+    + "failed jobs were looked at; there are more.");
+  await visit.click(".failures button", "Look further");
+  await visit.see(".failure", /^1 job *c/);
+  assert.deepEqual(await page.locator(".failure > strong, .failure > .pattern").allTextContents(),
+    ["6 jobs", "b", "3 jobs", "a", "1 job", "c"]);
+  await visit.see(".failure", /^6 jobs.*first 3 h/);
+  await visit.see(".failures p", /^3 failed jobs have other errors, of which each is rarer\.Look/);
+  assert.equal(await page.locator(".failures button:visible", { hasText: "further" }).count(), 0);
+  await page.unroute(failures);
+  await visit.go("#/q/mail?state=failed");
+  await see_rows(visit, ["bad-3", "bad-2", "bad-1", "bad-0"]);
+}
+
 async function selection(visit) {
   const { page } = visit;
   await page.getByLabel("Choose bad-0").check();
@@ -295,8 +392,8 @@ await scenario(async (browser) => {
   await visit.log_in();
   await visit.open_queue("mail");
   await visit.see(".jobs .empty", "No job is waiting");
-  await visit.play([filters, wrong_links, purge_a_group, by_error, deep_link, pages,
-    mixed_selection, changed_by_its_row, selection]);
+  await visit.play([filters, wrong_links, look_further, failures_further, tabs, purge_a_group,
+    by_error, deep_link, pages, mixed_selection, changed_by_its_row, selection]);
   assert.deepEqual((await rows(visit)).length, 1);
   await visit.close();
 });

@@ -50,6 +50,11 @@ async function small_charts(visit) {
   for (const name of ["mail", "older"]) {
     await figures(name).filter({ hasText: /^Jobswaiting .*last hour, max 3$/ }).waitFor();
   }
+  // One card alone is as wide as the page, charts and all; two stand beside each other.
+  const parts = () => page.evaluate(() => ["main", ".card", ".card figure"].map((each) =>
+    document.querySelector(each).getBoundingClientRect().width));
+  const [whole, beside, small] = await parts();
+  assert(beside < whole / 2, `${beside} of ${whole}`);
   // Where the line of the older one began an hour ago the younger one's is empty.
   visit.faults.allowed.push("willReadFrequently");
   await page.waitForFunction(() => {
@@ -72,6 +77,9 @@ async function small_charts(visit) {
   assert.equal(await figures("mail").locator(".key:visible", { hasText: "HIGH" }).count(), 0);
   await page.unroute(past);
   await api("DELETE", `${queue("older")}?confirm=true`);
+  await visit.see_none(".card", "older");
+  const [, alone, large] = await parts();
+  assert(alone > whole - 40 && large > 1.8 * small, `${alone} of ${whole}, ${large} and ${small}`);
   await page.reload();
   await visit.see(".card", "mail");
 }
@@ -98,9 +106,11 @@ async function under_the_pointer(visit, opened) {
   throw new Error("nothing from before the page was opened");
 }
 
-// A value between two gaps is a point.
+// A value between two gaps is a point. What the server gave up is told, and why there is no line of
+// waits, if there is a reason.
 async function lone_points(visit) {
   const { page } = visit;
+  let stalled = false;
   const past = (url) => url.pathname.endsWith("/history") && url.searchParams.has("range");
   await page.route(past, async (route) => {
     const answer = await (await route.fetch()).json();
@@ -108,9 +118,17 @@ async function lone_points(visit) {
     for (const series of Object.values(answer.series)) series.fill(null);
     answer.series.waiting[100] = 3;
     answer.series.waiting[400] = 3;
+    answer.bands = { LOW: { wait_p50_ms: answer.series.waiting,
+      wait_p95_ms: answer.series.waiting } };
+    if (stalled) answer.series.waiting = answer.series.waiting.map(() => 3);
+    answer.reduced = true;
     await route.fulfill({ json: answer });
   });
   await page.reload();
+  const waits = page.locator("figure", { hasText: /^Wait:/ });
+  await waits.locator(".key", { hasText: "LOW" }).waitFor();
+  await visit.see(".range-row small", "The server gave up the older part of this history");
+  assert.equal(await waits.getByText("no job started").count(), 0);
   visit.faults.allowed.push("willReadFrequently");
   // In the middle of the chart there is nothing else of this colour.
   await page.waitForFunction(() => {
@@ -125,9 +143,13 @@ async function lone_points(visit) {
     }
     return false;
   });
+  stalled = true;
+  await page.reload();
+  await waits.getByText("no line: no job started").waitFor();
   await page.unroute(past);
   await page.reload();
   await visit.see(".job-row", "a");
+  await visit.see_none(".range-row small", "The server gave up");
 }
 
 async function dragged(visit) {
@@ -157,8 +179,39 @@ async function dragged(visit) {
   await page.getByLabel("Close the range").click();
   await visit.see_none(".range");
   await marks(false);
+}
+
+// The server keeps the waits of a day for all bands together, and no bands.
+async function day(visit) {
+  const { page } = visit;
+  const by_band = page.locator(".range-row button", { hasText: "waiting by band" });
+  const past = (url) => url.pathname.endsWith("/history") && url.searchParams.has("range");
+  await page.route(past, async (route) => {
+    const answer = await (await route.fetch()).json();
+    assert.equal(answer.bands, undefined);
+    answer.start_ms = Date.now() - 86_400_000;
+    answer.series.waiting.fill(3);
+    answer.series.wait_p50_ms.fill(50);
+    answer.series.wait_p95_ms.fill(2000);
+    await route.fulfill({ json: answer });
+  });
+  await by_band.click();
   await visit.click(".range-row button", "last day");
-  assert(page.url().endsWith("?state=failed&range=day"), page.url());
+  assert(page.url().endsWith("?state=failed&depth=bands&range=day"), page.url());
+  const waits = page.locator("figure", { hasText: /^Wait:/ });
+  await waits.locator(".key", { hasText: /^all bands/ }).waitFor();
+  await waits.locator(".plot").focus();
+  await page.keyboard.press("Home");
+  await waits.locator("figcaption", { hasText: /all bands 50 ms, 2.0 s.*at .*\d/ }).waitFor();
+  await page.keyboard.press("Escape");
+  assert(await by_band.isDisabled());
+  await visit.picture("day");
+  await visit.see(".range-row small", "Bands are kept for the last hour only.");
+  await page.locator("figure", { hasText: /^Jobswaiting/ }).waitFor();
+  await page.unroute(past);
+  await visit.click(".range-row button", "last hour");
+  await page.locator("figure", { hasText: /^Waiting by band/ }).waitFor();
+  await visit.see_none(".range-row small", "Bands are kept");
 }
 
 // What waits, by band, as the server has kept it and as it is.
@@ -265,6 +318,6 @@ await scenario(async (browser) => {
   await visit.open_queue("mail");
   await visit.see(".job-row", "a");
   await visit.play([(each) => under_the_pointer(each, opened), lone_points,
-    without_a_mouse, by_band, long_ranges, dragged]);
+    without_a_mouse, by_band, long_ranges, dragged, day]);
   await visit.close();
 });

@@ -119,6 +119,27 @@ async function search(visit) {
   await visit.see(".card", "mail");
 }
 
+// Not everything was looked at: what is there is shown, and that there may be more.
+async function incomplete_search(visit) {
+  const { page } = visit;
+  const find = (url) => url.pathname === "/api/v1/find";
+  await page.route(find, async (route) => {
+    const answer = await (await route.fetch()).json();
+    await route.fulfill({ json: { ...answer, complete: false } });
+  });
+  await page.fill(".search input", "exe");
+  await visit.see(".hits a", "exec");
+  await visit.see(".hits p", /^There may be more\.$/);
+  await page.fill(".search input", "no-such");
+  await visit.see(".hits p", "Nothing found so far: there is too much to look at.");
+  assert.equal(await page.locator(".hits a").count(), 0);
+  await page.unroute(find);
+  await page.fill(".search input", "exec");
+  await visit.see(".hits a", "exec");
+  await visit.see_none(".hits p");
+  await page.fill(".search input", "");
+}
+
 // What else a search finds: whose jobs, under whose lease, with which tag.
 async function names(visit) {
   const { page } = visit;
@@ -163,6 +184,22 @@ async function names(visit) {
   await visit.see(".hits", /Nothing found with this id or name.*Of tags a queue counts only four/);
 }
 
+// Each number has its name, and each line its colour's: in the table's head, or beside them.
+async function named_numbers(visit) {
+  const { page } = visit;
+  const keys = (where) => page.locator(`${where} .key:visible`).evaluateAll((all) =>
+    all.map((each) => `${each.textContent} ${each.dataset.colour}`));
+  const lines = ["waiting waiting", "ended done", "failed bad"];
+  for (const [width, where] of [[1360, ".spark-head"], [1000, "tr:has-text('many-6')"],
+    [390, "tr:has-text('many-6')"]]) {
+    await page.setViewportSize({ width, height: 900 });
+    assert.deepEqual(await keys(`.queues ${where}`), lines, `${width}`);
+  }
+  const told = await page.locator(".queues tr:has-text('many-6')").innerText();
+  assert.match(told, /waiting, last hour[^]*ended, failed a\sminute, last hour/);
+  await page.setViewportSize({ width: 1360, height: 900 });
+}
+
 // Many queues: a table, those in trouble first.
 async function table(visit) {
   const { page } = visit;
@@ -196,6 +233,7 @@ async function table(visit) {
   await visit.see(".sum", /^300,\d\d\d jobs wait in .*: 150,\d\d\d pending, 150,151 delayed/);
   await page.unroute(list);
   await visit.see(".sum", /^\d+ jobs wait/);
+  await named_numbers(visit);
   // It needs no sideways scrolling, whatever the width.
   for (const width of [1920, 1280, 1100, 768, 390, 1360]) {
     await page.setViewportSize({ width, height: 900 });
@@ -278,7 +316,7 @@ await scenario(async (browser) => {
   const visit = await Visit.open(browser);
   await visit.log_in();
   await visit.see(".card", "mail");
-  await visit.play([filter, databases, late_answers, long_lists, search, names, table,
-    failing_first]);
+  await visit.play([filter, databases, late_answers, long_lists, search, incomplete_search,
+    names, table, failing_first]);
   await visit.close();
 });

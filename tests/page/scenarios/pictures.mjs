@@ -30,8 +30,8 @@ async function fits(visit, name) {
   assert(inner <= outer, `${name}: ${inner} px of content in ${outer} px`);
   // Nothing sticks out of its panel.
   const wide = await visit.page.evaluate(() => [...document.querySelectorAll(
-    ".panel-body > *, .slot, .slot > *, .job-row, .worker-row, .worker-row > *, .group, .lane, "
-    + ".setting, .attempts li > *, .rule header > *, .failure, .changes li > *, .card > *, "
+    ".panel-body > *, [role=tabpanel] > *, .slot, .slot > *, .job-row, .worker-row, "
+    + ".worker-row > *, .group, .lane, .setting, .attempts li > *, .rule header > *, .failure, .changes li > *, .card > *, "
     + ".queues tr > *, .job-row > *, .failure > *, .rule > *")].filter((each) => {
     const around = each.closest(".panel, .card, table");
     return around && each.checkVisibility()
@@ -81,6 +81,7 @@ async function pictures(browser, name, options, { done }) {
   await page.locator(".columns").scrollIntoViewIfNeeded();
   await page.evaluate(() => document.querySelector(".columns").scrollIntoView());
   await visit.see(".job-row", "exec-");
+  await visit.see(".job-row .group-name", "team.");
   if (!options.isMobile) {
     await visit.see(".worker-row", "ada");
     await visit.see(".group", "team.0");

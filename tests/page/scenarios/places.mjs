@@ -51,7 +51,7 @@ const fact = (visit, panel, name) => visit.page.evaluate(([title, key]) => {
 }, [panel, name]);
 
 async function server(visit) {
-  await visit.click(".places a", "Server");
+  await visit.page.keyboard.press("i");
   await visit.see("main.server dt", "Version");
   const told = await api("GET", "/api/v1/server");
   assert.equal(await fact(visit, "Server", "Version"), `Sluice ${told.version}`);
@@ -89,7 +89,7 @@ async function refused(visit) {
     detail: "A script keeps the server busy." } }));
   await visit.go("#/");
   await visit.see(".card", "mail");
-  await visit.go("#/server");
+  await visit.click(".places a", "Server");
   await visit.see(".empty.bad", "A script keeps the server busy.");
   await visit.see_in_focus(page.locator(".empty.bad button"), path);
   await page.unroute(facts);

@@ -1,13 +1,8 @@
 // The lines of charts: what the server knows, what this page has seen, and the gaps between.
-import { createRequire } from "node:module";
 import { strict as assert } from "node:assert";
+import { sources } from "./sources.mjs";
 
-const require = createRequire(new URL("../../../page/package.json", import.meta.url));
-const source = new URL("../../../page/src/history.ts", import.meta.url).pathname;
-const { outputFiles } = require("esbuild").buildSync({ entryPoints: [source], bundle: true,
-  write: false, format: "esm", target: "es2022" });
-const { Series } = await import(`data:text/javascript;base64,${
-  Buffer.from(outputFiles[0].contents).toString("base64")}`);
+const { Series } = await sources("history");
 
 const counts = (waiting) => ({ waiting, active: 0, added: waiting, completed: 0, failed: 0,
   cancelled: 0, expired: 0, since: 0 });
@@ -49,6 +44,24 @@ known.set_past(past(1600, 900));
 known.add(counts(2), null, 1_600_000);
 assert.deepEqual(line(known), [...Array.from({ length: 12 }, (_, n) => [1540 + 5 * n, 900]),
   [1600, 2]]);
+// The waits of a day are one line for all bands; in an hour each band has its own.
+const kept = past(1000, 3);
+const band = (held) => [{ name: "LOW", waiting: 0, pending: 0, oldest_ms: null,
+  wait_buckets: [[4000, held]] }];
+for (const [range, name] of [["day", "all%20bands"], ["hour", "LOW"]]) {
+  const series = new Series();
+  series.set_past({ ...kept, range, series: { ...kept.series, wait_p50_ms: Array(12).fill(50),
+    wait_p95_ms: Array(12).fill(2000) },
+  ...(range === "hour" && { bands: { LOW: { waiting: Array(12).fill(0),
+    wait_p50_ms: Array(12).fill(50), wait_p95_ms: Array(12).fill(2000) } } }) });
+  for (const at of [1000, 1001]) series.add(counts(0), band(at - 1000), at * 1000);
+  const { time, waits } = series.lines(["LOW"]);
+  assert.deepEqual([...waits.keys()], [name]);
+  const { p50, p95 } = waits.get(name);
+  assert.equal(p95.length, time.length);
+  assert.deepEqual([p50.at(-3), p95.at(-3)], [0.05, 2]);
+  assert.deepEqual([p50.at(-1), p95.at(-1)], [4, 4]);
+}
 // A small chart spans an hour, also of a queue that is too new to be known; where the server keeps
 // nothing it spans what the page has seen.
 for (const [waiting, made, span] of [[3, 0, 3600], [null, 995, 3600], [null, 0, 120]]) {

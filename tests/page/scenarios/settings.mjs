@@ -27,8 +27,10 @@ async function make(visit) {
   await visit.see(".first-job pre", `redis-cli -p ${port} Q.ADD mail`);
   await visit.click(".first-job button", "Python");
   await visit.see(".first-job pre", `Queue("mail", "redis://127.0.0.1:${port}")`);
-  await visit.click(".first-job button", "TypeScript");
-  await visit.see(".first-job pre", `{ url: 'redis://127.0.0.1:${port}' }`);
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Enter");
+  await page.getByRole("tabpanel", { name: "TypeScript" })
+    .getByText(`{ url: 'redis://127.0.0.1:${port}' }`).waitFor();
   // A name of other letters is quoted as each language does.
   for (const [name, shell, python, typescript] of [
     ["näme/1% \"it's\"", "'näme/1% \"it'\\''s\"'", '"näme/1% \\"it\'s\\""',
@@ -309,7 +311,15 @@ async function many_rules(visit) {
   assert.equal(await page.locator(".rule").count(), 111);
   await visit.see(".rules-panel .panel-aside", "111 rules");
   await api("POST", `${queue("ruled")}/jobs/j:cancel`, {});
-  await visit.see_none(".rule", "1 waiting");
+  await visit.see(".rule", /zed *0 of 5 in use, 0 waiting/);
+  await api("PATCH", `${queue("ruled")}?worker=w`, { quiet: true });
+  await visit.see(".rule header", /^workerwRemove$/);
+  await api("PATCH", `${queue("ruled")}?key=ann`, { max_active: 2 });
+  await visit.see(".rule header", /^keyann0 of 2 in useRemove$/);
+  await add("ruled", "keyed", { keys: ["ann"] });
+  const [{ lease }] = await pop("ruled", { id: "keyed" });
+  await visit.see(".rule header", /^keyann1 of 2 in useRemove$/);
+  await api("POST", `${queue("ruled")}/jobs/keyed:ack`, { lease });
   for (const id of ["i", "k"]) await add("ruled", id, { group: "zed" });
   await add_rules(110, 1001);
   // A trial of the queue, or of one name, counts whatever the number of rules.

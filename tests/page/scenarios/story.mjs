@@ -35,6 +35,22 @@ async function reasons(visit) {
   await visit.see(".words", "paused");
 }
 
+// What a group or its pause holds has no place among the next jobs, however few those are.
+async function held(visit) {
+  const told = /^Place in dispatch order–pops would not take it now: a limit or a pause holds it$/;
+  await api("PATCH", `${queue("held")}?create=true&group=g`, { max_active: 1 });
+  for (const id of ["first", "second", "third"]) await add("held", id, { group: "g" });
+  await visit.open_job("held", "first");
+  await visit.see_figure("Place in dispatch order", "#1");
+  await visit.open_job("held", "second");
+  await visit.see(".figure", told);
+  await visit.picture("held-job");
+  // A list that is cut says only that the job is not at its beginning.
+  await api("POST", `${queue("held")}/jobs`, Array.from({ length: 100 }, (_, n) => ({
+    id: `other-${n}`, payload: "", pri: "HIGH" })));
+  await visit.see(".figure", /^Place in dispatch order–not among the next 100$/);
+}
+
 // The server's "need ID" is a sentence; a reason that begins so is what somebody wrote.
 async function failed_needs(visit) {
   const told = "The job base, which it needed, did not complete.";
@@ -64,11 +80,24 @@ async function many_needs(visit) {
   await visit.see(".graph-column", /^wait for itlastblocked$/);
 }
 
+// Byte for byte, whatever of it is shown.
+async function copies(visit, title, text) {
+  const { page } = visit;
+  await page.locator(".panel", { hasText: title }).getByRole("button", { name: "Copy" }).click();
+  await visit.see(".notice", "Copied.");
+  let copied = "";
+  await until(async () => {
+    copied = await page.evaluate(() => navigator.clipboard.readText());
+    return copied === text;
+  }, () => copied);
+}
+
 // Numbers as they are written; of a long log the last whole lines, the rest on request.
 async function numbers_and_logs(visit) {
   await api("PATCH", queue("work"), { log_bytes: 1_000_000 });
-  await add("work", "big", { pri: "CRITICAL", payload: '{"user":1234567890123456789,"price":1.10,'
-    + '"10":"\\u0041\\"1.50","2":-1E400,"ok":[true,null],"lines":"C:\\\\a\\nb\\u202e"}' });
+  const payload = '{"user":1234567890123456789,"price":1.10,"10":"\\u0041\\"1.50","2":-1E400,'
+    + '"ok":[true,null],"lines":"C:\\\\a\\nb\\u202e"}';
+  await add("work", "big", { pri: "CRITICAL", payload });
   const [{ lease }] = await pop("work", { id: "big", lease_ms: 600_000 });
   for (let part = 0; part < 3; ++part) {
     await settle("big", lease, "touch", { log: Array.from({ length: 4000 }, (_, n) =>
@@ -79,6 +108,7 @@ async function numbers_and_logs(visit) {
   assert.deepEqual(await visit.page.locator(".tree .entry").allTextContents(),
     ["user: 1234567890123456789", "price: 1.10", '10: "A\\"1.50"', "2: -1E400", "true", "null",
       'lines: "C:\\\\a\\nb\\u{202e}"']);
+  await copies(visit, "Payload", payload);
   await visit.see("pre[role=log]", /^…\nline \d+\nline [^]*line 11999\n$/);
   await visit.click("button.link", "Show the earlier");
   await visit.see("pre[role=log]", /^line 0\nline 1\n[^]*line 11999\n$/);
@@ -173,7 +203,8 @@ await scenario(async (browser) => {
   for (let n = 0; n < 30; ++n) await add("work", `other-${n}`, { pri: "LOW" });
   await add("work", "j", { payload: '{"a":[1,2]}', retry: 1, backoff: [1, 1], group: "g",
     tags: { lang: "python" } });
-  const visit = await Visit.open(browser, { hasty: true });
+  const visit = await Visit.open(browser, { hasty: true,
+    permissions: ["clipboard-read", "clipboard-write"] });
   await visit.log_in();
   await visit.open_job("work", "j");
   await visit.see(".story li", "Added");
@@ -210,6 +241,7 @@ await scenario(async (browser) => {
   await settle("j", second.lease, "ack", { result: "done: 42" });
   await visit.see(".words", "It completed after");
   await visit.see("pre", "done: 42");
+  await copies(visit, "Result", "done: 42");
   await visit.see(".story li", "Completed");
   const told = await visit.page.locator(".story li strong").allTextContents();
   assert.deepEqual(told.filter((word) => word !== "Reported progress"), ["Added", "Started", "Will be retried", "Started",
@@ -219,6 +251,7 @@ await scenario(async (browser) => {
   await long_story(visit);
   await many_attempts(visit);
   await reasons(visit);
+  await held(visit);
   await many_needs(visit);
   await failed_needs(visit);
   visit.faults.allowed.push("status of 404");

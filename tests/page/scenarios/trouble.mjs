@@ -28,6 +28,13 @@ async function loading(visit) {
   assert.equal(await page.locator(".dot").getAttribute("aria-label"), "loading");
   assert.equal(await page.locator(".skeleton").count(), 1);
   assert.equal(await page.locator(".empty.bad").count(), 0);
+  // Nothing moves for those who want it so.
+  const motion = () => page.locator(".skeleton div").first().evaluate((element) =>
+    getComputedStyle(element).animationName);
+  assert.equal(await motion(), "breathe");
+  await page.emulateMedia({ reducedMotion: "reduce" });
+  assert.equal(await motion(), "none");
+  await page.emulateMedia({ reducedMotion: null });
   // Asked for again, but not all the time: more and more seldom, and each 12.5 s at the longest.
   const before = asked;
   await pause(2000);
