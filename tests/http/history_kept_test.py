@@ -49,6 +49,24 @@ def on_disk(options, directory, environment=None):
         server.kill()
 
 
+def test_reading_it_delays_nothing(options):
+    """A server is ready, and its page is there, while its history is still being read."""
+    with scratch() as directory:
+        with on_disk(options, directory) as (server, connection, client):
+            connection.call("Q.ADD", "q", "j", "x")
+            first_sample(client)
+            server.stop()
+        file = os.path.join(directory, "history")
+        os.remove(file)
+        os.mkfifo(file)  # to open it is to wait for a writer
+        with on_disk(options, directory) as (_, connection, client):
+            require(not connection.call("Q.ADD", "q", "j2", "x").is_error, "Q.ADD")
+            require_equal(client.get("/").status, 200)
+            with open(file, "wb"):
+                pass
+            first_sample(client)
+
+
 def test_a_restart_keeps_it(options):
     """It is there after a restart and after SIGKILL; the time between is a gap. A damaged file is
     dropped with one line in the log."""
