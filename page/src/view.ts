@@ -67,6 +67,7 @@ export class Tabs {
   }
 
   private key(event: KeyboardEvent): void {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
     const { tabs } = this;
     const at = tabs.indexOf(event.target as HTMLButtonElement);
     const to: Record<string, number> = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: -1 };

@@ -34,10 +34,10 @@ def test_failures_are_grouped(options):
             str(lines))
     code, out, err = sluice.run("jobs", "exec", "--by", "error", "--limit", 1)
     require_equal((code, len(out.splitlines())), (0, 2), "--limit")
-    require("1 more groups" in err, err)
+    require("1 more group;" in err, err)
     code, out, err = sluice.run("jobs", "exec", "--by", "error", "--limit", 1, "--json")
     require_equal((list(json.loads(out)), json.loads(err)),
-                  (["Timeout after # ms"], {"note": "there are 1 more groups; see --limit"}),
+                  (["Timeout after # ms"], {"note": "there is 1 more group; see --limit"}),
                   "--limit as JSON")
     code, out, err = sluice.run("jobs", "exec", "--limit", 5, "--json")
     require_equal((len(json.loads(out)), json.loads(err)),
@@ -86,7 +86,7 @@ def test_failures_of_all_queues(options):
                    ["b\\xff", "4", "f3", "no such file"], ["a b", "4", "f3", "no such file"]],
                   "the largest first, of one size the last")
     code, out, err = sluice.run("jobs", "--by", "error", "--limit", 3, "--json")
-    require_equal((code, json.loads(err)), (0, {"note": "there are 1 more groups; see --limit"}),
+    require_equal((code, json.loads(err)), (0, {"note": "there is 1 more group; see --limit"}),
                   "--limit")
     groups = json.loads(out)
     require_equal([(group.get("queue"), group["pattern"], group["count"]) for group in groups],
@@ -95,7 +95,7 @@ def test_failures_of_all_queues(options):
     require_equal((groups[2]["queue_base64"], groups[2]["id"]), ("Yv8=", "f3"), "a name of bytes")
     code, out, err = sluice.run("--user", "looker", "--pass", "p", "jobs", "--by", "error")
     require_equal((code, [line.split("\t")[0] for line in out.splitlines()[1:]], err),
-                  (0, ["exec"] * 2, "sluice: queues that this user may not read: 3\n"), "rights")
+                  (0, ["exec"] * 2, "sluice: 3 more may not be read by this user\n"), "rights")
     terminal = Terminal(sluice.words("jobs", "--by", "error"), columns=70, NO_COLOR="1")
     terminal.read_until(r"QUEUE +JOBS.*exec +8 .*Timeout.*a b +4 ")
     terminal.end()

@@ -169,7 +169,7 @@ def test_keys_move_and_open(options):
     terminal.frame_with(r"Shift-Tab")
     terminal.press("x" + ENTER)
     lines = terminal.frame_with(r"totals +added 10(.*\n)+> running(.*\n)+.*no worker asks for jobs")
-    require("behind" not in "\n".join(lines), str(lines))
+    require("before it" not in "\n".join(lines), str(lines))
     terminal.press(ENTER)
     terminal.frame_with(r"payload +the payload(.*\n)+LOG\nfirst line\nsecond line")
     terminal.press(ESCAPE + ESCAPE)

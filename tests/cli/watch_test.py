@@ -234,7 +234,7 @@ def test_on_a_terminal(options):
         connection.call("Q.ADD", "exec", "j", "", "GROUP", "ann")
         terminal = Terminal(sluice.words("watch", "exec", "j"), columns=60)
         terminal.read_until(r"\rpending, 1 before it[^\r]*\x1b\[K")
-        require("behind" not in terminal.text, repr(terminal.text))
+        require("job before it" not in terminal.text, repr(terminal.text))
         connection.call("Q.ACK", "exec", *popped(connection))
         terminal.read_until(r"\rpending, 0 before it, no worker asks for jobs\x1b\[K")
         lease = popped(connection)

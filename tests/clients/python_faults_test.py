@@ -37,8 +37,9 @@ CLOSE_IN_HANDLER = """
 import signal, time
 from harness.sentinels import replying
 from sluice import Queue, Unknown
-queue = Queue("exec", f"redis://127.0.0.1:{replying(b'').port}", timeout=60, patience=60)
-signal.signal(signal.SIGALRM, lambda *_: queue.close())
+server = replying(b"")
+queue = Queue("exec", f"redis://127.0.0.1:{server.port}", timeout=60, patience=60)
+signal.signal(signal.SIGALRM, lambda *_: b"Q.ADD" in str(server.seen).encode() and queue.close())
 signal.setitimer(signal.ITIMER_REAL, 0.3, 0.3)
 began = time.monotonic()
 try:

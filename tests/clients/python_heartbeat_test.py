@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """Heartbeats of the Python client's worker: what they cost a lease, and what they carry; and
-children that do not read, stop or have gone."""
+children that do not read, stop or have gone; a loop that is interrupted."""
 
 import contextlib
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from unittest import mock
 from harness import require, require_equal, run, wait_until
 from harness.native_queue import Native
 from harness.proxy import PASS, Proxy
-from harness.python_client import url_of
+from harness.python_client import PACKAGE, url_of
 
 import handlers
 from sluice import Queue, Worker, WorkerJob
@@ -79,6 +80,31 @@ def test_long_logs(options):
         native.close()
 
 
+INTERRUPTED = """
+import asyncio, os, signal, sys, threading
+from sluice import Worker
+async def handler(job):
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    await asyncio.sleep(600)
+try:
+    Worker("exec", handler, sys.argv[1], signals=False).run()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_interrupted_loop(options):
+    """What runs when a program's own signal ends the event loop is given back, and has not failed.
+    """
+    with options.server() as server, Queue(EXEC, url_of(server.port)) as queue:
+        job = queue.add(1, retry=0)
+        done = subprocess.run([sys.executable, "-c", INTERRUPTED, url_of(server.port)],
+                              capture_output=True, text=True, timeout=60, check=False,
+                              env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+        require_equal((done.returncode, done.stdout), (0, "interrupted\n"), done.stderr)
+        require_equal(queue.get(job.id).state, "pending")
+
+
 @contextlib.contextmanager
 def deaf_child():
     """A child that does not read, as one that is still starting, and the job that it is sent; and
@@ -96,8 +122,7 @@ def deaf_child():
                 wait_until(lambda: child._job is job, what="it is sent")
                 yield child, job, run_
             finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(child._process.pid, signal.SIGCONT)
+                child.close()  # It may be stopped still: else the thread would not end.
     finally:
         child.close()
 
@@ -108,9 +133,11 @@ def test_child_that_does_not_read(_options):
     with deaf_child() as (child, job, run_):
         job._stop("enough")
         with ThreadPoolExecutor(1) as thread:
-            thread.submit(child.stop, job, 60).result(20)
-        require(not run_.done(), "it is not killed")
-        os.kill(child._process.pid, signal.SIGCONT)
+            try:
+                thread.submit(child.stop, job, 60).result(20)
+                require(not run_.done(), "it is not killed")
+            finally:
+                os.kill(child._process.pid, signal.SIGCONT)
         require_equal(run_.result(60), GIVEN_BACK)
         require(child.alive, "it has ended its job by itself")
 
@@ -133,11 +160,14 @@ def test_child_that_stops_amid_its_words(_options):
         child.wait_begun(lambda: False)
         with ThreadPoolExecutor(1) as thread:
             run_ = thread.submit(child.run, job, 60)
-            status = pathlib.Path(f"/proc/{child._process.pid}/status")
-            wait_until(lambda: "State:\tT" in status.read_text(), what="it is stopped")
-            job._stop("enough")
-            child.stop(job, 0.3)
-            require_equal(run_.result(20), GIVEN_BACK)
+            try:
+                status = pathlib.Path(f"/proc/{child._process.pid}/status")
+                wait_until(lambda: "State:\tT" in status.read_text(), what="it is stopped")
+                job._stop("enough")
+                child.stop(job, 0.3)
+                require_equal(run_.result(20), GIVEN_BACK)
+            finally:
+                child.close()
     finally:
         child.close()
 

@@ -171,9 +171,11 @@ def test_clients_that_cannot_be_made(options):
         worker = Worker(EXEC, handlers.echo, url_of(running.port))
         thread = threading.Thread(target=worker.run)
         thread.start()
-        require_equal([queue.add(n).result(60) for n in range(3)], [0, 1, 2])
-        worker.stop()
-        thread.join(60)
+        try:
+            require_equal([queue.add(n).result(60) for n in range(3)], [0, 1, 2])
+        finally:
+            worker.stop()
+            thread.join(60)
         require(not thread.is_alive(), "it ends")
 
 

@@ -152,7 +152,8 @@ def fill_etcd(group, primary):
 
 def test_full_etcd(options):
     """an etcd without room is as one out of reach: the node says the cure, and resumes after it"""
-    with Group(options.program, directives={"journal-patience": 500}, etcd=SMALL) as group:
+    with Group(options.program, directives={**PATIENT, "journal-patience": 500},
+               etcd=SMALL) as group:
         primary, standby = group.primary(), group.standby()
         count = fill_etcd(group, primary)
         require(count > 2, f"{count} values were acknowledged")

@@ -157,6 +157,9 @@ class Campaign:
                 told.append("MISS: the bars are " + " and ".join(
                     f"{what} {bar} s" for what, bar in zip(("median", "worst"), BARS[fault])
                     if bar))
+            elif not calm and fault in BARS:
+                missed.append(fault)
+                told.append("MISS: no calm episode to judge")
             print(f"  {fault:12}{len(episodes):5}  {'; '.join(told)}", flush=True)
         return missed
 

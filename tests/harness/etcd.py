@@ -158,7 +158,7 @@ class EtcdCluster:
     # -- etcdctl ------------------------------------------------------------------------------
 
     def ctl(self, *arguments, endpoints=None, check=True):
-        """What etcdctl prints. `get` and `del` are repeated for a while: there may be no leader."""
+        """What etcdctl prints. `get`, `del` and `alarm` are repeated: there may be no leader."""
         command = [need_program("etcdctl"), "--command-timeout", "5s", "--endpoints",
                    ",".join(endpoints or self.endpoints()), *map(str, arguments)]
         if self.certificates:
@@ -173,7 +173,7 @@ class EtcdCluster:
                                   capture_output=True, text=True, timeout=30)
             if done.returncode == 0 or not check:
                 return done.stdout
-            if arguments[0] not in ("get", "del") or time.monotonic() >= deadline:
+            if arguments[0] not in ("get", "del", "alarm") or time.monotonic() >= deadline:
                 raise AssertionError(f"etcdctl {arguments}: {done.stderr}")
             time.sleep(0.1)
 

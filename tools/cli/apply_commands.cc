@@ -269,7 +269,7 @@ int export_config(Context& context) {
       ++hidden;
     }
   }
-  if (hidden > 0) context.note(std::to_string(hidden) + " more may not be read by this user");
+  context.note_hidden(hidden);
   const std::string text = write_config_file(queues);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return kDone;

@@ -56,6 +56,10 @@ void Context::note(const std::string& text) const {
   std::fprintf(stderr, "%s\n", line.c_str());
 }
 
+void Context::note_hidden(size_t queues) const {
+  if (queues > 0) note(std::to_string(queues) + " more may not be read by this user");
+}
+
 int64_t time_ms_of(const RespValue& time) {
   if (time.items.size() != 2) return wall_ms();
   const int64_t seconds = parse_i64(time.items[0].text).value_or(0);

@@ -35,6 +35,8 @@ class Context {
 
   // Prints one line to standard error that is no failure; a JSON object with --json.
   void note(const std::string& text) const;
+  // So many queues are left out (is_hidden); says nothing of none.
+  void note_hidden(size_t queues) const;
 };
 
 // The reply to TIME in unix milliseconds; this machine's clock if it is an error.

@@ -43,9 +43,7 @@ ErrorGroups read_error_groups(Connection& connection, const std::string& queue) 
 std::vector<ErrorLine> largest_errors(std::span<const QueueErrors> queues, size_t most) {
   std::vector<ErrorLine> lines;
   for (const QueueErrors& errors : queues) {
-    for (const ErrorGroup* group : errors.groups.largest(most)) {
-      lines.push_back({&errors.queue, group});
-    }
+    for (const ErrorGroup& group : errors.groups) lines.push_back({&errors.queue, &group});
   }
   // Those of one queue are in their order.
   std::stable_sort(lines.begin(), lines.end(), [](const ErrorLine& a, const ErrorLine& b) {

@@ -17,7 +17,7 @@ ErrorGroups read_error_groups(Connection& connection, const std::string& queue);
 
 struct QueueErrors {
   std::string queue;
-  ErrorGroups groups;
+  std::vector<ErrorGroup> groups;  // the largest ones, in their order
 };
 
 // A group of one of several queues.

@@ -218,8 +218,11 @@ int print_errors(Context& context) {
   for (const std::string& name :
        of_all ? find_queues(context.connection) : context.arguments.operands()) {
     try {
-      queues.push_back({name, read_error_groups(context.connection, name)});
-      groups += queues.back().groups.size();
+      const ErrorGroups all = read_error_groups(context.connection, name);
+      groups += all.size();
+      // Those of a thousand queues may fill the memory: only what can be shown is kept.
+      QueueErrors& errors = queues.emplace_back(QueueErrors{name, {}});
+      for (const ErrorGroup* group : all.largest(limit)) errors.groups.push_back(*group);
     } catch (const Failure& failure) {
       if (!of_all || !is_hidden(failure)) throw;
       ++hidden;
@@ -234,9 +237,12 @@ int print_errors(Context& context) {
     errors_table(shown, of_all, context.server_now_ms()).print(context.screen);
   }
   if (groups > limit) {
-    context.note("there are " + std::to_string(groups - limit) + " more groups; see --limit");
+    const size_t more = groups - limit;
+    context.note((more == 1 ? "there is 1 more group"
+                            : "there are " + std::to_string(more) + " more groups") +
+                 "; see --limit");
   }
-  if (hidden > 0) context.note("queues that this user may not read: " + std::to_string(hidden));
+  context.note_hidden(hidden);
   return kDone;
 }
 

@@ -148,7 +148,8 @@ constexpr Reason kReasons[] = {
     {"queue_cap",
      [](const Parts& parts, int64_t) { return "no room in the queue" + use_part(parts, 1); }},
     {"no_worker", [](const Parts&, int64_t) -> std::string { return "no worker asks for jobs"; }},
-    {"next", [](const Parts&, int64_t) -> std::string { return "next, but no worker takes it"; }},
+    {"next",
+     [](const Parts&, int64_t) -> std::string { return "next for a worker that accepts it"; }},
     {"fair_share",
      [](const Parts&, int64_t) -> std::string { return "another group is owed more"; }},
     {"behind",
@@ -207,9 +208,13 @@ Cell note_of(const RespValue& job, int64_t now_ms, bool is_for_people) {
   // Without a worker it starts when one comes.
   const std::string start = eta_ms < 0 || why == "no_worker" ? "" : start_text(eta_ms);
   if (!is_for_people) return printable(why) + (start.empty() ? "" : ", " + start);
-  // Its position stands beside it.
-  const bool is_told = why.starts_with("behind ") && integer_of(job, "position", -1) >= 0;
-  const std::string words = is_told ? "" : why_text(why, now_ms);
+  // Its position stands beside it. At 0 an aged job of another band goes first.
+  const int64_t position = integer_of(job, "position", -1);
+  const bool is_told = why.starts_with("behind ") && position > 0;
+  const bool is_overtaken = why.starts_with("behind ") && position == 0;
+  const std::string words = is_told        ? ""
+                            : is_overtaken ? "an aged job goes first"
+                                           : why_text(why, now_ms);
   return words + (words.empty() || start.empty() ? "" : ", ") + start;
 }
 
@@ -314,7 +319,14 @@ std::span<const JobColumn> job_columns() {
 Table table_of(std::span<const JobColumn* const> chosen, const RespValue& jobs, const View& view,
                const char* what) {
   std::vector<Table::Column> columns;
-  for (const JobColumn* column : chosen) columns.push_back(column->column);
+  // For people the notes leave a position out: it stays in its column, however narrow the screen.
+  const bool tells_position =
+      std::any_of(jobs.items.begin(), jobs.items.end(),
+                  [](const auto& job) { return integer_of(job, "position", -1) > 0; });
+  for (const JobColumn* column : chosen) {
+    columns.push_back(column->column);
+    if (columns.back().title == "POS") columns.back().stays = tells_position;
+  }
   columns[0].title = what;
   Table table(std::move(columns));
   for (const RespValue& job : jobs.items) {

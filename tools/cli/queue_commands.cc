@@ -127,7 +127,7 @@ int print_all(Context& context) {
     }
   }
   reader.tell();
-  if (hidden > 0) context.note(std::to_string(hidden) + " more may not be read by this user");
+  context.note_hidden(hidden);
   return kDone;
 }
 

@@ -259,8 +259,7 @@ def _open(connection: Any) -> None:
     hangs up: whether that was run would not be known."""
     connection.connect()
     connection.send_command("CLIENT", "ID", check_health=False)
-    with contextlib.suppress(redis.ResponseError):  # The user may not use it.
-        connection.read_response(disable_decoding=True)
+    _read(connection, Future())  # An error too: the user may not use it.
 
 
 def _pieces(packed: Any) -> Iterator[Any]:

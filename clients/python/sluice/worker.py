@@ -184,6 +184,8 @@ class Worker:
         try:
             ended = loop.run_until_complete(self._serve())
         except BaseException:
+            self.stop()
+            self.stop()  # Without grace: what runs is given back, and has not failed.
             _close_loop(loop, END_MARGIN)
             raise
         if ended:
@@ -223,8 +225,12 @@ class Worker:
         plan.worker = self.name.encode()
         link = Link(self._connect, self._timeout)
         blocking_link = Link(self._connect, BLOCK + REPLY_MARGIN)
-        slots = new_slots()  # Last: it may have children, which an exception would leave behind.
         blocking = _Blocking(blocking_link, self._inbox)
+        try:
+            slots = new_slots()  # Last: an exception after it would leave its children behind.
+        except BaseException:
+            blocking.close()
+            raise
         began = time.monotonic()
         try:
             self._take(slots, 0.0)  # It may have been told to stop by now.

@@ -264,6 +264,9 @@ async function tabs(visit) {
     await page.keyboard.press(key);
     assert.equal(await focused(), name);
   }
+  // With another key it is the browser's own.
+  await page.keyboard.press("Control+ArrowRight");
+  assert.equal(await focused(), "pending");
   assert(page.url().endsWith("?state=failed"), page.url());
   await page.keyboard.press("Enter");
   await visit.see(".jobs h2", "Pending jobs");
