@@ -169,9 +169,11 @@ def test_another_port_of_the_server(options):
     server, sluice = serve(options, {"http-port": "auto"})
     sluice.port = server.http_port
     sluice.fails(NO_CONNECTION, "is it an HTTP port? -p takes the server's port", "status")
-    sluice.fails(NO_CONNECTION, f"{LOOPBACK}:{server.port}: end of stream: no answer in HTTP; is "
-                 "it the port for Redis's protocol? The server's http-port is the one to give",
-                 "backup", os.devnull + ".backup", "--http", f"{LOOPBACK}:{server.port}")
+    with scratch() as directory:
+        sluice.fails(NO_CONNECTION, f"{LOOPBACK}:{server.port}: end of stream: no answer in HTTP; "
+                     "is it the port for Redis's protocol? The server's http-port is the one to "
+                     "give", "backup", os.path.join(directory, "backup"), "--http",
+                     f"{LOOPBACK}:{server.port}")
 
 
 def test_empty_options(options):
