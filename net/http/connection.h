@@ -91,7 +91,7 @@ class HttpConnection final : public ExchangeTransport,
   void drain();
 
   int64_t patience_ms();
-  // On `wait_ms` from now; 0: never.
+  // The deadline is `wait_ms` from now; 0: there is none.
   void set_deadline(int64_t wait_ms);
   void arm_timer();
   void on_deadline();

@@ -210,11 +210,10 @@ Cell note_of(const RespValue& job, int64_t now_ms, bool is_for_people) {
   if (!is_for_people) return printable(why) + (start.empty() ? "" : ", " + start);
   // Its position stands beside it. At 0 an aged job of another band goes first.
   const int64_t position = integer_of(job, "position", -1);
-  const bool is_told = why.starts_with("behind ") && position > 0;
-  const bool is_overtaken = why.starts_with("behind ") && position == 0;
-  const std::string words = is_told        ? ""
-                            : is_overtaken ? "an aged job goes first"
-                                           : why_text(why, now_ms);
+  const bool is_told = why.starts_with("behind ") && position >= 0;
+  const std::string words = !is_told       ? why_text(why, now_ms)
+                            : position > 0 ? ""
+                                           : "an aged job goes first";
   return words + (words.empty() || start.empty() ? "" : ", ") + start;
 }
 
