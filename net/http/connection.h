@@ -91,7 +91,7 @@ class HttpConnection final : public ExchangeTransport,
   void drain();
 
   int64_t patience_ms();
-  // The deadline is `wait_ms` from now; 0: there is none.
+  // Moves the deadline to `wait_ms` from now; 0 removes it.
   void set_deadline(int64_t wait_ms);
   void arm_timer();
   void on_deadline();
